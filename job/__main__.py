@@ -1,0 +1,275 @@
+"""The command line: arguments to a command to an exit code; the only place that prints and exits."""
+
+import json
+import sys
+import uuid
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from rich.console import Console
+
+from job import console, queries
+from job.check import run_checks
+from job.commit.control import Control
+from job.context import Context
+from job.dialects.lake_yaml import LakeFile
+from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
+from job.naming import JOB_ID
+from job.outcome import ending
+from job.plan import plan as plan_tables
+from job.receipt import Cursor
+from job.repair import abandon as abandon_load
+from job.repair import reset_cursor
+from job.report import RunReport
+from job.run import run as run_load
+from job.shape.cursor import parsed_cursor
+from job.verify import verify as verify_load
+
+WIDE = 160
+"""Columns for output that no terminal bounds."""
+
+OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+ERR = Console(stderr=True, highlight=False)
+
+
+def report_errors(command: Callable[..., int]) -> Callable[..., None]:
+    """The command's exit code; a failure a user can act on is printed as ``CODE: message``, without a traceback."""
+
+    @wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except LakeError as error:
+            _print_error(error)
+            code = error.exit_code
+        sys.exit(code)
+
+    return guarded
+
+
+def _print_error(error: LakeError) -> None:
+    if isinstance(error, SpecInvalidError) and error.problems:
+        print(
+            f"{error.code}: {error.summary}", *(f"  {problem}" for problem in error.problems), sep="\n", file=sys.stderr
+        )
+        return
+    print(str(error), *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
+
+
+def _print_json(value: Any) -> None:
+    plain = value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
+    print(json.dumps(plain, indent=1, default=str))
+
+
+LAKE = click.argument("lake", type=click.Path(path_type=Path))
+STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lakewriter", prog_name="lakewriter")
+def main() -> None:
+    """Write tables to an S3 data lake, exactly once, as lake.yaml says."""
+
+
+@main.command()
+@LAKE
+@STAGE
+@JSON
+@report_errors
+def check(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Try every permission and setting a load needs; say what to mend."""
+    context = _context(lake, stage)
+    findings = run_checks(context.spec, context.clients)
+    if as_json:
+        _print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
+    else:
+        console.show_findings(OUT, findings)
+    failed = [finding for finding in findings if finding.status == "failed"]
+    return CODES[failed[0].code].exit_code if failed and failed[0].code else EXIT_FAILED if failed else EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.option("--job-id", help="Show keys as for this load.")
+@STAGE
+@JSON
+@report_errors
+def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+    """Show keys, columns, types and catalog changes a run would make; write nothing."""
+    context = _context(lake, stage)
+    job = _job_id(job_id) if job_id else None
+    tables = plan_tables(
+        context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
+    )
+    if as_json:
+        _print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
+    else:
+        console.show_plan(OUT, tables)
+    errors = [table.error for table in tables if table.error]
+    return CODES[errors[0].partition(":")[0]].exit_code if errors else EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.option("--job-id", help="The load's name; the same name again is the same load.")
+@STAGE
+@JSON
+@report_errors
+def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+    """Load every table once under this job id."""
+    job = _job_id(job_id) if job_id else str(uuid.uuid4())
+    context = _context(lake, stage)
+    with console.progress(context.spec, ERR) as progress:
+        report = run_load(context.spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress)
+    error = _print_failures(report)
+    if as_json:
+        _print_json(report)
+    else:
+        console.show_run(OUT, report)
+    return error.exit_code if error else EXIT_OK
+
+
+def _print_failures(report: RunReport) -> LakeError | None:
+    failed = [result for result in report.tables if result.code]
+    error = ending([CODES[result.code](result.message or "") for result in failed if result.code])
+    for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
+        print(f"{result.code}: {result.message}", *result.notes, sep="\n", file=sys.stderr)
+    return error
+
+
+@main.command()
+@LAKE
+@click.argument("job")
+@STAGE
+@JSON
+@report_errors
+def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
+    """Compare a committed load's receipts with S3, row counts and the catalog."""
+    context = _context(lake, stage)
+    found = verify_load(context.controls(), _job_id(job), context.clients)
+    if as_json:
+        _print_json(found)
+    else:
+        console.show_verified(OUT, found)
+    return EXIT_FAILED if found.differences else EXIT_OK
+
+
+@main.command()
+@LAKE
+@STAGE
+@JSON
+@report_errors
+def status(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Show each table's cursor, last commit, running attempts and pending intent."""
+    states = {table_id: control.state.read() for table_id, control in _context(lake, stage).controls().items()}
+    if as_json:
+        _print_json({"tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()}})
+    else:
+        console.show_status(OUT, states)
+    return EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.argument("job")
+@click.option("--reason", required=True, help="Kept with the table's state.")
+@STAGE
+@report_errors
+def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
+    """Give up a pending load that cannot go on."""
+    for table_id, what in abandon_load(_context(lake, stage).controls(), _job_id(job), reason).items():
+        OUT.print(f"{table_id}: {what}", markup=False, soft_wrap=True)
+    return EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.argument("table")
+@click.option("--cursor", help="The value after which the next load reads.")
+@click.option("--type", "kind", help="The cursor's type, where the table has none yet: int64, string, date32[day], ...")
+@click.option("--no-cursor", is_flag=True, help="The next load reads everything.")
+@click.option("--reason", required=True, help="Kept with the table's state.")
+@STAGE
+@report_errors
+def reset(
+    lake: Path, table: str, cursor: str | None, kind: str | None, no_cursor: bool, reason: str, stage: str | None
+) -> int:
+    """Move a table's cursor back, forward or away."""
+    if (cursor is None) != no_cursor:
+        raise SpecInvalidError("expected either --cursor VALUE or --no-cursor.")
+    control = _control(_context(lake, stage), table)
+    new = None if cursor is None else _cursor(control, cursor, kind)
+    state = reset_cursor(control, new, reason)
+    OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
+    return EXIT_OK
+
+
+def _cursor(control: Control, text: str, kind: str | None) -> Cursor:
+    known = control.state.read().cursor
+    if known is None and kind is None:
+        raise SpecInvalidError(f"table {control.table_id} has no cursor yet.", remedy="Give its type by --type.")
+    return parsed_cursor(kind or str(known and known.type), text)
+
+
+def _control(context: Context, table: str) -> Control:
+    controls = context.controls()
+    wanted = {t.id: t for t in context.spec.tables if table in (t.id, t.name, t.source_table)}
+    if len(wanted) != 1:
+        raise SpecInvalidError(f"{table!r} names {len(wanted)} tables, expected one of: {', '.join(controls)}.")
+    return controls[next(iter(wanted))]
+
+
+@main.command(name="queries")
+@LAKE
+@STAGE
+@JSON
+@report_errors
+def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Print SQL to read the tables with."""
+    context = _context(lake, stage)
+    found = queries.athena(context.spec, _latest_jobs(context))
+    if as_json:
+        _print_json({"queries": [vars(query) for query in found]})
+    else:
+        console.show_queries(OUT, found)
+    return EXIT_OK
+
+
+def _latest_jobs(context: Context) -> dict[str, str]:
+    """The last load of each table; none where the destination cannot be reached, since the SQL does without."""
+    try:
+        states = {table_id: control.state.read() for table_id, control in context.controls().items()}
+    except LakeError as error:
+        ERR.print(f"warning: placeholders stand for the latest loads ({error})", markup=False, soft_wrap=True)
+        return {}
+    return {table_id: state.last_job for table_id, state in states.items() if state.last_job}
+
+
+@main.command()
+@report_errors
+def schema() -> int:
+    """Print the JSON Schema of lake.yaml."""
+    _print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
+    return EXIT_OK
+
+
+def _context(lake: Path, stage: str | None) -> Context:
+    context = Context(lake, stage)
+    for warning in context.spec.warnings:
+        ERR.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    return context
+
+
+def _job_id(text: str) -> str:
+    if not JOB_ID.fullmatch(text):
+        raise SpecInvalidError(f"job id {text!r} is not of the form {JOB_ID.pattern}.")
+    return text
+
+
+if __name__ == "__main__":
+    main()

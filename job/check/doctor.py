@@ -1,0 +1,30 @@
+"""All probes of a pipeline, in the order in which a person would ask."""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from job.aws import Clients
+from job.check.access import AccessProbes
+from job.check.catalog import CatalogProbes
+from job.check.lake import LakeProbes
+from job.check.objects import ObjectProbes
+from job.check.probe import Finding, run_probes
+from job.naming import ControlKeys
+from job.spec import Spec
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def run_checks(spec: Spec, clients: Clients, *, now: Callable[[], datetime] = _utc_now) -> tuple[Finding, ...]:
+    """What every probe found; a pipeline is fit to run when none has ``failed``."""
+    keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
+    access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark)
+    lake, catalog = LakeProbes(spec, clients, keys, now), CatalogProbes(spec, clients, mark, access.gate)
+    try:
+        probes = [*access.probes(), *objects.probes(), *lake.probes(), *catalog.probes()]
+        return tuple(run_probes(probes))
+    finally:
+        objects.clear_up()

@@ -1,0 +1,180 @@
+"""One attempt at one table: registered, bound to an intent, or withdrawn; steps 1 and 4 of a load."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from job.commit.control import Control
+from job.commit.intent import Intent
+from job.commit.recover import Reach, failure_of, recover
+from job.commit.state import Lost, Pending, Running, TableState
+from job.commit.uploads import abort_all
+from job.errors import ConcurrentLoadError
+from job.layout import ObjectNames
+from job.receipt import Receipt
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One process working on a load; ``started`` (UTC) is the time its paths and rows carry."""
+
+    pipeline: str
+    job_id: str
+    id: str
+    started: datetime
+    keep: timedelta
+
+    @property
+    def load(self) -> str:
+        """The value of the objects' load metadata."""
+        return f"{self.pipeline}/{self.job_id}/{self.id}"
+
+
+def begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
+    """What an attempt would name its files, by table, for whoever has to clear up after it."""
+    tables = {table: {"location": own.location, "pattern": own.pattern().pattern} for table, own in names.items()}
+    return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
+
+
+def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | None:
+    """Make this the attempt of its job that may bind, and clear up after earlier ones; None when the job is done.
+
+    Whatever is pending, whoever's it is, is recovered first.
+    """
+    while True:
+        seen = recover(control, reach)
+        if control.report(attempt.job_id) is not None:
+            return None
+        earlier = attempt.job_id in seen.running
+        try:
+            state = control.state.move(
+                lambda state, seen=seen: _registered(state, seen, attempt),  # type: ignore[misc]
+                lambda state: state.registered(attempt.job_id, attempt.id),
+            )
+        except Lost:
+            continue
+        if earlier:
+            _abort_earlier(control, attempt, control.store.now())
+        return state
+
+
+def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableState:
+    """A report is only written while its intent is pending, so none can be new when ``committed`` is as seen."""
+    if state.pending is not None or state.committed != seen.committed:
+        raise Lost
+    others = {job: entry for job, entry in state.running.items() if attempt.started - entry.since < attempt.keep}
+    return state.changed(running=others | {attempt.job_id: Running(attempt=attempt.id, since=attempt.started)})
+
+
+def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | None) -> None:
+    """Abort what earlier attempts of this job left staged.
+
+    Only uploads begun before this attempt was registered: a later attempt may stage under the same keys.
+    """
+    for key in [entry.key for entry in control.store.entries(control.keys.load(attempt.job_id) + "/")]:
+        if not key.endswith("/begin.json") or key == control.keys.begin(attempt.job_id, attempt.id):
+            continue
+        record = control.read_json(key) or {"tables": {}}
+        table = record["tables"].get(control.table_id)
+        if table is not None:
+            for upload in list(_uploads(control, table["location"], re.compile(table["pattern"]))):
+                if registered is None or upload.initiated <= registered:
+                    control.store.abort(upload.key, upload.upload_id)
+
+
+def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Any]:
+    return (found for found in control.store.uploads(location + "/") if pattern.fullmatch(found.key))
+
+
+def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
+    """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
+
+    Loads that read from a cursor need the table as it was when they began; plain appends commit in turn.
+    """
+    control.write_once(
+        control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
+    )
+    pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
+    exclusive = intent.cursor_after is not None
+    while True:
+        try:
+            control.state.move(
+                lambda state: _bound(state, pending, began if exclusive else None),
+                lambda state: pending.same(state.pending),
+            )
+        except Lost:
+            state = recover(control, reach)
+            if control.report(attempt.job_id) is not None:
+                return
+            if not _may_bind(state, pending, began if exclusive else None):
+                raise _concurrent(control, state, attempt) from None
+        else:
+            return
+
+
+def _bound(state: TableState, pending: Pending, began: TableState | None) -> TableState:
+    if state.pending is not None or not _may_bind(state, pending, began):
+        raise Lost
+    return state.changed(pending=pending)
+
+
+def _may_bind(state: TableState, pending: Pending, began: TableState | None) -> bool:
+    registered = state.registered(pending.job_id, pending.attempt)
+    return registered and (began is None or state.committed == began.committed)
+
+
+def _concurrent(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:
+    if not state.registered(attempt.job_id, attempt.id):
+        why = f"another attempt of load {attempt.job_id!r} has taken over"
+    else:
+        why = "another load committed while this one was reading from the same cursor"
+    return ConcurrentLoadError(
+        f"table {control.table_id}: {why}; nothing of this attempt was published.",
+        remedy="Run the same job id again.",
+    )
+
+
+def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
+    """Take the bound intent to its end; raises why it was withdrawn, if it was."""
+    recover(control, reach, mine=attempt.id)
+    if control.report(attempt.job_id) is None:
+        failure = failure_of(control, attempt.job_id, attempt.id)
+        raise failure or _concurrent(control, control.state.read(), attempt)
+
+
+def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
+    """Let go of the table, then abort what this attempt staged; nothing where it turns out to be bound after all.
+
+    Uploads that no receipt tells of are found by their keys, listed while this is the registered attempt: a later
+    one registers before it stages, so none of them is its own.
+    """
+    strays = list(_uploads(control, names.location, names.pattern()))
+    try:
+        control.state.move(lambda state: _let_go(state, attempt))
+    except Lost:
+        strays = []
+    if _is_bound(control.state.latest(), attempt) or control.report(attempt.job_id) is not None:
+        return
+    abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
+    abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+
+
+def _let_go(state: TableState, attempt: Attempt) -> TableState:
+    if not state.registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
+        raise Lost
+    return state.changed(running=state.without(attempt.job_id))
+
+
+def _is_bound(state: TableState, attempt: Attempt) -> bool:
+    pending = state.pending
+    return pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id)
+
+
+def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
+    """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
+    kept = {receipt.upload_id for receipt in receipts}
+    strays = [found for found in _uploads(control, names.location, names.pattern()) if found.upload_id not in kept]
+    if strays and control.state.read().registered(attempt.job_id, attempt.id):
+        abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))

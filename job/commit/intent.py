@@ -1,0 +1,112 @@
+"""All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_serializer, field_validator
+
+from job.errors import PendingUnrecoverableError
+from job.receipt import Cursor, Receipt
+from job.report import TableReport
+from job.spec import Access, Model
+
+
+class FilesAction(Model):
+    """No catalog: complete files are all there is to publish."""
+
+    kind: Literal["none"] = "none"
+
+
+class GlueAction(Model):
+    """A Hive-style table as this load needs it; names are lower case, types are Glue's.
+
+    ``partition`` is the value of ``partition_key``, or None for a load that adds no partition.
+    """
+
+    kind: Literal["glue"] = "glue"
+    database: str
+    database_location: str
+    table: str
+    location: str
+    columns: tuple[tuple[str, str], ...]
+    partition_key: str | None
+    partition: str | None
+    partition_location: str | None
+
+
+CatalogAction = Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
+
+
+class Intent(Model):
+    """Bound to a table by the replacement of its ``state.json`` that names it as pending."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    table_id: str
+    schema_name: str
+    table: str
+    started: datetime
+    access: Access
+    catalog: CatalogAction
+    receipts: tuple[Receipt, ...]
+    cursor_before: Cursor | None
+    cursor_after: Cursor | None
+    feed: str
+    staged_seconds: float
+    notes: tuple[str, ...] = ()
+
+    @field_validator("receipts", mode="before")
+    @classmethod
+    def _receipts(cls, value: Any) -> Any:
+        return tuple(Receipt.from_json(item) if isinstance(item, Mapping) else item for item in value)
+
+    @field_serializer("receipts")
+    def _plain_receipts(self, value: tuple[Receipt, ...]) -> list[dict[str, Any]]:
+        return [receipt.to_json() for receipt in value]
+
+    @property
+    def load(self) -> str:
+        """The value of the objects' load metadata."""
+        return f"{self.pipeline}/{self.job_id}/{self.attempt}"
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files."""
+        return sum(receipt.rows for receipt in self.receipts)
+
+    def report(self, *notes: str) -> TableReport:
+        """What the table's report says when this intent is closed."""
+        return TableReport(
+            pipeline=self.pipeline,
+            job_id=self.job_id,
+            attempt=self.attempt,
+            schema_name=self.schema_name,
+            table=self.table,
+            started=self.started,
+            rows=self.rows,
+            files=len(self.receipts),
+            bytes=sum(receipt.size for receipt in self.receipts),
+            keys=tuple(receipt.key for receipt in self.receipts),
+            feed=self.feed,
+            engine=", ".join(sorted({receipt.engine for receipt in self.receipts})),
+            cursor_before=self.cursor_before,
+            cursor_after=self.cursor_after,
+            cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
+            staged_seconds=self.staged_seconds,
+            notes=(*self.notes, *notes),
+        )
+
+    @classmethod
+    def parse(cls, key: str, body: bytes) -> "Intent":
+        """The intent in ``body``; one that contradicts itself cannot be recovered."""
+        try:
+            return cls.model_validate(json.loads(body))
+        except (ValueError, TypeError, KeyError, ValidationError) as error:
+            raise PendingUnrecoverableError(
+                f"{key} is not an intent this version knows ({error}).",
+                remedy="Run the version that wrote it, or abandon the load.",
+            ) from error

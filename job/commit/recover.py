@@ -1,0 +1,114 @@
+"""A pending intent, taken to its end from the intent alone. Anyone may do this, and several at once.
+
+intended --all complete--> uploaded --published, read back, reported--> nothing pending, committed + 1
+    \\--cannot complete--> aborting --withdrawn--> nothing pending, as if it had not been
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from job import aws
+from job.commit.catalog import catalog_writer
+from job.commit.control import Control
+from job.commit.intent import Intent
+from job.commit.state import Failure, Lost, Pending, TableState
+from job.commit.uploads import complete_all, withdraw
+from job.errors import (
+    CODES,
+    GlueAccessDeniedError,
+    LakeError,
+    PendingUnrecoverableError,
+    RoleNotAssumableError,
+    S3AccessDeniedError,
+    SecretUnresolvedError,
+)
+from job.report import TableReport
+from job.spec import Access
+
+_OUT_OF_REACH = (S3AccessDeniedError, GlueAccessDeniedError, RoleNotAssumableError, SecretUnresolvedError)
+
+Reach = Callable[[Access], aws.Clients]
+"""The clients for an intent's destination."""
+
+
+def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
+    """The state with nothing pending. An intent of another attempt than ``mine`` that its role can no longer reach is
+    ``PENDING_UNRECOVERABLE``."""
+    while (pending := control.state.latest().pending) is not None:
+        try:
+            _advance(control, pending, reach)
+        except _OUT_OF_REACH as error:
+            if pending.attempt == mine:
+                raise
+            raise PendingUnrecoverableError(
+                f"load {pending.job_id!r} of {control.table_id} is pending ({pending.phase}) and cannot go on: {error}",
+                remedy=f"Restore the access, or give the load up: lakewriter abandon LAKE {pending.job_id}",
+            ) from error
+    return control.state.latest()
+
+
+def _advance(control: Control, pending: Pending, reach: Reach) -> None:
+    intent = control.intent(pending.job_id, pending.attempt)
+    match pending.phase:
+        case "intended":
+            failure = complete_all(control.store, intent, control.pause)
+            move_pending(control, pending, lambda state: _completed(state, pending, failure))
+        case "uploaded":
+            clients = reach(intent.access)
+            catalog = catalog_writer(intent, clients)
+            catalog.publish(intent)
+            catalog.read_back(intent)
+            close(control, pending, intent, intent.report())
+        case "aborting":
+            undo(control, pending, intent)
+
+
+def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
+    """The last step of a load: its report, and a state with nothing pending."""
+    control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
+    move_pending(control, pending, lambda state: _closed(state, pending, intent))
+
+
+def undo(control: Control, pending: Pending, intent: Intent) -> None:
+    """Withdraw an intent that no catalog has heard of, and keep the reason."""
+    withdraw(control.store, intent)
+    if pending.failure is not None:
+        key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
+        control.write_once(key, pending.failure.model_dump_json(indent=1))
+    move_pending(control, pending, lambda state: state.changed(pending=None, running=state.without(pending.job_id)))
+
+
+def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:
+    """Move an intent that others may be moving too: whoever is late leaves it."""
+
+    def still(state: TableState) -> TableState:
+        if state.pending != old:
+            raise Lost
+        return change(state)
+
+    try:
+        control.state.move(still)
+    except Lost:
+        return
+
+
+def failure_of(control: Control, job_id: str, attempt: str) -> LakeError | None:
+    """Why this attempt's intent was withdrawn, by whoever did it."""
+    found = control.read_json(control.keys.failure(job_id, attempt, control.table_id))
+    return CODES[found["code"]](found["message"], remedy=found["remedy"]) if found else None
+
+
+def _completed(state: TableState, pending: Pending, failure: Failure | None) -> TableState:
+    phase = "aborting" if failure else "uploaded"
+    return state.changed(pending=pending.model_copy(update={"phase": phase, "failure": failure}))
+
+
+def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
+    return state.changed(
+        pending=None,
+        committed=state.committed + 1,
+        last_job=pending.job_id,
+        last_commit=max(datetime.now(UTC), intent.started, state.last_commit or intent.started),
+        cursor=intent.cursor_after or state.cursor,
+        running=state.without(pending.job_id),
+    )

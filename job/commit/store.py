@@ -1,0 +1,230 @@
+"""The few S3 calls a commit is made of, each with every answer it can have.
+
+An answer that says neither yes nor no (a time-out, a 5xx, a 409) is ``Unclear``. A missing object is never
+concluded from a 404 or 403: under a policy restricted to a prefix, S3 answers 403 for what is not there.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from typing import Any, Protocol
+
+from job import aws
+from job.naming import LOAD_METADATA
+from job.receipt import Receipt
+
+
+class Unclear(Exception):  # noqa: N818 - it is an answer, not yet an error
+    """The call was applied, or it was not."""
+
+
+class Completion(Enum):
+    """What became of one completion."""
+
+    DONE = auto()
+    REFUSED = auto()
+    GONE = auto()
+    CONFLICT = auto()
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object: its size in bytes and the load that wrote it, blank when no load of ours did."""
+
+    size: int
+    load: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An object in a listing."""
+
+    key: str
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An incomplete multipart upload."""
+
+    key: str
+    upload_id: str
+    initiated: datetime
+
+
+class Store(Protocol):
+    """The store that holds data and control objects."""
+
+    def get(self, key: str) -> tuple[bytes, str] | None:
+        """Content and etag, or None when there is no such object."""
+
+    def create(self, key: str, body: bytes) -> str | None:
+        """The new object's etag, or None when the key is taken; may be ``Unclear``."""
+
+    def replace(self, key: str, body: bytes, etag: str) -> str | None:
+        """The new etag, or None when the object is not the one with ``etag``; may be ``Unclear``."""
+
+    def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
+        """Objects whose keys begin with ``prefix``, in the keys' order."""
+
+    def find(self, key: str) -> Found | None:
+        """The object at exactly this key."""
+
+    def complete(self, receipt: Receipt) -> Completion:
+        """Make the staged upload an object, unless its key is taken; may be ``Unclear``."""
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """Drop an upload; one that is gone is no error."""
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is gone is no error."""
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        """Incomplete uploads of keys that begin with ``prefix``."""
+
+    def now(self) -> datetime | None:
+        """The store's clock at its last answer to a write, to the second."""
+
+
+class S3Store:
+    """The store on S3. ``conditional`` is off only where one writer is promised."""
+
+    def __init__(self, clients: aws.Clients) -> None:
+        self._clients = clients
+        self._bucket = clients.access.bucket
+        self._conditional = not clients.access.single_writer
+        self._now: datetime | None = None
+
+    def get(self, key: str) -> tuple[bytes, str] | None:
+        """A refusal counts as absence only when a listing does not show the key."""
+        try:
+            answer = self._clients.s3.get_object(Bucket=self._bucket, Key=key)
+            return answer["Body"].read(), answer["ETag"]
+        except aws.ClientError as error:
+            if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket" and not self._listed(key):
+                return None
+            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+
+    def create(self, key: str, body: bytes) -> str | None:
+        """Conditional on there being no object."""
+        return self._put(key, body, {"IfNoneMatch": "*"})
+
+    def replace(self, key: str, body: bytes, etag: str) -> str | None:
+        """Conditional on the etag."""
+        return self._put(key, body, {"IfMatch": etag})
+
+    def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
+        """Pages of a thousand."""
+        arguments = {"Bucket": self._bucket, "Prefix": prefix}
+        pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
+        listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
+        for page in self._asking("ListBucket", prefix, listing):
+            yield from (Entry(entry["Key"], entry["LastModified"]) for entry in page.get("Contents", ()))
+
+    def find(self, key: str) -> Found | None:
+        """A listing of the exact key, then a look at it."""
+        if not self._listed(key):
+            return None
+        answer = self._ask("GetObject", key, lambda: self._clients.s3.head_object(Bucket=self._bucket, Key=key))
+        return Found(answer["ContentLength"], answer["Metadata"].get(LOAD_METADATA, ""))
+
+    def complete(self, receipt: Receipt) -> Completion:
+        """Repeats each part's checksum, which S3 requires of uploads that have them."""
+        name = f"Checksum{receipt.checksum_algorithm}"
+        parts = [
+            {"PartNumber": part.number, "ETag": part.etag} | ({name: part.checksum} if part.checksum else {})
+            for part in receipt.parts
+        ]
+        condition = {"IfNoneMatch": "*"} if self._conditional else {}
+        try:
+            self._clients.s3.complete_multipart_upload(
+                Bucket=self._bucket,
+                Key=receipt.key,
+                UploadId=receipt.upload_id,
+                MultipartUpload={"Parts": parts},
+                **condition,
+            )
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            return self._incomplete(error, receipt.key)
+        return Completion.DONE
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """S3 answers NoSuchUpload for one that is gone."""
+        self._ask(
+            "AbortMultipartUpload",
+            key,
+            lambda: self._clients.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
+            accept=("NoSuchUpload",),
+        )
+
+    def delete(self, key: str) -> None:
+        """S3 answers success for one that is gone."""
+        self._ask("DeleteObject", key, lambda: self._clients.s3.delete_object(Bucket=self._bucket, Key=key))
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        """Pages of a thousand."""
+        listing = self._clients.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
+        for page in self._asking("ListBucketMultipartUploads", prefix, listing):
+            for entry in page.get("Uploads", ()):
+                yield Upload(entry["Key"], entry["UploadId"], entry["Initiated"])
+
+    def now(self) -> datetime | None:
+        """From the Date header."""
+        return self._now
+
+    def _listed(self, key: str) -> bool:
+        return any(entry.key == key for entry in self.entries(key, limit=1))
+
+    def _put(self, key: str, body: bytes, condition: dict[str, str]) -> str | None:
+        arguments: dict[str, Any] = {"Bucket": self._bucket, "Key": key, "Body": body}
+        arguments |= {"ContentType": "application/json"} | (condition if self._conditional else {})
+        if self._clients.access.checksum_algorithm:
+            arguments["ChecksumAlgorithm"] = self._clients.access.checksum_algorithm
+        try:
+            answer = self._clients.s3.put_object(**arguments)
+        except aws.ClientError as error:
+            gone = aws.code_of(error) == "NoSuchKey" and "IfMatch" in condition
+            if aws.status_of(error) == 412 or gone:
+                return None
+            raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+        except aws.BotoCoreError as error:
+            raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+        self._now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+        return str(answer["ETag"])
+
+    def _incomplete(self, error: Exception, key: str) -> Completion:
+        if isinstance(error, aws.ClientError):
+            if aws.status_of(error) == 412:
+                return Completion.REFUSED
+            if aws.code_of(error) == "NoSuchUpload":
+                return Completion.GONE
+            if aws.status_of(error) == 409:
+                return Completion.CONFLICT
+        raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+
+    def _unclear_or_explained(self, error: Any, doing: str) -> Exception:
+        explained = aws.explain(error, doing=doing, access=self._clients.access)
+        conflict = isinstance(error, aws.ClientError) and aws.status_of(error) == 409
+        return Unclear(str(explained)) if explained.transient or conflict else explained
+
+    def _ask(self, action: str, key: str, call: Callable[[], Any], accept: tuple[str, ...] = ()) -> Any:
+        try:
+            return call()
+        except aws.ClientError as error:
+            if aws.code_of(error) in accept:
+                return None
+            raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
+
+    def _asking(self, action: str, key: str, pages: Any) -> Iterator[Any]:
+        turn = iter(pages)
+        while (page := self._ask(action, key, lambda: next(turn, None))) is not None:
+            yield page
+
+    def _doing(self, action: str, key: str) -> str:
+        return f"s3:{action} on s3://{self._bucket}/{key}"

@@ -1,0 +1,49 @@
+"""Control objects of loads closed long ago, cleared away."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from job.commit.control import Control
+from job.commit.state import Lost, TableState
+from job.commit.store import Entry
+
+EVERY: Final = timedelta(days=1)
+
+
+def due(state: TableState, now: datetime) -> bool:
+    """Whether a day has passed since the last sweep."""
+    return state.swept is None or now - state.swept >= EVERY
+
+
+def sweep(control: Control, states: Iterable[TableState], now: datetime, keep: timedelta) -> int:
+    """Delete the objects of loads last written to longer than ``keep`` ago, unless a state names them; how many."""
+    named = {job for state in states for job in _unfinished(state)}
+    by_job: dict[str, list[Entry]] = {}
+    root = f"{control.keys.root}/loads/"
+    for entry in control.store.entries(root):
+        by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
+    deleted = 0
+    for job, entries in by_job.items():
+        if job not in named and max(entry.modified for entry in entries) < now - keep:
+            for entry in entries:
+                control.store.delete(entry.key)
+            deleted += len(entries)
+    _mark(control, now)
+    return deleted
+
+
+def _unfinished(state: TableState) -> set[str]:
+    return set(state.running) | ({state.pending.job_id} if state.pending else set())
+
+
+def _mark(control: Control, now: datetime) -> None:
+    def change(state: TableState) -> TableState:
+        if not due(state, now):
+            raise Lost
+        return state.changed(swept=now)
+
+    try:
+        control.state.move(change)
+    except Lost:
+        return

@@ -1,0 +1,36 @@
+"""A specification and what reaches its destination and its sources; each made when a command needs it."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from job.aws import Clients
+from job.commit.control import Control
+from job.commit.store import S3Store
+from job.dialects.lake_yaml import load_spec
+from job.naming import ControlKeys
+from job.source.session import spark_session
+from job.spec import Spec
+
+
+class Context:
+    """One command's."""
+
+    def __init__(self, lake: Path, stage: str | None) -> None:
+        self.spec: Spec = load_spec(lake, stage=stage)
+        self.clients = Clients(self.spec.access)
+        self._spark: SparkSession | None = None
+        self._lock = threading.Lock()
+
+    def spark(self) -> SparkSession:
+        """The one Spark session, started at its first use."""
+        with self._lock:
+            self._spark = self._spark or spark_session(f"lakewriter {self.spec.pipeline}")
+            return self._spark
+
+    def controls(self) -> Mapping[str, Control]:
+        """The control objects of every table, by its id."""
+        keys, store = ControlKeys(self.spec.access.prefix, self.spec.pipeline), S3Store(self.clients)
+        return {table.id: Control(store, keys, table.id) for table in self.spec.tables}

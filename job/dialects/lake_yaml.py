@@ -1,0 +1,112 @@
+"""lake.yaml: what every dialect's file has in common, and the way from the file to the Spec."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
+
+from job.dialects.problems import keys_of, nearest, problems
+from job.dialects.supaflow import S3DataLakeParquet, S3Parquet, translate
+from job.dialects.tables import ReadEntry, TableEntry
+from job.dialects.text import Document, Location, read
+from job.errors import SpecInvalidError
+from job.naming import PIPELINE
+from job.spec import MIB, Limits, Model, Spec
+
+DESTINATIONS: dict[str, type[Model]] = {"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet}
+
+
+def _tag(value: Any) -> str | None:
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return kind if kind in DESTINATIONS else None
+
+
+Destination = Annotated[
+    Annotated[S3Parquet, Tag("supaflow-s3")] | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")],
+    Discriminator(_tag),
+]
+
+
+class LimitsEntry(Model):
+    """Sizes and counts that bound a load."""
+
+    target_file_mb: int = Field(200, ge=1, le=10_000)
+    """Files roll near this compressed size."""
+    row_group_mb: int = Field(192, ge=1, le=2_000)
+    """Arrow data that a task gathers for one row group."""
+    parallel_tables: int = Field(2, ge=1, le=32)
+    """Tables loaded side by side."""
+
+
+class LakeFile(Model):
+    """One pipeline: where the data goes, which tables, and how they are deployed."""
+
+    pipeline: str
+    destination: Destination
+    tables: tuple[TableEntry, ...]
+    on_failure: Literal["continue", "stop"] = "continue"
+    """Whether the other tables go on when one fails."""
+    keep_loads_days: int = Field(30, ge=1, le=3650)
+    """Control objects of closed loads are kept this long."""
+    limits: LimitsEntry = LimitsEntry()
+    deployment: dict[str, Any] = Field(default_factory=dict)
+    """Read by the stacks only."""
+
+    @field_validator("pipeline")
+    @classmethod
+    def _pipeline_name(cls, value: str) -> str:
+        if not PIPELINE.fullmatch(value):
+            raise ValueError("expected lower-case letters, digits, '-' and '_', at most 63, a letter or digit first")
+        return value
+
+    @field_validator("tables", mode="before")
+    @classmethod
+    def _some_tables(cls, value: Any) -> Any:
+        if value in ([], None):
+            raise ValueError("expected at least one table")
+        return value
+
+
+def load_spec(path: Path, *, stage: str | None = None) -> Spec:
+    """The Spec of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
+    document = read(path, stage=stage)
+    file = _validated(document)
+    tables = tuple(entry.at(document.folder) for entry in file.tables)
+    limits = Limits(
+        upload_parallelism=file.destination.upload_parallelism,
+        target_file_bytes=file.limits.target_file_mb * MIB,
+        row_group_bytes=file.limits.row_group_mb * MIB,
+        parallel_tables=file.limits.parallel_tables,
+    )
+    spec = translate(file.pipeline, file.destination, tables)
+    return spec.model_copy(
+        update={"limits": limits, "on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
+    )
+
+
+def _validated(document: Document) -> LakeFile:
+    kind = document.data.get("destination", {})
+    kind = kind.get("type") if isinstance(kind, dict) else None
+
+    def known_keys(parent: Location) -> list[str]:
+        last = next((step for step in reversed(parent) if isinstance(step, str)), None)
+        if last == "destination" and kind in DESTINATIONS:
+            return keys_of(DESTINATIONS[kind])
+        below: dict[str, type[Model]] = {"tables": TableEntry, "read": ReadEntry, "limits": LimitsEntry}
+        model: type[Model] = ReadEntry if "views" in parent else below.get(str(last), LakeFile)
+        return keys_of(model)
+
+    try:
+        return LakeFile.model_validate(document.data)
+    except ValidationError as error:
+        found = problems(error, document, known_keys, tuple(DESTINATIONS))
+        if "destination" in document.data and kind not in DESTINATIONS:
+            found = [_unknown_type(document, kind), *(line for line in found if "union tag" not in line)]
+        count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
+        raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
+
+
+def _unknown_type(document: Document, kind: Any) -> str:
+    known = ", ".join(map(repr, DESTINATIONS))
+    where = document.where(("destination", "type"))
+    return f"{where}: {kind!r} is no known destination; expected {known}{nearest(str(kind), DESTINATIONS)}"

@@ -1,0 +1,147 @@
+"""Parquet by parquet-rs, and by pyarrow where parquet-rs has no wheel: the same values, schema and statistics.
+
+Neither stores an Arrow schema in the file: what it says of its columns is Parquet's own types and nothing else.
+The engines differ in one name that readers have to ignore, that of the repeated group inside a map.
+"""
+
+import importlib.util
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from job.encode.codec import codec
+from job.encode.delta import delta_encodings, leaf_paths
+from job.encode.encoder import Encoder, Sink
+from job.encode.guard import Guard
+from job.errors import SpecInvalidError
+from job.spec import Encoding
+
+
+def _arro3_installed() -> bool:
+    try:
+        return importlib.util.find_spec("arro3.io") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+ARRO3_INSTALLED: Final = _arro3_installed()
+
+
+def encoder(encoding: Encoding, *, arro3: bool = ARRO3_INSTALLED) -> Encoder:
+    """The engine that ``encoding`` asks for; ``arro3`` says whether parquet-rs can be had here."""
+    if encoding.engine == "pyarrow" or (encoding.engine == "auto" and not arro3):
+        return PyarrowEncoder(encoding)
+    if not arro3:
+        raise SpecInvalidError(
+            "encoding.engine is 'arro3', but arro3-io is not installed here.",
+            remedy="Install arro3-io, or set encoding.engine to 'auto' or 'pyarrow'.",
+        )
+    return Arro3Encoder(encoding)
+
+
+class Arro3Encoder:
+    """parquet-rs; it holds the interpreter while it encodes, so other threads run only between batches."""
+
+    name = "arro3"
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._compression = codec(encoding).arro3_text(encoding.level)
+        self._delta = encoding.delta
+
+    def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
+        """See ``Encoder``."""
+        # Imported here because there is no wheel for ARM64 Linux with glibc.
+        from arro3.io import write_parquet
+
+        with Guard(sink) as guard:
+            feed = guard.batches(batches)
+            options, feed = self._options(feed)
+            write_parquet(
+                pa.RecordBatchReader.from_batches(standard_schema(schema), feed),
+                guard,  # type: ignore[arg-type]
+                compression=self._compression,
+                max_row_group_size=row_group_rows,
+                skip_arrow_metadata=True,
+                **options,
+            )
+
+    def _options(self, feed: Iterator[pa.RecordBatch]) -> tuple[dict[str, Any], Iterator[pa.RecordBatch]]:
+        first = next(feed, None) if self._delta else None
+        if first is None:
+            return {}, feed
+        encodings = {(name,): encoding.lower() for name, encoding in delta_encodings(first).items()}
+        options = {"column_encoding": encodings, "column_dictionary_enabled": dict.fromkeys(encodings, False)}
+        return options, chain([first], feed)
+
+
+class PyarrowEncoder:
+    """pyarrow's own writer; it is given a whole row group at a time, as its batches would each become one."""
+
+    name = "pyarrow"
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._codec = codec(encoding)
+        self._level = self._codec.pyarrow_level(encoding.level)
+        self._delta = encoding.delta
+
+    def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
+        """See ``Encoder``."""
+        with Guard(sink) as guard:
+            bare = schema.with_metadata(None)
+            groups = _row_groups(guard.batches(batches), bare, row_group_rows)
+            first = next(groups, bare.empty_table())
+            with pq.ParquetWriter(
+                guard,
+                bare,
+                compression=self._codec.pyarrow,
+                compression_level=self._level,
+                store_schema=False,
+                store_decimal_as_integer=True,
+                write_page_index=True,
+                **self._options(first),
+            ) as writer:
+                for group in chain([first] if first.num_rows else [], groups):
+                    writer.write_table(group, row_group_size=row_group_rows)
+
+    def _options(self, first: pa.Table) -> dict[str, Any]:
+        if not (self._delta and first.num_rows):
+            return {}
+        encodings = delta_encodings(first.to_batches()[0])
+        rest = [path for path in leaf_paths(first.schema) if path not in encodings]
+        return {"column_encoding": encodings, "use_dictionary": rest or False}
+
+
+def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield pa.Table.from_batches(held, schema=schema)
+            held, count = [], 0
+    if held:
+        yield pa.Table.from_batches(held, schema=schema)
+
+
+def standard_schema(schema: pa.Schema) -> pa.Schema:
+    """``schema`` with list elements named ``element``, as the format asks; parquet-rs takes names as they are.
+
+    Arrow arrays carry no names of their own, so batches need no cast.
+    """
+    return pa.schema([field.with_type(_standard(field.type)) for field in schema])
+
+
+def _standard(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_standard(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = (field.with_type(_standard(field.type)) for field in (kind.key_field, kind.item_field))
+        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = kind.value_field.with_type(_standard(kind.value_type)).with_name("element")
+        return pa.large_list(element) if pa.types.is_large_list(kind) else pa.list_(element)
+    return kind

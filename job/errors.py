@@ -1,0 +1,217 @@
+"""The errors a user can meet; each has a stable code, a remedy, and says whether a retry can help.
+
+LakeError
+├── SpecInvalidError                SPEC_INVALID               exit 2
+├── SecretUnresolvedError           SECRET_UNRESOLVED
+├── RoleNotAssumableError           ROLE_NOT_ASSUMABLE
+├── BucketNotFoundError             BUCKET_NOT_FOUND
+├── BucketRegionMismatchError       BUCKET_REGION_MISMATCH
+├── S3AccessDeniedError             S3_ACCESS_DENIED
+├── RequesterPaysError              REQUESTER_PAYS
+├── TlsRequiredError                TLS_REQUIRED
+├── GlueAccessDeniedError           GLUE_ACCESS_DENIED
+├── CatalogUnauthorizedError        CATALOG_UNAUTHORIZED
+├── CatalogNotFoundError            CATALOG_NOT_FOUND
+├── CatalogRegionMismatchError      CATALOG_REGION_MISMATCH
+├── TableNotEmptyError              TABLE_NOT_EMPTY
+├── NameCollisionError              NAME_COLLISION
+├── SchemaIncompatibleError         SCHEMA_INCOMPATIBLE
+├── ValueUnrepresentableError       VALUE_UNREPRESENTABLE
+├── SourceFailedError               SOURCE_FAILED
+├── KeyExistsError                  KEY_EXISTS
+├── StagedLostError                 STAGED_LOST                a retry can help
+├── ConcurrentLoadError             CONCURRENT_LOAD            a retry can help
+├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
+├── CommitUnknownError              COMMIT_UNKNOWN             a retry can help
+└── NoAnswerError                   TIMEOUT                    a retry can help
+"""
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_RETRY = 0, 1, 2, 75
+
+
+class LakeError(Exception):
+    """A failure that a user can act on; ``str(error)`` is ``CODE: message``, on one line."""
+
+    code: ClassVar[str]
+    transient: ClassVar[bool] = False
+    exit_code: ClassVar[int] = EXIT_FAILED
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        self.message = " ".join(message.split())
+        self.remedy = " ".join(remedy.split())
+        text = f"{self.message} {self.remedy}".strip()
+        super().__init__(f"{self.code}: {text}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.remedy)
+
+
+class SpecInvalidError(LakeError):
+    """The specification, or a command's argument, cannot be used as it is; ``problems`` holds one text each."""
+
+    code = "SPEC_INVALID"
+    exit_code = EXIT_USAGE
+
+    def __init__(self, message: str, *, remedy: str = "", problems: Sequence[str] = ()) -> None:
+        super().__init__(" ".join([message, *problems]), remedy=remedy)
+        self.summary = message
+        self.problems = tuple(problems)
+
+
+class SecretUnresolvedError(LakeError):
+    """A secret reference names nothing that can be read here."""
+
+    code = "SECRET_UNRESOLVED"
+
+
+class RoleNotAssumableError(LakeError):
+    """STS refuses the role: its trust policy, its ARN or the external id."""
+
+    code = "ROLE_NOT_ASSUMABLE"
+
+
+class BucketNotFoundError(LakeError):
+    """No bucket of this name exists."""
+
+    code = "BUCKET_NOT_FOUND"
+
+
+class BucketRegionMismatchError(LakeError):
+    """The bucket lies in another region than the one configured."""
+
+    code = "BUCKET_REGION_MISMATCH"
+
+
+class S3AccessDeniedError(LakeError):
+    """S3 refuses a call."""
+
+    code = "S3_ACCESS_DENIED"
+
+
+class RequesterPaysError(LakeError):
+    """The bucket makes its requesters pay."""
+
+    code = "REQUESTER_PAYS"
+
+
+class TlsRequiredError(LakeError):
+    """An endpoint without TLS that is not on this machine."""
+
+    code = "TLS_REQUIRED"
+
+
+class GlueAccessDeniedError(LakeError):
+    """Glue, or Lake Formation behind it, refuses a call."""
+
+    code = "GLUE_ACCESS_DENIED"
+
+
+class CatalogUnauthorizedError(LakeError):
+    """A REST catalog refuses the credentials."""
+
+    code = "CATALOG_UNAUTHORIZED"
+
+
+class CatalogNotFoundError(LakeError):
+    """A REST catalog knows no catalog of this name."""
+
+    code = "CATALOG_NOT_FOUND"
+
+
+class CatalogRegionMismatchError(LakeError):
+    """Catalog and bucket lie in different regions."""
+
+    code = "CATALOG_REGION_MISMATCH"
+
+
+class TableNotEmptyError(LakeError):
+    """The first load of a table found objects under its path."""
+
+    code = "TABLE_NOT_EMPTY"
+
+
+class NameCollisionError(LakeError):
+    """Two things that must differ have one name."""
+
+    code = "NAME_COLLISION"
+
+
+class SchemaIncompatibleError(LakeError):
+    """The source's columns do not fit the table, or no format can store them."""
+
+    code = "SCHEMA_INCOMPATIBLE"
+
+
+class ValueUnrepresentableError(LakeError):
+    """A value does not fit its column."""
+
+    code = "VALUE_UNREPRESENTABLE"
+
+
+class SourceFailedError(LakeError):
+    """The source could not be read."""
+
+    code = "SOURCE_FAILED"
+
+
+class KeyExistsError(LakeError):
+    """An object that is not this load's already has the key of a new one."""
+
+    code = "KEY_EXISTS"
+
+
+class StagedLostError(LakeError):
+    """A staged upload and its object are both gone."""
+
+    code = "STAGED_LOST"
+    transient = True
+    exit_code = EXIT_RETRY
+
+
+class ConcurrentLoadError(LakeError):
+    """Another load of the table committed first."""
+
+    code = "CONCURRENT_LOAD"
+    transient = True
+    exit_code = EXIT_RETRY
+
+
+class PendingUnrecoverableError(LakeError):
+    """An earlier load's intent cannot be taken to its end."""
+
+    code = "PENDING_UNRECOVERABLE"
+
+
+class CommitUnknownError(LakeError):
+    """Whether a change was made cannot be found out now."""
+
+    code = "COMMIT_UNKNOWN"
+    transient = True
+    exit_code = EXIT_RETRY
+
+
+class NoAnswerError(LakeError):
+    """A service gave no answer in time."""
+
+    code = "TIMEOUT"
+    transient = True
+    exit_code = EXIT_RETRY
+
+
+def _rebuild(kind: type[LakeError], message: str, remedy: str) -> LakeError:
+    return kind(message, remedy=remedy)
+
+
+CODES: dict[str, type[LakeError]] = {kind.code: kind for kind in LakeError.__subclasses__()}
+
+_IN_TEXT = re.compile(rf"\b({'|'.join(CODES)}): ([^\n]*)")
+
+
+def from_text(text: str) -> LakeError | None:
+    """The error a task raised, out of the traceback text in which Spark brings it to the driver."""
+    found = _IN_TEXT.search(text)
+    return CODES[found[1]](found[2].strip()) if found else None

@@ -1,0 +1,136 @@
+"""Path and file name templates: parsed and checked once, rendered from values passed in; pure strings.
+
+A template is literal text with variables in braces. The variables known here are the neutral ones; a dialect
+translates its vendor's spelling into them.
+
+    {job_id}      the load's job id
+    {date:FORMAT} the attempt's start, UTC, in ``strftime`` letters
+    {seq}         the file's number in the table's load, at least five digits
+    {uuid}        one UUID per file
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from job.errors import SpecInvalidError
+from job.naming import join_key
+
+PER_FILE: Final = ("seq", "uuid")
+PER_LOAD: Final = ("job_id", "date")
+
+_VARIABLE = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A parsed template: ``parts`` are literal strings and ``(variable, argument)`` pairs."""
+
+    parts: tuple[str | tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Template":
+        """``text`` taken apart; an unknown variable is ``SPEC_INVALID``."""
+        parts: list[str | tuple[str, str]] = []
+        end = 0
+        for found in _VARIABLE.finditer(text):
+            name = found[1]
+            if name not in PER_FILE + PER_LOAD:
+                known = ", ".join("{" + v + "}" for v in PER_LOAD + PER_FILE)
+                raise SpecInvalidError(f"unknown variable {found[0]!r} in {text!r}; known: {known}.")
+            if found.start() > end:
+                parts.append(text[end : found.start()])
+            parts.append((name, found[2] or ""))
+            end = found.end()
+        if end < len(text):
+            parts.append(text[end:])
+        return cls(tuple(parts))
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names of the variables used."""
+        return frozenset(part[0] for part in self.parts if isinstance(part, tuple))
+
+    def bind(self, *, job_id: str, start: datetime) -> "Template":
+        """The same template with the load's values filled in; the file's own variables remain."""
+        bound: list[str | tuple[str, str]] = []
+        for part in self.parts:
+            if part == ("job_id", ""):
+                bound.append(job_id)
+            elif isinstance(part, tuple) and part[0] == "date":
+                bound.append(start.strftime(part[1]))
+            else:
+                bound.append(part)
+        return Template(tuple(bound))
+
+    def render(self, values: Mapping[str, str] | None = None) -> str:
+        """The text, with every remaining variable taken from ``values``."""
+        return "".join(p if isinstance(p, str) else (values or {})[p[0]] for p in self.parts)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a table's objects go: ``{directory}/{partition}/{file}{extension}``."""
+
+    directory: str
+    partition: Template
+    file: Template
+    extension: str
+
+    def bind(self, *, job_id: str, attempt: str, start: datetime) -> "ObjectNames":
+        """The names of one attempt's objects."""
+        return ObjectNames(
+            directory=self.directory,
+            partition=self.partition.bind(job_id=job_id, start=start).render(),
+            file=self.file.bind(job_id=job_id, start=start),
+            extension=self.extension,
+            attempt=attempt,
+        )
+
+
+@dataclass(frozen=True)
+class ObjectNames:
+    """Object keys of one table in one attempt; every value but the file's number is fixed."""
+
+    directory: str
+    partition: str
+    file: Template
+    extension: str
+    attempt: str
+
+    def object_key(self, seq: int) -> str:
+        """The key of file number ``seq``: the same number always gives the same key."""
+        values = {"seq": f"{seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
+        return join_key(self.directory, self.partition, self.file.render(values) + self.extension)
+
+    @property
+    def location(self) -> str:
+        """The directory that all of the attempt's objects of this table share, without a slash at its end."""
+        return join_key(self.directory, self.partition)
+
+    def pattern(self) -> re.Pattern[str]:
+        """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
+        values = {"seq": r"\d{5,}", "uuid": _uuid_pattern(self.attempt)}
+        name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
+        return re.compile(re.escape(self.location + "/" if self.location else "") + name + re.escape(self.extension))
+
+
+def file_uuid(attempt: str, seq: int) -> uuid.UUID:
+    """A version 8 UUID: eight bytes from the attempt, eight from the file's number.
+
+    The first half tells whose upload a key belongs to when all that is left of an attempt is its record.
+    """
+    head = hashlib.sha256(attempt.encode()).digest()[:8]
+    tail = hashlib.sha256(f"{attempt}/{seq}".encode()).digest()[:8]
+    raw = bytearray(head + tail)
+    raw[6] = raw[6] & 0x0F | 0x80
+    raw[8] = raw[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(raw))
+
+
+def _uuid_pattern(attempt: str) -> str:
+    return re.escape(str(file_uuid(attempt, 0))[:18]) + r"-[0-9a-f]{4}-[0-9a-f]{12}"

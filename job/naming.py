@@ -1,0 +1,118 @@
+"""Every physical and logical name the job and the stacks share; standard library only."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+MAX_NAME: Final = 255
+"""Glue's limit for database, table and column names, in characters."""
+
+CONTROL_DIRECTORY: Final = "_lakewriter"
+LOAD_METADATA: Final = "lakewriter-load"
+"""Object metadata key; its value is ``{pipeline}/{job_id}/{attempt}``."""
+
+JOB_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+PIPELINE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+_RUNS = re.compile(r"_+")
+
+
+def normalise(name: str) -> str:
+    """The ASCII identifier for a source name.
+
+    - accents are dropped; every other character outside ``[A-Za-z0-9_]`` becomes ``_``
+    - runs of ``_`` become one
+    - a leading digit gets ``_`` in front; an empty name becomes ``_``
+    - a name over 255 characters is cut, its tail replaced by a hash that keeps it distinct
+    """
+    decomposed = unicodedata.normalize("NFKD", name)
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
+    safe = _RUNS.sub("_", _UNSAFE.sub("_", bare)) or "_"
+    if safe[0].isdigit():
+        safe = "_" + safe
+    return cut(safe, distinct=name)
+
+
+def cut(name: str, *, distinct: str | None = None) -> str:
+    """``name`` at no more than 255 characters; what is cut off lives on as ten hex digits."""
+    if len(name) <= MAX_NAME:
+        return name
+    digest = hashlib.sha256((distinct or name).encode()).hexdigest()[:10]
+    return f"{name[: MAX_NAME - 11]}_{digest}"
+
+
+def unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """``names`` made distinct without regard to case: the first keeps its name, later ones get ``_1``, ``_2``.
+
+    A suffixed name that is itself taken is skipped. ``reserved`` names count as taken from the start.
+    """
+    taken = {name.lower() for name in reserved}
+    result = []
+    for name in names:
+        candidate, number = name, 0
+        while candidate.lower() in taken:
+            number += 1
+            suffix = f"_{number}"
+            candidate = name[: MAX_NAME - len(suffix)] + suffix
+        taken.add(candidate.lower())
+        result.append(candidate)
+    return result
+
+
+def column_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """The normalised, distinct column names, in source order and in the source's case."""
+    return unique([normalise(name) for name in names], reserved=reserved)
+
+
+def schema_name(*parts: str) -> str:
+    """The schema (and Glue database) from its parts, blank ones left out; blank when all are."""
+    filled = [part.strip() for part in parts if part.strip()]
+    return normalise("_".join(filled)).lower() if filled else ""
+
+
+def table_names(names: Sequence[str]) -> list[str]:
+    """The distinct table names of one schema; lower case, since Glue folds case and paths must equal it."""
+    return unique([normalise(name).lower() for name in names])
+
+
+def join_key(*segments: str) -> str:
+    """An object key: empty segments are left out with their slash, runs of ``/`` become one."""
+    return "/".join(part for segment in segments for part in segment.split("/") if part)
+
+
+class ControlKeys:
+    """Keys of the control objects of one pipeline, under ``{prefix}/_lakewriter/{pipeline}/``."""
+
+    def __init__(self, prefix: str, pipeline: str) -> None:
+        self.root = join_key(prefix, CONTROL_DIRECTORY, pipeline)
+
+    def state(self, table_id: str) -> str:
+        """The state of one table; ``table_id`` is ``{schema}.{table}``."""
+        return f"{self.root}/tables/{table_id}/state.json"
+
+    def load(self, job_id: str) -> str:
+        """The directory of one load, without a slash at its end."""
+        return f"{self.root}/loads/{job_id}"
+
+    def report(self, job_id: str, table_id: str) -> str:
+        """A table's report: it exists when the table of this load is done."""
+        return f"{self.load(job_id)}/{table_id}.report.json"
+
+    def begin(self, job_id: str, attempt: str) -> str:
+        """What an attempt knew when it began."""
+        return f"{self.load(job_id)}/{attempt}/begin.json"
+
+    def intent(self, job_id: str, attempt: str, table_id: str) -> str:
+        """All that is needed to publish one table of one load."""
+        return f"{self.load(job_id)}/{attempt}/{table_id}.json"
+
+    def failure(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Why an intent was withdrawn."""
+        return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
+
+    def outcome(self, job_id: str, attempt: str) -> str:
+        """How an attempt ended: code, message, whether a retry helps."""
+        return f"{self.load(job_id)}/{attempt}/outcome.json"

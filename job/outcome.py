@@ -1,0 +1,25 @@
+"""How an attempt ended, in one record: what decides whether the load is started again."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from job.errors import EXIT_OK, LakeError
+
+
+def ending(errors: Sequence[LakeError]) -> LakeError | None:
+    """The error that speaks for all: one that a retry will not help, if there is any."""
+    return next((error for error in errors if not error.transient), errors[0] if errors else None)
+
+
+def outcome(error: LakeError | None, at: datetime) -> dict[str, Any]:
+    """The content of ``outcome.json``."""
+    return {
+        "version": 1,
+        "status": "failed" if error else "done",
+        "code": error.code if error else None,
+        "message": str(error) if error else None,
+        "transient": bool(error and error.transient),
+        "exit_code": error.exit_code if error else EXIT_OK,
+        "finished": at.isoformat(),
+    }

@@ -1,0 +1,125 @@
+"""What a run would do, without doing it."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from job.aws import Clients
+from job.commit.control import Control
+from job.commit.glue import merge
+from job.commit.intent import GlueAction
+from job.errors import LakeError
+from job.prepare import Prepared, SparkFactory, check_empty, prepare
+from job.spec import Model, Spec, TableSpec
+
+
+class PlannedColumn(Model):
+    """A source column and what becomes of it; ``source`` is blank for columns the load adds."""
+
+    source: str
+    name: str
+    type: str
+    change: str
+
+
+class PlannedTable(Model):
+    """One table; ``error`` is set when a run would fail here, and then the rest may be empty."""
+
+    table: str
+    source: str
+    key: str
+    feed: str = ""
+    reason: str = ""
+    tasks: int = 0
+    rows: int | None = None
+    reads: str = ""
+    columns: tuple[PlannedColumn, ...] = ()
+    catalog: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def plan(
+    spec: Spec, *, job_id: str | None, clients: Clients, spark: SparkFactory, controls: Mapping[str, Control]
+) -> tuple[PlannedTable, ...]:
+    """Every table's plan; a table that cannot be loaded says why."""
+    started = datetime.now(UTC)
+    tables = []
+    for table in spec.tables:
+        names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
+        planned = PlannedTable(
+            table=table.id,
+            source=".".join(part for part in (table.source_schema, table.source_table) if part),
+            key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
+        )
+        try:
+            control = controls[table.id]
+            state = control.state.read()
+            check_empty(control.store, table, state)
+            prepared = prepare(spec, table, state.cursor, names, clients, spark)
+            try:
+                tables.append(planned.model_copy(update=_details(table, prepared)))
+            finally:
+                prepared.feed.close()
+        except LakeError as error:
+            tables.append(planned.model_copy(update={"error": str(error)}))
+    return tuple(tables)
+
+
+def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
+    feed, shape = prepared.feed, prepared.shape
+    columns = [
+        PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_change(c.source_type, c.type))
+        for c in shape.columns
+    ]
+    added = shape.schema.names[len(columns) :]
+    columns += [
+        PlannedColumn(source="", name=name, type=str(shape.schema.field(name).type), change="added") for name in added
+    ]
+    return {
+        "feed": feed.kind,
+        "reason": feed.reason,
+        "tasks": feed.partitions,
+        "rows": sum(feed.counts) if feed.counts is not None else None,
+        "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
+        "columns": tuple(columns),
+        "catalog": tuple(_catalog_changes(prepared)),
+        "warnings": tuple(_warnings(table, prepared)),
+    }
+
+
+def _change(source: pa.DataType, written: pa.DataType) -> str:
+    return "" if source == written else f"cast from {source}"
+
+
+def _catalog_changes(prepared: Prepared) -> list[str]:
+    action = prepared.action
+    if not isinstance(action, GlueAction):
+        return []
+    name = f"{action.database}.{action.table}"
+    changes = []
+    if not prepared.existing:
+        changes.append(f"create table {name} at {action.location} with {len(action.columns)} columns")
+    else:
+        merged = merge(name, list(prepared.existing.items()), action.columns)
+        for column, kind in merged:
+            before = prepared.existing.get(column)
+            if before is None:
+                changes.append(f"add column {column} {kind} to {name}")
+            elif before != kind:
+                changes.append(f"widen column {column} of {name} from {before} to {kind}")
+    if action.partition is not None:
+        changes.append(f"add partition {action.partition_key}={action.partition} to {name}, unless it is there")
+    return changes
+
+
+def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:
+    warnings = [f"column {name!r} has no type yet and is left out" for name in prepared.shape.left_out]
+    if table.cursor is not None and table.cursor_lag is None:
+        warnings.append(
+            f"rows that arrive late, with {table.cursor} at or below the highest one loaded, are not read; "
+            "cursor_lag reads them again"
+        )
+    return warnings

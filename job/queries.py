@@ -1,0 +1,58 @@
+"""SQL to read a pipeline's tables with, filled in from its specification; pure text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from job.spec import Spec, TableSpec, Tracking
+
+
+@dataclass(frozen=True)
+class Query:
+    """One statement for one table."""
+
+    table: str
+    title: str
+    sql: str
+
+
+def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
+    """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in."""
+    queries = []
+    for table in spec.tables:
+        job_id = (latest or {}).get(table.id, "latest-job-id")
+        queries += [
+            Query(table.id, "Query latest sync", _latest(spec, table, job_id)),
+            Query(table.id, "Find all synced records for a table", _syncs(spec, table)),
+            Query(table.id, "Deduplicate (latest version of each record)", _current(spec, table)),
+        ]
+    return tuple(queries)
+
+
+def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:
+    names = _tracking(spec)
+    return f"SELECT *\nFROM {table.id}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
+
+
+def _syncs(spec: Spec, table: TableSpec) -> str:
+    names = _tracking(spec)
+    job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
+    return (
+        f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
+        f"FROM {table.id}\nGROUP BY {job}\nORDER BY sync_time DESC;"
+    )
+
+
+def _current(spec: Spec, table: TableSpec) -> str:
+    """Within one load all rows have one sync time, so the row's index decides between versions of a record."""
+    names = _tracking(spec)
+    order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
+    return (
+        "SELECT * FROM (\n"
+        f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
+        f"FROM {table.id}\n"
+        f") WHERE rn = 1 AND {names[Tracking.DELETED]} = false;"
+    )
+
+
+def _tracking(spec: Spec) -> dict[Tracking, str]:
+    return {column.holds: column.name for column in spec.tracking}

@@ -1,0 +1,68 @@
+"""What a load says of itself: a table's report, the run's report; versioned, growing, never changing in meaning."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from job.receipt import Cursor
+from job.spec import Model
+
+
+class TableReport(Model):
+    """A committed table of a load; the object's existence is what makes the table done."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    schema_name: str
+    table: str
+    started: datetime
+    rows: int
+    files: int
+    bytes: int
+    keys: tuple[str, ...]
+    feed: str
+    engine: str
+    cursor_before: Cursor | None
+    cursor_after: Cursor | None
+    cursor_nulls: int
+    staged_seconds: float
+    notes: tuple[str, ...] = ()
+
+
+TableStatus = Literal["done", "already_done", "failed", "not_run"]
+
+
+class TableResult(Model):
+    """One table in the run's report; ``seconds`` is this run's own time for it."""
+
+    schema_: str = Field(serialization_alias="schema")
+    table: str
+    status: TableStatus
+    code: str | None = None
+    message: str | None = None
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    keys: tuple[str, ...] = ()
+    feed: str | None = None
+    engine: str | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class RunReport(Model):
+    """One run of a load. ``requests`` counts HTTP requests to AWS by method."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    status: Literal["done", "failed"]
+    started_at: datetime
+    seconds: float
+    tables: tuple[TableResult, ...]
+    requests: Mapping[str, int]

@@ -1,0 +1,220 @@
+"""A load, top to bottom: each table is registered, checked, staged, bound to an intent, and committed."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Event
+
+from job.aws import Clients
+from job.commit import attempt as attempts
+from job.commit.attempt import Attempt
+from job.commit.control import Control
+from job.commit.intent import Intent
+from job.commit.reach import reach_from
+from job.commit.recover import Reach
+from job.commit.state import TableState
+from job.commit.store import S3Store
+from job.commit.sweep import due, sweep
+from job.errors import LakeError
+from job.layout import ObjectNames
+from job.naming import ControlKeys
+from job.outcome import ending, outcome
+from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
+from job.receipt import Cursor, Receipt
+from job.report import RunReport, TableResult
+from job.shape.cursor import highest
+from job.spec import Spec, TableSpec
+from job.write.stage import first_indexes, stage
+from job.write.task import TaskPlan
+
+Progress = Callable[[TableSpec, str, str], None]
+"""Called with a table, the step it is in, and a detail for people."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the tables of one load share."""
+
+    spec: Spec
+    attempt: Attempt
+    clients: Clients
+    spark: SparkFactory
+    progress: Progress
+    controls: Mapping[str, Control]
+    names: Mapping[str, ObjectNames]
+    reach: Reach
+    stopped: Event = field(default_factory=Event)
+
+
+def run(
+    spec: Spec, *, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress = lambda *_: None
+) -> RunReport:
+    """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
+    clock = time.monotonic()
+    load = _open(spec, job_id, clients, spark, progress)
+    with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
+        results = tuple(pool.map(lambda table: _guarded(load, table), spec.tables))
+    errors = [error for _, error, _ in results if error]
+    requests = load.clients.requests.copy()
+    for _, _, receipts in results:
+        for receipt in receipts:
+            requests.update(receipt.requests)
+    report = RunReport(
+        pipeline=spec.pipeline,
+        job_id=job_id,
+        attempt=load.attempt.id,
+        status="failed" if errors else "done",
+        started_at=load.attempt.started,
+        seconds=round(time.monotonic() - clock, 3),
+        tables=tuple(result for result, _, _ in results),
+        requests=dict(requests),
+    )
+    _end(load, errors)
+    return report
+
+
+def _open(spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> Load:
+    store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
+    controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
+    last = max((control.state.read().last_commit or datetime.min.replace(tzinfo=UTC)) for control in controls.values())
+    started = max(datetime.now(UTC), last + timedelta(microseconds=1))
+    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], started, timedelta(days=spec.keep_loads_days))
+    names = {t.id: t.layout.bind(job_id=job_id, attempt=attempt.id, start=started) for t in spec.tables}
+    first = next(iter(controls.values()))
+    first.write_once(keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names))
+    return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients))
+
+
+def _guarded(load: Load, table: TableSpec) -> tuple[TableResult, LakeError | None, tuple[Receipt, ...]]:
+    clock = time.monotonic()
+    if load.stopped.is_set():
+        return TableResult(schema_=table.schema_name, table=table.name, status="not_run"), None, ()
+    try:
+        result, receipts = _table(load, table)
+    except LakeError as error:
+        load.progress(table, "failed", str(error))
+        if load.spec.on_failure == "stop":
+            load.stopped.set()
+        return _failed(table, error, time.monotonic() - clock), error, ()
+    return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
+
+
+def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+    control = load.controls[table.id]
+    load.progress(table, "beginning", "")
+    began = attempts.register(control, load.attempt, load.reach)
+    if began is None:
+        load.progress(table, "already done", "")
+        return _done(control, load.attempt, "already_done"), ()
+    receipts: list[Receipt] = []
+    try:
+        intent = _staged(load, table, began, receipts)
+        load.progress(table, "committing", f"{intent.rows:,} rows in {len(receipts)} files")
+        attempts.bind(control, load.attempt, intent, began, load.reach)
+    except BaseException as error:
+        _give_up(load, table, receipts, error)
+        raise
+    attempts.settle(control, load.attempt, load.reach)
+    result = _done(control, load.attempt, "done")
+    load.progress(table, "done", f"{result.rows:,} rows in {result.files} files")
+    return result, tuple(receipts)
+
+
+def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
+    control, names = load.controls[table.id], load.names[table.id]
+    check_empty(control.store, table, began)
+    load.progress(table, "reading", "")
+    prepared = prepare(load.spec, table, began.cursor, names, load.clients, load.spark)
+    clock = time.monotonic()
+    try:
+        load.progress(table, "writing", f"{prepared.feed.kind} feed, {prepared.feed.partitions} tasks")
+        receipts.extend(stage(prepared.feed, _task_plan(load, names, prepared)))
+    finally:
+        prepared.feed.close()
+    if any(receipt.task_attempt for receipt in receipts):
+        attempts.abort_strays(control, names, receipts, load.attempt)
+    after = began.cursor
+    for receipt in receipts:
+        after = highest(after, receipt.cursor)
+    return _intent(load, table, prepared, tuple(receipts), (began.cursor, after), time.monotonic() - clock)
+
+
+def _task_plan(load: Load, names: ObjectNames, prepared: Prepared) -> TaskPlan:
+    return TaskPlan(
+        access=load.spec.access,
+        names=names,
+        shape=prepared.shape,
+        encoding=load.spec.encoding,
+        limits=load.spec.limits,
+        load=load.attempt.load,
+        job_id=load.attempt.job_id,
+        start=load.attempt.started,
+        partition_count=prepared.feed.partitions,
+        first_indexes=first_indexes(prepared.feed),
+        counts=prepared.feed.counts,
+    )
+
+
+def _intent(
+    load: Load,
+    table: TableSpec,
+    prepared: Prepared,
+    receipts: tuple[Receipt, ...],
+    cursors: tuple[Cursor | None, Cursor | None],
+    seconds: float,
+) -> Intent:
+    return Intent(
+        pipeline=load.spec.pipeline,
+        job_id=load.attempt.job_id,
+        attempt=load.attempt.id,
+        table_id=table.id,
+        schema_name=table.schema_name,
+        table=table.name,
+        started=load.attempt.started,
+        access=load.spec.access,
+        catalog=prepared.action if receipts else without_partition(prepared.action),
+        receipts=receipts,
+        cursor_before=cursors[0],
+        cursor_after=cursors[1],
+        feed=prepared.feed.kind,
+        staged_seconds=round(seconds, 3),
+    )
+
+
+def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
+    try:
+        attempts.give_up(load.controls[table.id], load.attempt, load.names[table.id], receipts)
+    except LakeError as second:
+        error.add_note(f"What was staged could not be withdrawn: {second}")
+
+
+def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
+    report = control.report(attempt.job_id) or {}
+    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes")
+    return TableResult.model_validate(
+        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept}
+    )
+
+
+def _failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
+    return TableResult(
+        schema_=table.schema_name,
+        table=table.name,
+        status="failed",
+        code=error.code,
+        message=f"{error.message} {error.remedy}".strip(),
+        seconds=round(seconds, 3),
+        notes=tuple(getattr(error, "__notes__", ())),
+    )
+
+
+def _end(load: Load, errors: list[LakeError]) -> None:
+    control = load.controls[load.spec.tables[0].id]
+    key = control.keys.outcome(load.attempt.job_id, load.attempt.id)
+    control.write_once(key, outcome(ending(errors), datetime.now(UTC)))
+    states = [each.state.latest() for each in load.controls.values()]
+    if due(states[0], load.attempt.started):
+        sweep(control, states, load.attempt.started, load.attempt.keep)

@@ -1,0 +1,229 @@
+"""The dialect-neutral specification: what a load does, with no vendor's name in it."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from job.layout import Layout
+from job.naming import join_key
+
+_REFERENCE: Final = re.compile(r"\$\{(env|secret|ssm):([^{}]+)\}")
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class SecretText:
+    """A secret by reference, ``${env:NAME}``, ``${secret:ARN[:json-key]}`` or ``${ssm:NAME}``, or a literal.
+
+    Its ``repr`` and its JSON form show a reference, never a literal.
+    """
+
+    text: str
+
+    @property
+    def reference(self) -> tuple[str, str] | None:
+        """``(kind, name)``, or None for a literal."""
+        found = _REFERENCE.fullmatch(self.text)
+        return (found[1], found[2]) if found else None
+
+    def __repr__(self) -> str:
+        return f"SecretText({self.text if self.reference else '***'})"
+
+    __str__ = __repr__
+
+    @classmethod
+    def parse(cls, value: "str | SecretText") -> "SecretText":
+        """``value`` as a secret; text that looks like a reference must be one."""
+        if isinstance(value, SecretText):
+            return value
+        if "${" in value and not _REFERENCE.fullmatch(value):
+            raise ValueError("expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it")
+        return cls(value)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls.parse,
+            core_schema.union_schema([core_schema.is_instance_schema(cls), core_schema.str_schema(min_length=1)]),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda value: value.text if value.reference else None
+            ),
+        )
+
+
+class Model(BaseModel):
+    """Frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class Access(Model):
+    """How to reach the destination bucket. ``endpoint`` is a custom S3 endpoint; STS and Glue never use it."""
+
+    bucket: str
+    region: str
+    prefix: str = ""
+    endpoint: str | None = None
+    role_arn: str | None = None
+    external_id: SecretText | None = None
+    access_key_id: SecretText | None = None
+    secret_access_key: SecretText | None = None
+    single_writer: bool = False
+    role_wait_seconds: float = 60.0
+
+    @property
+    def checksum_algorithm(self) -> str | None:
+        """None for S3-compatible stores, which reject the SDK's default checksums."""
+        return None if self.endpoint else "CRC32"
+
+
+class NoCatalog(Model):
+    """Files only."""
+
+    kind: Literal["none"] = "none"
+
+
+class GlueCatalog(Model):
+    """Hive-style tables in the Glue Data Catalog."""
+
+    kind: Literal["glue"] = "glue"
+    partition_key: str | None
+
+
+Catalog = Annotated[NoCatalog | GlueCatalog, Field(discriminator="kind")]
+
+
+class Tracking(StrEnum):
+    """What a tracking column holds."""
+
+    SYNCED = "synced"
+    DELETED = "deleted"
+    INDEX = "index"
+    ID = "id"
+    JOB_ID = "job_id"
+
+
+class TrackingColumn(Model):
+    """One column the job adds; they follow the data columns in this order."""
+
+    name: str
+    holds: Tracking
+
+
+class Read(Model):
+    """One source: a ``spark.read`` format with its options, or SQL over other reads.
+
+    With ``sql``, ``views`` names the reads that the statement sees as tables.
+    """
+
+    format: str | None = None
+    path: str | tuple[str, ...] | None = None
+    options: dict[str, str | SecretText] = {}
+    columns: str | None = None
+    sql: str | None = None
+    views: "dict[str, Read]" = {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, none for a format without files."""
+        if self.path is None:
+            return ()
+        return (self.path,) if isinstance(self.path, str) else self.path
+
+
+class Mode(StrEnum):
+    """What a load does to the rows that are there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+class IndexKind(StrEnum):
+    """``contiguous`` numbers rows 1..N; ``sparse`` is unique and increasing but may have gaps."""
+
+    CONTIGUOUS = "contiguous"
+    SPARSE = "sparse"
+
+
+class TableSpec(Model):
+    """One table: where it comes from, what is done to its rows, where it goes.
+
+    ``schema_name`` and ``name`` are physical names; ``source_schema`` and ``source_table`` the source's own.
+    """
+
+    source_schema: str = ""
+    source_table: str
+    schema_name: str
+    name: str
+    read: Read
+    primary_key: tuple[str, ...] = ()
+    unique_key: tuple[str, ...] = ()
+    mode: Mode = Mode.APPEND
+    cursor: str | None = None
+    cursor_lag: str | None = None
+    deleted: str | None = None
+    columns: dict[str, str] = {}
+    index: IndexKind = IndexKind.CONTIGUOUS
+    layout: Layout
+    path: str
+    must_be_empty: bool = False
+
+    @property
+    def id(self) -> str:
+        """``{schema}.{table}``, or the table alone without a schema."""
+        return f"{self.schema_name}.{self.name}" if self.schema_name else self.name
+
+
+class Limits(Model):
+    """Sizes in bytes. ``row_group_bytes`` bounds Arrow data held for one row group in a task."""
+
+    upload_parallelism: int = 5
+    part_bytes: int = 8 * MIB
+    target_file_bytes: int = 200 * MIB
+    row_group_bytes: int = 192 * MIB
+    parallel_tables: int = 2
+
+
+class Encoding(Model):
+    """How files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
+
+    codec: str = "gzip"
+    level: int = 4
+    engine: Literal["auto", "arro3", "pyarrow"] = "auto"
+    delta: bool = False
+
+
+class Spec(Model):
+    """One pipeline, ready to run."""
+
+    pipeline: str
+    dialect: str
+    access: Access
+    catalog: Catalog
+    tracking: tuple[TrackingColumn, ...]
+    tables: tuple[TableSpec, ...]
+    encoding: Encoding = Encoding()
+    limits: Limits = Limits()
+    on_failure: Literal["continue", "stop"] = "continue"
+    keep_loads_days: int = 30
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def reserved_columns(self) -> tuple[str, ...]:
+        """Names that a source column cannot have."""
+        names = [column.name for column in self.tracking]
+        if isinstance(self.catalog, GlueCatalog) and self.catalog.partition_key:
+            names.append(self.catalog.partition_key)
+        return tuple(names)
+
+    def table_location(self, table: TableSpec) -> str:
+        """The table's ``s3://`` URI, without a slash at its end."""
+        return f"s3://{join_key(self.access.bucket, table.path)}"

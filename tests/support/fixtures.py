@@ -1,0 +1,42 @@
+"""The embedded AWS for tests: one server a session, emptied for every test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.server import StrictAws
+
+
+@pytest.fixture(scope="session")
+def aws_server() -> Iterator[StrictAws]:
+    """The server itself, running."""
+    with StrictAws() as server:
+        yield server
+
+
+@pytest.fixture
+def aws(aws_server: StrictAws, monkeypatch: pytest.MonkeyPatch) -> StrictAws:
+    """An empty AWS that every SDK call of this process and its children goes to."""
+    aws_server.reset()
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {
+        "AWS_ENDPOINT_URL": aws_server.url,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "NO_PROXY": "127.0.0.1,localhost",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return aws_server
+
+
+@pytest.fixture
+def bucket(aws: StrictAws) -> str:
+    """An empty bucket in us-east-1."""
+    aws.client("s3").create_bucket(Bucket="acme-lake")
+    return "acme-lake"

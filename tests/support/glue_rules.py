@@ -1,0 +1,76 @@
+"""What the Glue Data Catalog does and moto does not."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from moto.glue.models import glue_backends
+
+from tests.support.call import ACCOUNT, Answer, Call
+
+Proceed = Callable[[Call], Answer]
+
+# https://docs.aws.amazon.com/glue/latest/webapi/API_BatchCreatePartition.html and its kin
+_LIST_LIMITS: Final = {
+    "glue:BatchCreatePartition": ("PartitionInputList", 100),
+    "glue:BatchDeletePartition": ("PartitionsToDelete", 25),
+    "glue:BatchGetPartition": ("PartitionsToGet", 1000),
+    "glue:BatchUpdatePartition": ("Entries", 100),
+    "glue:BatchDeleteTable": ("TablesToDelete", 100),
+}
+
+
+def fold_names(call: Call, proceed: Proceed) -> Answer:
+    """Database, table and column names are stored in lower case."""
+    if call.service != "glue":
+        return proceed(call)
+    document = {name: _folded(name, value) for name, value in call.document.items()}
+    return proceed(replace(call, document=document, body=json.dumps(document).encode()))
+
+
+def _folded(name: str, value: Any) -> Any:
+    if name in {"Name", "DatabaseName", "TableName"}:
+        return value.lower()
+    if name == "DatabaseInput":
+        return {**value, "Name": value["Name"].lower()}
+    if name != "TableInput":
+        return value
+    table = {**value, "Name": value["Name"].lower()}
+    if "PartitionKeys" in table:
+        table["PartitionKeys"] = _folded_columns(table["PartitionKeys"])
+    if "Columns" in table.get("StorageDescriptor", {}):
+        columns = _folded_columns(table["StorageDescriptor"]["Columns"])
+        table["StorageDescriptor"] = {**table["StorageDescriptor"], "Columns": columns}
+    return table
+
+
+def _folded_columns(columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**column, "Name": column["Name"].lower()} for column in columns]
+
+
+def check_versions(call: Call, proceed: Proceed) -> Answer:
+    """``UpdateTable`` that names a version works on that version only."""
+    wanted = call.document.get("VersionId")
+    if call.action != "glue:UpdateTable" or wanted is None:
+        return proceed(call)
+    databases = glue_backends[ACCOUNT][call.region].databases
+    database = databases.get(call.document["DatabaseName"])
+    table = database.tables.get(call.document["TableInput"]["Name"]) if database else None
+    if table is not None and table.as_dict()["VersionId"] != str(wanted):
+        message = "Update table failed due to concurrent modifications."
+        return call.error(400, "ConcurrentModificationException", message)
+    return proceed(call)
+
+
+def limit_lists(call: Call, proceed: Proceed) -> Answer:
+    """Batches have a greatest length."""
+    name, most = _LIST_LIMITS.get(call.action, ("", 0))
+    given = len(call.document.get(name, []))
+    if given <= most:
+        return proceed(call)
+    message = (
+        f"1 validation error detected: Value at '{name[:1].lower()}{name[1:]}' failed to satisfy constraint: "
+        f"Member must have length less than or equal to {most}"
+    )
+    return call.error(400, "ValidationException", message)

@@ -1,0 +1,197 @@
+"""An AWS inside the test process, stricter than moto is: it answers as S3, Glue and STS do."""
+
+import io
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, Self, cast
+
+import boto3
+from botocore.client import Config
+from moto.moto_api._internal.models import moto_api_backend
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import BaseWSGIServer, make_server
+from werkzeug.test import run_wsgi_app
+
+from tests.support import glue_rules, s3_rules
+from tests.support.call import BYPASS, Answer, Call, read_call
+from tests.support.denials import Denials, outcomes
+from tests.support.faults import ConnectionDroppedError, Rule, Times, chain, drop
+from tests.support.sts_rules import Role, Sts
+
+
+class StrictAws:
+    """moto behind rules; every switch may be turned in a test, ``reset`` turns all back."""
+
+    def __init__(self) -> None:
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        # moto's models take no locks, and a conditional write must look and write at once.
+        self._one_at_a_time = threading.Lock()
+        self._server: BaseWSGIServer | None = None
+        self._own = boto3.Session("testing", "testing")
+        self._own_clients: dict[tuple[str, str], Any] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """No buckets, no roles, no faults, every correction on."""
+        moto_api_backend.reset()
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self.skew = timedelta(0)
+        self.hide_missing = self.keep_regions = self.fold_names = True
+        self.conditional_writes = True
+        self.calls: list[tuple[str, str, int]] = []
+        self.history: list[tuple[Call, int]] = []
+        self.interceptors: list[Rule] = []
+        self._denials = Denials()
+        self._payers = s3_rules.RequesterPays()
+        self._uploads = s3_rules.UploadTimes(self.now)
+        self._sts = Sts(self.now)
+
+    def now(self) -> datetime:
+        """The server's time, its skew included."""
+        return self.clock() + self.skew
+
+    def __enter__(self) -> Self:
+        self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=_Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """The endpoint of every service."""
+        if self._server is None:
+            raise RuntimeError("the server is not running; enter it with `with` first")
+        return f"http://127.0.0.1:{self._server.port}"
+
+    def deny(self, action: str, resource: str = "*", *, message: str | None = None) -> None:
+        """Refuse ``action`` on ``resource``; both may have ``*``."""
+        self._denials.rules.append((action, resource, message))
+
+    def role(self, arn: str, external_id: str | None = None, principal: str | None = None) -> None:
+        """Let there be a role; no other can be assumed."""
+        self._sts.roles[arn] = Role(external_id, principal)
+
+    def session_seconds(self, seconds: int) -> None:
+        """Let the credentials of every role assumed from now on expire so soon."""
+        self._sts.session_seconds = seconds
+
+    def requester_pays(self, bucket: str) -> None:
+        """Let the bucket refuse whoever does not offer to pay."""
+        self._payers.buckets.add(bucket)
+
+    def fail(
+        self,
+        match: Callable[[Call], bool],
+        *,
+        status: int = 503,
+        code: str = "SlowDown",
+        message: str = "Please reduce your request rate.",
+        times: int = 1,
+    ) -> None:
+        """Answer the next ``times`` matching calls with an error; they are not applied."""
+        self.interceptors.append(Times(match, times, lambda call, _proceed: call.error(status, code, message)))
+
+    def drop_answer(self, match: Callable[[Call], bool], *, times: int = 1) -> None:
+        """Apply the next ``times`` matching calls, then close the connection without an answer."""
+        self.interceptors.append(Times(match, times, drop))
+
+    def client(self, service: str, region: str = "us-east-1") -> Any:
+        """A client for the test's own use: not corrected, not denied, not recorded."""
+        if (service, region) not in self._own_clients:
+            config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1})
+            where = {"region_name": region, "endpoint_url": self.url, "config": config}
+            client = self._own.client(service, **where)  # type: ignore[call-overload]
+            client.meta.events.register("before-send", _mark)
+            self._own_clients[service, region] = client
+        return self._own_clients[service, region]
+
+    def objects(self, bucket: str) -> dict[str, bytes]:
+        """Everything in the bucket, by key."""
+        found = s3_rules.moto_bucket(bucket)
+        return {key: found.keys[key].value for key in sorted(found.keys)} if found else {}
+
+    def uploads(self, bucket: str) -> list[tuple[str, str]]:
+        """``(key, upload id)`` of the uploads neither completed nor aborted."""
+        found = s3_rules.moto_bucket(bucket)
+        return sorted((upload.key_name, upload.id) for upload in found.multiparts.values()) if found else []
+
+    def _rules(self) -> Iterable[Rule]:
+        yield from self.interceptors
+        yield self._sts.expire
+        if self.keep_regions:
+            yield s3_rules.keep_regions
+        yield self._denials
+        yield self._payers
+        if self.hide_missing:
+            yield s3_rules.hide_missing
+        if not self.conditional_writes:
+            yield s3_rules.ignore_conditions
+        yield s3_rules.finish_gone_uploads
+        yield self._uploads
+        yield glue_rules.limit_lists
+        if self.fold_names:
+            yield glue_rules.fold_names
+        yield glue_rules.check_versions
+        yield self._sts.assume
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """The WSGI application."""
+        call = read_call(environ)
+        try:
+            with self._one_at_a_time:
+                answer = self._answer(environ, call)
+        except ConnectionDroppedError:
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            raise
+        start_response(f"{answer.status} _", list(answer.headers))
+        return [answer.body]
+
+    def _answer(self, environ: dict[str, Any], call: Call) -> Answer:
+        def moto(asked: Call) -> Answer:
+            return self._ask_moto(environ, asked)
+
+        if BYPASS in call.headers:
+            return moto(call)
+        try:
+            answer = chain(list(self._rules()), moto)(call)
+        except ConnectionDroppedError:
+            self._record(call, Answer(0))
+            raise
+        self._record(call, answer)
+        return answer
+
+    def _record(self, call: Call, answer: Answer) -> None:
+        self.history.append((replace(call, body=b""), answer.status))
+        self.calls.extend(outcomes(call, answer))
+
+    def _ask_moto(self, environ: dict[str, Any], call: Call) -> Answer:
+        kept = {name: value for name, value in environ.items() if not name.startswith("HTTP_")}
+        headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in call.headers.items()}
+        kept.pop("wsgi.input_terminated", None)
+        headers.pop("HTTP_TRANSFER_ENCODING", None)
+        body = {"CONTENT_LENGTH": str(len(call.body)), "wsgi.input": io.BytesIO(call.body)}
+        parts, status, answered = run_wsgi_app(self._moto, {**kept, **headers, **body}, buffered=True)
+        return Answer(int(status.split()[0]), tuple(answered), b"".join(parts))
+
+
+class _Handler(MotoRequestHandler):
+    disable_nagle_algorithm = True
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The ``Date`` header: the time as the server has it."""
+        return format_datetime(cast(StrictAws, self.server.app).now(), usegmt=True)
+
+    def log(self, *_: Any, **__: Any) -> None:
+        """Keep the tests' output free of an access log."""
+
+
+def _mark(request: Any, **_: Any) -> None:
+    request.headers[BYPASS] = "1"
