@@ -46,7 +46,7 @@ def write(folder, sizes, **options):
     for number, size in enumerate(sizes):
         values = pa.table(
             {
-                "n": pa.array(range(first, first + size)),
+                "n": pa.array(range(first, first + size), pa.int64()),
                 "text": pa.array([f"{i * 7919:040d}" for i in range(size)], pa.string()),
             }
         )
