@@ -75,6 +75,10 @@ class StrictAws:
         """Refuse ``action`` on ``resource``; both may have ``*``."""
         self._denials.rules.append((action, resource, message))
 
+    def allow_everything(self) -> None:
+        """Take every refusal back."""
+        self._denials.rules.clear()
+
     def role(self, arn: str, external_id: str | None = None, principal: str | None = None) -> None:
         """Let there be a role; no other can be assumed."""
         self._sts.roles[arn] = Role(external_id, principal)

@@ -1,0 +1,129 @@
+"""Pipelines on the embedded AWS: a lake.yaml in a folder, loads of it, and what they left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import yaml
+from pyspark.sql import SparkSession
+
+from job.aws import Clients
+from job.commit.control import Control
+from job.commit.store import S3Store
+from job.dialects.lake_yaml import load_spec
+from job.naming import ControlKeys
+from job.report import RunReport
+from job.run import run
+from job.spec import Encoding, Spec
+from tests.support.call import Call
+from tests.support.server import StrictAws
+
+ROOT = Path(__file__).parents[2]
+BUCKET = "acme-lake"
+PREFIX = "data/production"
+
+
+class Lake:
+    """One pipeline of a test, its sources under ``folder``."""
+
+    def __init__(self, folder: Path, aws: StrictAws, spark: SparkSession) -> None:
+        self.folder, self.aws, self._spark = folder, aws, spark
+        self.file = folder / "lake.yaml"
+
+    def write(self, *tables: dict[str, Any], **destination: Any) -> None:
+        """The lake.yaml; ``destination`` is laid over a Parquet destination with Glue."""
+        base = {
+            "type": "supaflow-s3-data-lake",
+            "s3_bucket_name": BUCKET,
+            "bucket_region": "us-east-1",
+            "s3_path_prefix": PREFIX,
+            "update_aws_glue_catalog": True,
+            "partition_strategy": "SYNC_ID",
+            "destination_prefix": "nyc",
+        }
+        content = {"pipeline": "flights", "destination": base | destination, "tables": list(tables)}
+        self.file.write_text(yaml.safe_dump(content), "utf-8")
+
+    def csv(self, name: str, text: str) -> str:
+        """A CSV file among the sources."""
+        (self.folder / name).write_text(text, "utf-8")
+        return name
+
+    @property
+    def spec(self) -> Spec:
+        return load_spec(self.file)
+
+    def load(self, job_id: str, *, engine: str = "auto", **options: Any) -> RunReport:
+        """One load in this process."""
+        spec = self.spec.model_copy(update={"encoding": Encoding.model_validate({"engine": engine})})
+        return run(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
+
+    def control(self, table_id: str) -> Control:
+        spec = self.spec
+        return Control(S3Store(Clients(spec.access)), ControlKeys(PREFIX, spec.pipeline), table_id)
+
+    def data(self) -> dict[str, bytes]:
+        """The data objects, by key without the prefix."""
+        found = self.aws.objects(BUCKET).items()
+        return {key.removeprefix(f"{PREFIX}/"): body for key, body in found if "/_lakewriter/" not in key}
+
+    def rows(self, query: str, table: str) -> list[tuple[Any, ...]]:
+        """``query`` by DuckDB over ``t``, the written files of ``{schema}/{table}``."""
+        copies = self.folder / "copies"
+        for key, body in self.data().items():
+            (copies / key).parent.mkdir(parents=True, exist_ok=True)
+            (copies / key).write_bytes(body)
+        files = [str(copies / key) for key in self.data() if key.startswith(f"{table}/")]
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone='UTC'")
+            connection.execute(
+                f"CREATE VIEW t AS SELECT * FROM read_parquet({files!r}, union_by_name=true, filename=true)"
+            )
+            return connection.execute(query).fetchall()
+
+    def killed(self, job_id: str, match: Callable[[Call], bool], *, after: int = 0) -> int:
+        """A load in a process of its own, killed by the matching call after ``after`` others, which is not applied."""
+        seen: list[Call] = []
+        process: list[subprocess.Popen[bytes]] = []
+
+        def kill(call: Call, proceed: Callable[[Call], Any]) -> Any:
+            if match(call):
+                seen.append(call)
+                if len(seen) == after + 1:
+                    os.killpg(process[0].pid, signal.SIGKILL)
+                    return call.error(503, "SlowDown", "The caller is dead.")
+            return proceed(call)
+
+        self.aws.interceptors.append(kill)
+        command = [sys.executable, "-m", "job", "run", str(self.file), "--job-id", job_id]
+        process.append(subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL))
+        status = process[0].wait(120)
+        self.aws.interceptors.remove(kill)
+        return status
+
+
+def table(name: str, path: str, **fields: Any) -> dict[str, Any]:
+    """An entry for a CSV file with a header, in schema public."""
+    read = {"format": "csv", "path": path, "options": {"header": "true", "inferSchema": "true"}}
+    return {"table": name, "schema": "public", "read": read} | fields
+
+
+def completes(call: Call) -> bool:
+    """CompleteMultipartUpload."""
+    return call.method == "POST" and "uploadId" in call.query
+
+
+def uploads_part(call: Call) -> bool:
+    """UploadPart."""
+    return call.method == "PUT" and "partNumber" in call.query
+
+
+def arrow(**columns: Any) -> pa.Table:
+    """A small table."""
+    return pa.table(columns)

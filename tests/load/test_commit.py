@@ -1,0 +1,157 @@
+"""Two loads at once, foreign objects, failing tables: what is committed, and what is said."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.load.lakes import BUCKET, ROOT, Lake, completes, table
+from tests.support.call import Call
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "supaflow_nyc_public"
+EVENTS = "id,at\n1,5\n2,7\n"
+
+
+def during_commit(lake: Lake, job_id: str) -> object:
+    """Progress that runs another whole load when the first is about to bind its intent."""
+    others = [job_id]
+
+    def progress(_table: object, step: str, _detail: str) -> None:
+        if step == "committing" and others:
+            assert lake.load(others.pop()).status == "done"
+
+    return progress
+
+
+def test_two_incremental_loads_at_once(lake):
+    lake.write(table("events", lake.csv("events.csv", EVENTS), cursor="at"))
+    (late,) = lake.load("late", progress=during_commit(lake, "early")).tables
+    assert late.code == "CONCURRENT_LOAD"
+    assert lake.rows("SELECT id, _supa_job_id FROM t ORDER BY id", f"{SCHEMA}/events") == [(1, "early"), (2, "early")]
+    assert not lake.aws.uploads(BUCKET)
+
+
+def test_two_plain_appends_at_once(lake):
+    lake.write(table("events", lake.csv("events.csv", EVENTS)))
+    assert lake.load("late", progress=during_commit(lake, "early")).status == "done"
+    query = "SELECT _supa_job_id, count(*) FROM t GROUP BY ALL ORDER BY ALL"
+    assert lake.rows(query, f"{SCHEMA}/events") == [("early", 2), ("late", 2)]
+    assert lake.control(f"{SCHEMA}.events").state.read().committed == 2
+
+
+def test_two_attempts_of_one_load(lake):
+    lake.write(table("events", lake.csv("events.csv", EVENTS)))
+    (slow,) = lake.load("same", progress=during_commit(lake, "same")).tables
+    assert (slow.status, slow.code) in [("done", None), ("already_done", None)]
+    assert lake.rows("SELECT count(*) FROM t", f"{SCHEMA}/events") == [(2,)]
+    assert not lake.aws.uploads(BUCKET)
+
+
+def test_existing_key_is_never_overwritten(lake):
+    lake.write(table("events", lake.csv("events.csv", EVENTS)))
+    key = f"data/production/{SCHEMA}/events/a/part-a-00000.gzip.parquet"
+    lake.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=b"a stranger's")
+    (result,) = lake.load("a").tables
+    assert result.code == "KEY_EXISTS"
+    assert key in result.message
+    assert lake.aws.objects(BUCKET)[key] == b"a stranger's"
+    assert not lake.aws.uploads(BUCKET)
+    state = lake.control(f"{SCHEMA}.events").state.read()
+    assert (state.pending, state.committed, dict(state.running)) == (None, 0, {})
+
+
+def test_one_bad_table_of_five(lake):
+    good = [table(f"t{number}", lake.csv(f"{number}.csv", EVENTS)) for number in range(4)]
+    lake.write(*good, table("bad", "missing.csv"))
+    report = lake.load("a")
+    assert [(t.table, t.status, t.code) for t in report.tables] == [
+        ("t0", "done", None),
+        ("t1", "done", None),
+        ("t2", "done", None),
+        ("t3", "done", None),
+        ("bad", "failed", "SOURCE_FAILED"),
+    ]
+    assert report.status == "failed"
+    assert len(lake.data()) == 4
+
+
+def test_first_run_check(lake):
+    lake.write(table("t", lake.csv("t.csv", EVENTS)), destination_table_handling="FAIL")
+    stray = f"data/production/{SCHEMA}/t/old.parquet"
+    lake.aws.client("s3").put_object(Bucket=BUCKET, Key=stray, Body=b"old")
+    (result,) = lake.load("a").tables
+    assert result.code == "TABLE_NOT_EMPTY"
+    lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=stray)
+    assert [lake.load("a").status, lake.load("b").status] == ["done", "done"]
+
+
+def test_column_nobody_can_store(lake):
+    read = {"sql": "SELECT TIME '12:00:00' AS t, 1 AS id FROM x", "views": {"x": {"format": "csv", "path": "t.csv"}}}
+    lake.csv("t.csv", EVENTS)
+    lake.write({"table": "t", "schema": "public", "read": read})
+    (result,) = lake.load("a").tables
+    assert result.code in ("SCHEMA_INCOMPATIBLE", "SOURCE_FAILED")
+    assert "columns" in result.message
+
+
+def test_denied_glue_leaves_a_load_that_can_go_on(lake):
+    lake.write(table("t", lake.csv("t.csv", EVENTS)))
+    lake.aws.deny("glue:CreateTable")
+    assert lake.load("a").tables[0].code == "GLUE_ACCESS_DENIED"
+    assert lake.control(f"{SCHEMA}.t").state.read().pending.phase == "uploaded"
+    assert lake.load("b").tables[0].code == "PENDING_UNRECOVERABLE"
+    lake.aws.allow_everything()
+    assert lake.load("b").status == "done"
+    assert lake.rows("SELECT _supa_job_id, count(*) FROM t GROUP BY ALL ORDER BY ALL", f"{SCHEMA}/t") == [
+        ("a", 2),
+        ("b", 2),
+    ]
+
+
+def test_glue_table_of_another_layout(lake):
+    lake.write(table("t", lake.csv("t.csv", EVENTS)))
+    lake.load("a")
+    lake.write(table("t", lake.csv("t.csv", EVENTS)), partition_strategy="NONE")
+    (result,) = lake.load("b").tables
+    assert result.code == "SCHEMA_INCOMPATIBLE"
+    assert "_supa_partition" in result.message
+
+
+LOST = [
+    # calls that change something; the answer to the call of this number is dropped after it was applied
+    *((lambda call: call.action == "s3:PutObject" and call.method == "PUT", number) for number in range(8)),
+    (completes, 0),
+    *(
+        (lambda call, action=action: call.action == action, 0)
+        for action in ("glue:CreateDatabase", "glue:CreateTable", "glue:BatchCreatePartition")
+    ),
+]
+
+
+@pytest.mark.parametrize(("match", "number"), LOST)
+def test_lost_answer(lake, match, number):
+    lake.write(table("t", lake.csv("t.csv", EVENTS)))
+    passed = []
+
+    def this_one(call: Call) -> bool:
+        passed.append(call) if match(call) else None
+        return match(call) and len(passed) == number + 1
+
+    lake.aws.drop_answer(this_one)
+    assert lake.load("a").status == "done"
+    assert len(passed) > number
+    assert lake.rows("SELECT count(*) FROM t", f"{SCHEMA}/t") == [(2,)]
+    assert lake.control(f"{SCHEMA}.t").state.read().committed == 1
+    assert not lake.aws.uploads(BUCKET)
+
+
+def test_command_says_which_table_failed(lake):
+    lake.write(table("good", lake.csv("t.csv", EVENTS)), table("bad", "missing.csv"))
+    command = [sys.executable, "-m", "job", "run", str(lake.file), "--job-id", "a"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "SOURCE_FAILED: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "good" in done.stdout

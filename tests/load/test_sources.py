@@ -1,0 +1,78 @@
+"""Each documented kind of source, loaded whole: CSV, JSON, Parquet, ORC, JDBC, and SQL over them."""
+
+import pytest
+
+from tests.load.lakes import Lake
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "supaflow_nyc_public"
+DERBY = "jdbc:derby:memory:sources;create=true"
+
+
+@pytest.fixture
+def people(lake: Lake, spark):
+    """Two rows in every format."""
+    frame = spark.createDataFrame([(1, "Ann"), (2, "Ben")], "id int, name string").coalesce(1)
+    for kind in ("json", "parquet", "orc"):
+        frame.write.format(kind).save(str(lake.folder / kind))
+    frame.write.format("csv").option("header", "true").save(str(lake.folder / "csv"))
+    frame.write.format("jdbc").mode("overwrite").options(url=DERBY, dbtable="people").save()
+    return lake
+
+
+READS = [
+    ({"format": "csv", "path": "csv", "options": {"header": "true"}, "columns": "id INT, name STRING"}, "rows"),
+    ({"format": "json", "path": "json", "columns": "id INT, name STRING"}, "rows"),
+    ({"format": "parquet", "path": "parquet"}, "splits"),
+    ({"format": "orc", "path": "orc"}, "rows"),
+    ({"format": "jdbc", "options": {"url": DERBY, "dbtable": "people"}}, "rows"),
+    ({"sql": "SELECT a.* FROM a JOIN b USING (id)", "views": {"a": {"format": "orc", "path": "orc"}, "b": {
+        "format": "parquet", "path": "parquet"}}}, "rows"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "feed"), READS, ids=["csv", "json", "parquet", "orc", "jdbc", "sql"])
+def test_source(people, read, feed):
+    people.write({"table": "people", "schema": "public", "read": read, "primary_key": ["id"]})
+    (result,) = people.load("a").tables
+    assert (result.code, result.rows, result.feed) == (None, 2, feed)
+    assert sorted(people.rows("SELECT * EXCLUDE filename FROM t", f"{SCHEMA}/people"))[0][:2] == (1, "Ann")
+
+
+TYPES = """
+SELECT 1Y AS b, 2S AS s, 3 AS i, 4L AS l, 1.5F AS f, 2.5D AS d, 1.50BD AS n, 'x' AS t, X'AB' AS y, true AS o,
+    DATE '2024-01-15' AS dt, TIMESTAMP '2024-01-15 10:30:00Z' AS ts, TIMESTAMP_NTZ '2024-01-15 10:30:00' AS ntz,
+    array(1, 2) AS a, map('k', 1) AS m, named_struct('first name', 1, 'first-name', 2) AS st,
+    INTERVAL '1' DAY AS iv, NULL AS v FROM x
+"""
+GLUE = [
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal(3,2)",
+    "string",
+    "binary",
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamp",
+    "array<int>",
+    "map<string,int>",
+    "struct<first_name:int,first_name_1:int>",
+    "string",
+]
+
+
+def test_types(lake):
+    views = {"x": {"format": "csv", "path": lake.csv("x.csv", "a\n1\n")}}
+    lake.write({"table": "types", "schema": "public", "read": {"sql": TYPES, "views": views}})
+    (result,) = lake.load("a").tables
+    assert result.code is None
+    found = lake.aws.client("glue").get_table(DatabaseName=SCHEMA, Name="types")["Table"]["StorageDescriptor"]
+    assert [column["Type"] for column in found["Columns"]][:-5] == GLUE
+    (row,) = lake.rows("SELECT st.first_name_1, ts::VARCHAR, ntz::VARCHAR, n::VARCHAR FROM t", f"{SCHEMA}/types")
+    assert row == (2, "2024-01-15 10:30:00+00", "2024-01-15 10:30:00", "1.50")
