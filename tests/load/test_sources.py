@@ -47,28 +47,14 @@ SELECT 1Y AS b, 2S AS s, 3 AS i, 4L AS l, 1.5F AS f, 2.5D AS d, 1.50BD AS n, 'x'
     INTERVAL '1' DAY AS iv, NULL AS v FROM x
 """
 GLUE = [
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "decimal(3,2)",
-    "string",
-    "binary",
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamp",
-    "array<int>",
-    "map<string,int>",
-    "struct<first_name:int,first_name_1:int>",
-    "string",
+    *("tinyint", "smallint", "int", "bigint", "float", "double", "decimal(3,2)", "string", "binary", "boolean"),
+    *("date", "timestamp", "timestamp", "array<int>", "map<string,int>"),
+    *("struct<first_name:int,first_name_1:int>", "string"),
 ]
 
 
 def test_types(lake):
-    views = {"x": {"format": "csv", "path": lake.csv("x.csv", "a\n1\n")}}
+    views = {"x": {"format": "csv", "path": lake.csv("x.csv", "1\n")}}
     lake.write({"table": "types", "schema": "public", "read": {"sql": TYPES, "views": views}})
     (result,) = lake.load("a").tables
     assert result.code is None
