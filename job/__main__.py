@@ -202,7 +202,10 @@ def reset(
     """Move a table's cursor back, forward or away."""
     if (cursor is None) != no_cursor:
         raise SpecInvalidError("expected either --cursor VALUE or --no-cursor.")
-    control = _control(_context(lake, stage), table)
+    context = _context(lake, stage)
+    control = _control(context, table)
+    if next(each for each in context.spec.tables if each.id == control.table_id).cursor is None and cursor is not None:
+        raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
     new = None if cursor is None else _cursor(control, cursor, kind)
     state = reset_cursor(control, new, reason)
     OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from job.errors import EXIT_OK, LakeError
+from job.errors import EXIT_FAILED, EXIT_OK, LakeError
 
 
 def ending(errors: Sequence[LakeError]) -> LakeError | None:
@@ -21,5 +21,18 @@ def outcome(error: LakeError | None, at: datetime) -> dict[str, Any]:
         "message": str(error) if error else None,
         "transient": bool(error and error.transient),
         "exit_code": error.exit_code if error else EXIT_OK,
+        "finished": at.isoformat(),
+    }
+
+
+def crash(error: BaseException, at: datetime) -> dict[str, Any]:
+    """The same for an end that no code describes: a fault of the program, or an interruption."""
+    return {
+        "version": 1,
+        "status": "failed",
+        "code": None,
+        "message": f"{type(error).__name__}: {error}",
+        "transient": False,
+        "exit_code": EXIT_FAILED,
         "finished": at.isoformat(),
     }

@@ -21,7 +21,7 @@ from job.commit.sweep import due, sweep
 from job.errors import LakeError
 from job.layout import ObjectNames
 from job.naming import ControlKeys
-from job.outcome import ending, outcome
+from job.outcome import crash, ending, outcome
 from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
 from job.receipt import Cursor, Receipt
 from job.report import RunReport, TableResult
@@ -55,8 +55,12 @@ def run(
     """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
     clock = time.monotonic()
     load = _open(spec, job_id, clients, spark, progress)
-    with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
-        results = tuple(pool.map(lambda table: _guarded(load, table), spec.tables))
+    try:
+        with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
+            results = tuple(pool.map(lambda table: _guarded(load, table), spec.tables))
+    except BaseException as error:
+        _write_outcome(load, crash(error, datetime.now(UTC)))
+        raise
     errors = [error for _, error, _ in results if error]
     requests = load.clients.requests.copy()
     for _, _, receipts in results:
@@ -127,19 +131,21 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     control, names = load.controls[table.id], load.names[table.id]
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
-    prepared = prepare(load.spec, table, began.cursor, names, load.clients, load.spark)
+    before = began.cursor if table.cursor else None
+    prepared = prepare(load.spec, table, before, names, load.clients, load.spark)
     clock = time.monotonic()
     try:
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {prepared.feed.partitions} tasks")
         receipts.extend(stage(prepared.feed, _task_plan(load, names, prepared)))
     finally:
         prepared.feed.close()
-    if any(receipt.task_attempt for receipt in receipts):
+    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
+    if speculative or any(receipt.task_attempt for receipt in receipts):
         attempts.abort_strays(control, names, receipts, load.attempt)
-    after = began.cursor
+    after = before
     for receipt in receipts:
         after = highest(after, receipt.cursor)
-    return _intent(load, table, prepared, tuple(receipts), (began.cursor, after), time.monotonic() - clock)
+    return _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
 
 
 def _task_plan(load: Load, names: ObjectNames, prepared: Prepared) -> TaskPlan:
@@ -212,9 +218,13 @@ def _failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
 
 
 def _end(load: Load, errors: list[LakeError]) -> None:
+    _write_outcome(load, outcome(ending(errors), datetime.now(UTC)))
     control = load.controls[load.spec.tables[0].id]
-    key = control.keys.outcome(load.attempt.job_id, load.attempt.id)
-    control.write_once(key, outcome(ending(errors), datetime.now(UTC)))
     states = [each.state.latest() for each in load.controls.values()]
     if due(states[0], load.attempt.started):
         sweep(control, states, load.attempt.started, load.attempt.keep)
+
+
+def _write_outcome(load: Load, content: Mapping[str, object]) -> None:
+    control = load.controls[load.spec.tables[0].id]
+    control.write_once(control.keys.outcome(load.attempt.job_id, load.attempt.id), content)

@@ -15,14 +15,14 @@ from job.errors import LakeError, PendingUnrecoverableError
 from job.naming import ControlKeys
 from job.spec import Read, Spec, TableSpec
 
-LEAST_DAYS: Final = 2
-"""Staged uploads stay incomplete until their load commits, retries included."""
+LEAST_DAYS: Final = 16
+"""Staged uploads stay incomplete until their load commits; one pending for ``MOST_PENDING`` is still warned of."""
 
 MOST_PENDING: Final = timedelta(days=15)
 
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
 _LIFECYCLE_REMEDY: Final = (
-    "Add a lifecycle rule that aborts incomplete multipart uploads after 7 days: what a killed load left staged "
+    "Add a lifecycle rule that aborts incomplete multipart uploads after 30 days: what a killed load left staged "
     "is invisible, and is paid for until then."
 )
 

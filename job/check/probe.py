@@ -83,7 +83,7 @@ def _findings(probe: Probe) -> list[Finding]:
     try:
         found.extend(probe.ask())
     except LakeError as error:
-        remedy = error.remedy or "Read the message; the failure table in the documentation lists the codes."
+        remedy = error.remedy or "Read the message; docs/troubleshooting.md has a section for each code."
         found.append(Finding(probe.name, "failed", error.message, remedy, error.code))
     return found
 

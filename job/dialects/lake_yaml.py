@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 
 from job.dialects.problems import keys_of, nearest, problems
-from job.dialects.supaflow import S3DataLakeParquet, S3Parquet, translate
+from job.dialects.supaflow import translate
+from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
 from job.dialects.tables import ReadEntry, TableEntry
 from job.dialects.text import Document, Location, read
 from job.errors import SpecInvalidError
@@ -101,7 +102,7 @@ def _validated(document: Document) -> LakeFile:
     except ValidationError as error:
         found = problems(error, document, known_keys, tuple(DESTINATIONS))
         if "destination" in document.data and kind not in DESTINATIONS:
-            found = [_unknown_type(document, kind), *(line for line in found if "union tag" not in line)]
+            found = [_unknown_type(document, kind), *(line for line in found if "using discriminator" not in line)]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
         raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
 

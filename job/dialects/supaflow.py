@@ -1,30 +1,20 @@
-"""Supaflow's Amazon S3 and S3 Data Lake destinations: their form's labels in snake_case, and what they mean."""
+"""What Supaflow's Amazon S3 and S3 Data Lake destinations mean: names, paths, tracking columns."""
 
-import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
-
-from job.dialects.problems import nearest
+from job.dialects.supaflow_form import (
+    LOOPBACK,
+    ParquetDestination,
+    SupaflowDestination,
+    file_template,
+)
 from job.dialects.tables import TableSource
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
 from job.layout import Layout, Template
-from job.naming import join_key, schema_name, table_names
-from job.spec import (
-    Access,
-    Catalog,
-    GlueCatalog,
-    Mode,
-    Model,
-    NoCatalog,
-    SecretText,
-    Spec,
-    TableSpec,
-    Tracking,
-    TrackingColumn,
-)
+from job.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
+from job.spec import Access, Catalog, GlueCatalog, Mode, NoCatalog, Spec, TableSpec, Tracking, TrackingColumn
 
 TRACKING: Final = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),
@@ -36,140 +26,6 @@ TRACKING: Final = (
 PARTITION_KEY: Final = "_supa_partition"
 EXTENSION: Final = ".gzip.parquet"
 PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/%d/%H}", "SYNC_ID": "{job_id}"}
-FILE_VARIABLES: Final = {
-    "{seq}": "{seq}",
-    "{uuid}": "{uuid}",
-    "{timestamp}": "{date:%Y%m%d%H%M%S}",
-    "{supa_job_id}": "{job_id}",
-    "{date}": "{date:%Y%m%d}",
-}
-
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
-_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
-_BRACED = re.compile(r"\{[^{}]*\}|[{}]")
-_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
-
-
-class SupaflowDestination(Model):
-    """The settings both connectors have."""
-
-    s3_bucket_name: str
-    bucket_region: str
-    s3_path_prefix: str = ""
-    iam_role_arn: str | None = None
-    """Left out where the job's own role may write."""
-    external_id: SecretText | None = None
-    custom_s3_endpoint: str | None = None
-    access_key_id: SecretText | None = None
-    secret_access_key: SecretText | None = None
-    glue_database_prefix: str = "supaflow"
-    partition_strategy: Literal["NONE", "DAY", "HOUR", "SYNC_ID"] = "HOUR"
-    file_name_pattern: str = "part-{supa_job_id}-{seq}"
-    upload_parallelism: int = Field(5, ge=1, le=10)
-    destination_prefix: str = ""
-    destination_table_handling: Literal["APPEND", "FAIL"] = "APPEND"
-    allow_insecure: bool = False
-    """Accepts an ``http://`` endpoint that is not on this machine."""
-    single_writer: bool = False
-    """Promises that one load runs at a time, for a store without conditional writes."""
-    role_wait_seconds: float = Field(60.0, ge=0, le=600)
-    """A role made a moment ago is refused at first: it is tried for this long."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _blank_is_absent(cls, data: Any) -> Any:
-        optional = {"iam_role_arn", "external_id", "custom_s3_endpoint", "access_key_id", "secret_access_key"}
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if not (key in optional and value == "")}
-
-    @field_validator("s3_bucket_name")
-    @classmethod
-    def _bucket(cls, value: str) -> str:
-        return _matching(_BUCKET, value, "a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
-
-    @field_validator("bucket_region")
-    @classmethod
-    def _region(cls, value: str) -> str:
-        return _matching(_REGION, value, "an AWS region such as 'us-east-1'")
-
-    @field_validator("iam_role_arn")
-    @classmethod
-    def _role(cls, value: str | None) -> str | None:
-        return value and _matching(_ROLE, value, "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
-
-    @field_validator("external_id")
-    @classmethod
-    def _external(cls, value: SecretText | None) -> SecretText | None:
-        if value is not None and value.reference is None:
-            _matching(_EXTERNAL_ID, value.text, "2 to 1224 letters, digits and +=,.@:/-_ without spaces around them")
-        return value
-
-    @field_validator("custom_s3_endpoint")
-    @classmethod
-    def _endpoint(cls, value: str | None) -> str | None:
-        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
-            raise ValueError("expected a URL such as 'https://s3.example.com'")
-        return value
-
-    @field_validator("file_name_pattern")
-    @classmethod
-    def _file(cls, value: str) -> str:
-        file_template(value)
-        return value
-
-    @model_validator(mode="after")
-    def _together(self) -> "SupaflowDestination":
-        if self.external_id is not None and self.iam_role_arn is None:
-            raise ValueError("'external_id' goes with 'iam_role_arn'")
-        if (self.access_key_id is None) != (self.secret_access_key is None):
-            raise ValueError("'access_key_id' and 'secret_access_key' go together")
-        return self
-
-
-class S3Parquet(SupaflowDestination):
-    """The older Amazon S3 connector."""
-
-    type: Literal["supaflow-s3"]
-    sync_schema_with_aws_glue_catalog: bool = False
-
-    @property
-    def glue(self) -> bool:
-        """The switch under its older name."""
-        return self.sync_schema_with_aws_glue_catalog
-
-
-class S3DataLakeParquet(SupaflowDestination):
-    """The S3 Data Lake connector with ``table_format: PARQUET``."""
-
-    type: Literal["supaflow-s3-data-lake"]
-    table_format: Literal["PARQUET"] = "PARQUET"
-    update_aws_glue_catalog: bool = False
-
-    @property
-    def glue(self) -> bool:
-        """The switch of the Parquet settings."""
-        return self.update_aws_glue_catalog
-
-
-ParquetDestination = S3Parquet | S3DataLakeParquet
-
-
-def file_template(pattern: str) -> Template:
-    """The file name's template; ``ValueError`` when it could give two files one name."""
-    for variable in _BRACED.findall(pattern):
-        if variable not in FILE_VARIABLES:
-            known = ", ".join(FILE_VARIABLES)
-            raise ValueError(f"{variable!r} is no variable; known: {known}{nearest(variable, FILE_VARIABLES)}")
-    if "/" in pattern:
-        raise ValueError("'/' cannot be in a file name; folders follow from 'partition_strategy'")
-    if "{supa_job_id}" not in pattern and "{uuid}" not in pattern:
-        raise ValueError("two loads would give one name; add {supa_job_id} or {uuid}")
-    if "{seq}" not in pattern and "{uuid}" not in pattern:
-        raise ValueError("two files of a load would have one name; add {seq} or {uuid}")
-    return Template.parse(_BRACED.sub(lambda found: FILE_VARIABLES[found[0]], pattern))
 
 
 def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[TableSource]) -> Spec:
@@ -177,6 +33,9 @@ def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[
     partitioned = destination.partition_strategy != "NONE"
     catalog: Catalog = GlueCatalog(partition_key=PARTITION_KEY if partitioned else None)
     tables, warnings = _tables(destination, sources)
+    key = destination.secret_access_key
+    if key is not None and key.reference is None:
+        warnings += ("secret_access_key is written out; a reference such as ${env:NAME} keeps it out of the file.",)
     return Spec(
         pipeline=pipeline,
         dialect=destination.type,
@@ -190,7 +49,7 @@ def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[
 
 def _access(destination: SupaflowDestination) -> Access:
     endpoint = destination.custom_s3_endpoint
-    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in _LOOPBACK:
+    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in LOOPBACK:
         message = f"custom_s3_endpoint {endpoint!r} has no TLS and is not on this machine."
         if not destination.allow_insecure:
             raise TlsRequiredError(message, remedy="Use https://, or set allow_insecure: true.")
@@ -224,8 +83,9 @@ def _tables(
             if name != alone:
                 source = sources[number].source_table
                 warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
-    placed = zip(sources, schemas, names, strict=True)
-    return tuple(_table(destination, *place) for place in placed), tuple(warnings)
+    tables = tuple(_table(destination, *place) for place in zip(sources, schemas, names, strict=True))
+    _refuse_nested(tables, join_key(destination.s3_path_prefix, CONTROL_DIRECTORY))
+    return tables, tuple(warnings)
 
 
 def _schema(destination: ParquetDestination, source: TableSource) -> str:
@@ -275,7 +135,12 @@ def _refuse_twins(sources: Sequence[TableSource]) -> None:
         seen.add(identity)
 
 
-def _matching(pattern: re.Pattern[str], value: str, expected: str) -> str:
-    if not pattern.fullmatch(value):
-        raise ValueError(f"expected {expected}")
-    return value
+def _refuse_nested(tables: Sequence[TableSpec], control: str) -> None:
+    """A table under another's path would be read as its rows, and one under the control prefix not at all."""
+    for table in tables:
+        for other in (control, *(each.path for each in tables if each is not table)):
+            if f"{table.path}/".startswith(f"{other}/"):
+                raise NameCollisionError(
+                    f"table {table.source_table!r} would lie at {table.path!r}, under {other!r}, which is taken.",
+                    remedy="Give the table a schema, or another destination_prefix.",
+                )

@@ -90,7 +90,7 @@ class StagedUpload:
         if number > MAX_PARTS:
             raise SpecInvalidError(
                 f"{self._uri} would need more than {MAX_PARTS} parts of {self._limits.part_bytes} bytes.",
-                remedy="Raise limits.part_bytes, or lower limits.target_file_bytes.",
+                remedy="Lower limits.target_file_mb.",
             )
         if self._upload_id is None:
             self._upload_id = self._create()
