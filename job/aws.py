@@ -19,7 +19,7 @@ from botocore.credentials import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
-from job.aws_errors import explain
+from job.aws_errors import ELSEWHERE, explain
 from job.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
 from job.spec import Access, SecretText
 
@@ -147,6 +147,7 @@ class Clients:
         with self._making:
             if service not in self._made:
                 client = self._session.client(service, **options)  # type: ignore[call-overload]
+                client.meta.events.register_first("needs-retry.s3", _refuse_redirect)
                 client.meta.events.register("before-send", self._count)
                 self._made[service] = client
             return self._made[service]
@@ -154,6 +155,13 @@ class Clients:
     def _count(self, request: Any, **_: Any) -> None:
         with self._counting:
             self.requests[request.method] += 1
+
+
+def _refuse_redirect(response: Any, operation: Any, **_: Any) -> None:
+    """Raise what the SDK would otherwise follow: data must not go to a region nobody named."""
+    parsed: Any = response[1] if response else {}
+    if str(parsed.get("Error", {}).get("Code", "")) in ELSEWHERE:
+        raise ClientError(parsed, operation.name)
 
 
 @lru_cache(maxsize=8)

@@ -36,7 +36,7 @@ _DENIED: Final = {
     "UnrecognizedClientException",
     "403",
 }
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     "PermanentRedirect",
     "AuthorizationHeaderMalformed",
     "IllegalLocationConstraintException",
@@ -88,7 +88,7 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
             f"bucket {access.bucket!r} does not exist ({doing}).",
             remedy="Check s3_bucket_name for typing errors, and custom_s3_endpoint if there is one.",
         )
-    if code in _ELSEWHERE:
+    if code in ELSEWHERE:
         return _elsewhere(error, doing, access, said)
     if code in _DENIED or status == 403:
         if doing.startswith("glue:"):

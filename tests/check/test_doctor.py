@@ -12,7 +12,7 @@ from tests.support.server import StrictAws
 
 def test_all_is_well(aws: StrictAws, bucket: str) -> None:
     aws.role(ROLE, "id-1")
-    abort_after(aws, 7)
+    abort_after(aws, 30)
     findings = checked(spec(glue=True, role_arn=ROLE, external_id=SecretText("id-1")))
     assert {finding.status for finding in findings.values()} == {"ok"}
     assert list(findings) == [

@@ -13,9 +13,9 @@ from tests.support.server import StrictAws
 
 LIFECYCLES = [
     # days, prefix of the rule, status
-    (7, "", "ok"),
-    (7, "data/", "ok"),
-    (7, "other/", "warning"),
+    (30, "", "ok"),
+    (30, "data/", "ok"),
+    (30, "other/", "warning"),
     (1, "", "warning"),
     (None, "", "warning"),
 ]

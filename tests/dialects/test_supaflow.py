@@ -1,0 +1,141 @@
+"""The two connectors' documented examples, as literals."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from job.dialects.lake_yaml import load_spec
+from job.errors import NameCollisionError, SpecInvalidError
+from job.spec import GlueCatalog, NoCatalog
+from tests.dialects.files import READ, lake
+
+AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+
+
+def keyed(spec, job_id="abc123", seq=0, at=AT):
+    names = spec.tables[0].layout.bind(job_id=job_id, attempt="x", start=at)
+    return names.object_key(seq)
+
+
+SCHEMAS = [
+    # glue on, glue prefix, destination prefix, source schema, resulting schema: the naming section's table
+    (True, "supaflow", "postgres", "public", "supaflow_postgres_public"),
+    (True, "supaflow", "salesforce", "", "supaflow_salesforce"),
+    (True, "supaflow", "", "public", "supaflow_public"),
+    (True, "supaflow", "", "", "supaflow"),
+    (True, "", "postgres", "public", "postgres_public"),
+    # the glue prefix counts only when Glue is on; a blank schema is then left out of the path
+    (False, "supaflow", "postgres", "public", "postgres_public"),
+    (False, "supaflow", "", "", ""),
+]
+
+
+@pytest.mark.parametrize(("glue", "glue_prefix", "prefix", "schema", "expected"), SCHEMAS)
+def test_schema(tmp_path, glue, glue_prefix, prefix, schema, expected):
+    settings = {"update_aws_glue_catalog": glue, "glue_database_prefix": glue_prefix, "destination_prefix": prefix}
+    file = lake(tmp_path, tables=[{"table": "accounts", "schema": schema, "read": READ}], **settings)
+    assert load_spec(file).tables[0].schema_name == expected
+
+
+def test_blank_schema_with_glue(tmp_path):
+    with pytest.raises(SpecInvalidError, match="has no schema, and Glue needs a database"):
+        load_spec(lake(tmp_path, update_aws_glue_catalog=True, glue_database_prefix=""))
+
+
+KEYS = [
+    # settings, source schema, table, start, job id, seq, key: the path layout section's examples
+    (
+        {"destination_prefix": "postgres"}, "public", "accounts", AT, "abc123", 0,
+        "data/supaflow_postgres_public/accounts/2024/01/15/10/part-abc123-00000.gzip.parquet",
+    ),
+    (
+        {"destination_prefix": "salesforce", "partition_strategy": "DAY"}, "", "Contact", AT, "def456", 0,
+        "data/supaflow_salesforce/contact/2024/01/15/part-def456-00000.gzip.parquet",
+    ),
+    (
+        {"destination_prefix": "postgres"}, "public", "accounts", datetime(2025, 12, 31, 0, 5, tzinfo=UTC), "j", 1,
+        "data/supaflow_postgres_public/accounts/2025/12/31/00/part-j-00001.gzip.parquet",
+    ),
+    (
+        {"destination_prefix": "s3"}, "", "ext_contacts", datetime(2025, 12, 31, 0, 5, tzinfo=UTC), "j", 0,
+        "data/supaflow_s3/ext_contacts/2025/12/31/00/part-j-00000.gzip.parquet",
+    ),
+    (
+        {"destination_prefix": "postgres", "partition_strategy": "SYNC_ID"}, "public", "accounts", AT, "abc123", 0,
+        "data/supaflow_postgres_public/accounts/abc123/part-abc123-00000.gzip.parquet",
+    ),
+    (
+        {"destination_prefix": "postgres", "partition_strategy": "NONE"}, "public", "accounts", AT, "abc123", 0,
+        "data/supaflow_postgres_public/accounts/part-abc123-00000.gzip.parquet",
+    ),
+    (
+        {"update_aws_glue_catalog": False}, "", "accounts", AT, "abc123", 123456,
+        "data/accounts/2024/01/15/10/part-abc123-123456.gzip.parquet",
+    ),
+    (
+        {"file_name_pattern": "{date}_{timestamp}_{supa_job_id}_{seq}", "s3_path_prefix": "/a//b/"}, "public", "t", AT,
+        "j", 7, "a/b/supaflow_public/t/2024/01/15/10/20240115_20240115103000_j_00007.gzip.parquet",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "schema", "table", "at", "job_id", "seq", "expected"), KEYS)
+def test_key(tmp_path, settings, schema, table, at, job_id, seq, expected):
+    tables = [{"table": table, "schema": schema, "read": READ}]
+    file = lake(tmp_path, tables=tables, **({"update_aws_glue_catalog": True, "s3_path_prefix": "data"} | settings))
+    assert keyed(load_spec(file), job_id, seq, at) == expected
+
+
+def test_uuid_pattern(tmp_path):
+    spec = load_spec(lake(tmp_path, file_name_pattern="{uuid}", partition_strategy="NONE"))
+    first, second = keyed(spec, seq=0), keyed(spec, seq=1)
+    assert first != second
+    assert first == keyed(spec, seq=0)
+
+
+def test_defaults(tmp_path):
+    spec = load_spec(lake(tmp_path))
+    (table,) = spec.tables
+    assert isinstance(spec.catalog, NoCatalog)
+    assert keyed(spec) == "accounts/2024/01/15/10/part-abc123-00000.gzip.parquet"
+    assert (spec.limits.upload_parallelism, table.must_be_empty) == (5, False)
+    assert [column.name for column in spec.tracking] == [
+        "_supa_synced",
+        "_supa_deleted",
+        "_supa_index",
+        "_supa_id",
+        "_supa_job_id",
+    ]
+
+
+@pytest.mark.parametrize(("strategy", "key"), [("HOUR", "_supa_partition"), ("DAY", "_supa_partition"), ("NONE", None)])
+def test_older_connector_with_glue(tmp_path, strategy, key):
+    settings = {"type": "supaflow-s3", "sync_schema_with_aws_glue_catalog": True, "partition_strategy": strategy}
+    assert load_spec(lake(tmp_path, **settings)).catalog == GlueCatalog(partition_key=key)
+
+
+def test_first_run_check(tmp_path):
+    assert load_spec(lake(tmp_path, destination_table_handling="FAIL")).tables[0].must_be_empty
+
+
+def test_table_names_that_collide(tmp_path):
+    tables = [{"table": name, "read": READ} for name in ("crème", "Creme", "creme_1")]
+    spec = load_spec(lake(tmp_path, tables=tables))
+    assert [table.name for table in spec.tables] == ["creme", "creme_1", "creme_1_1"]
+    assert spec.warnings == (
+        "table 'Creme' becomes 'creme_1': 'creme' is taken in ''.",
+        "table 'creme_1' becomes 'creme_1_1': 'creme_1' is taken in ''.",
+    )
+
+
+NESTED = [
+    [{"table": "t", "read": READ}, {"table": "t", "read": READ}],
+    [{"table": "a", "read": READ}, {"table": "t", "schema": "a", "read": READ}],
+    [{"table": "_lakewriter", "read": READ}],
+]
+
+
+@pytest.mark.parametrize("tables", NESTED)
+def test_places_that_are_taken(tmp_path, tables):
+    with pytest.raises(NameCollisionError):
+        load_spec(lake(tmp_path, tables=tables))

@@ -1,0 +1,29 @@
+"""The statements of the documents' section on Athena, for the table they are written for."""
+
+from job.dialects.lake_yaml import load_spec
+from job.queries import athena
+from tests.dialects.files import READ, lake
+
+EXPECTED = [
+    """SELECT *
+FROM supaflow_postgres_public.accounts
+WHERE _supa_job_id = 'latest-job-id'
+LIMIT 100;""",
+    """SELECT _supa_job_id, COUNT(*) as record_count, MIN(_supa_synced) as sync_time
+FROM supaflow_postgres_public.accounts
+GROUP BY _supa_job_id
+ORDER BY sync_time DESC;""",
+    # Within one load all rows have one _supa_synced, so _supa_index is added to the documented order.
+    """SELECT * FROM (
+SELECT *, ROW_NUMBER() OVER (PARTITION BY _supa_id ORDER BY _supa_synced DESC, _supa_index DESC) as rn
+FROM supaflow_postgres_public.accounts
+) WHERE rn = 1 AND _supa_deleted = false;""",
+]
+
+
+def test_athena(tmp_path):
+    tables = [{"table": "accounts", "schema": "public", "read": READ}]
+    spec = load_spec(lake(tmp_path, tables=tables, update_aws_glue_catalog=True, destination_prefix="postgres"))
+    assert [query.sql for query in athena(spec)] == EXPECTED
+    (latest, *_) = athena(spec, {"supaflow_postgres_public.accounts": "abc123"})
+    assert latest.sql == EXPECTED[0].replace("latest-job-id", "abc123")
