@@ -160,7 +160,7 @@ def read_back(tables: dict[str, pa.Table]) -> bool:
     files = str(lake / "data/production/supaflow_nyc_public/airlines/**/*.parquet")
     row = duckdb.sql(f"SELECT * FROM '{files}' ORDER BY _supa_synced, _supa_index LIMIT 1").to_arrow_table()
     for key, value in row.to_pylist()[0].items():
-        out.print(f"  {key:<14} {value}", markup=False)
+        out.print(f"  {key:<14} {value}", markup=False, soft_wrap=True)
     return right
 
 
