@@ -18,7 +18,7 @@ from job.check import Finding
 from job.commit.state import TableState
 from job.plan import PlannedTable
 from job.queries import Query
-from job.report import RunReport
+from job.report import RunReport, counted
 from job.run import Progress
 from job.spec import Spec, TableSpec
 from job.verify import Verified
@@ -80,7 +80,8 @@ def show_run(out: Console, report: RunReport) -> None:
     rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
     calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
     out.print(
-        f"load {report.job_id} {report.status}: {rows:,} rows, {files:,} files in {report.seconds:.1f} s ({calls})"
+        f"load {report.job_id} {report.status}: {counted(rows, 'row')}, {counted(files, 'file')} "
+        f"in {report.seconds:.1f} s ({calls})"
     )
 
 
@@ -92,8 +93,10 @@ def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
         if table.error:
             out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
             continue
-        counted = "" if table.rows is None else f", {table.rows:,} rows"
-        out.print(f"  feed       {table.feed}: {escape(table.reason)} ({table.tasks} tasks{counted})", soft_wrap=True)
+        rows = "" if table.rows is None else f", {counted(table.rows, 'row')}"
+        out.print(
+            f"  feed       {table.feed}: {escape(table.reason)} ({counted(table.tasks, 'task')}{rows})", soft_wrap=True
+        )
         out.print(f"  reads      {escape(table.reads)}", soft_wrap=True)
         for change in table.catalog:
             out.print(f"  catalog    {escape(change)}", soft_wrap=True)
@@ -133,9 +136,10 @@ def show_verified(out: Console, found: Verified) -> None:
         out.print(f"[red]{difference.code}[/]: {escape(difference.message)}", soft_wrap=True)
     for table_id in found.missing:
         out.print(f"[yellow]{escape(table_id)} has no report of this load[/]")
-    verdict = f"{len(found.differences)} differences" if found.differences else "all as the load left it"
+    verdict = counted(len(found.differences), "difference") if found.differences else "all as the load left it"
     out.print(
-        f"load {found.job_id}: {len(found.tables)} tables, {found.files:,} files, {found.rows:,} rows compared "
+        f"load {found.job_id}: {counted(len(found.tables), 'table')}, {counted(found.files, 'file')}, "
+        f"{counted(found.rows, 'row')} compared "
         f"with S3 and the catalog: {verdict}"
     )
 

@@ -10,6 +10,11 @@ from job.receipt import Cursor
 from job.spec import Model
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``1,234 files``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class TableReport(Model):
     """A committed table of a load; the object's existence is what makes the table done."""
 

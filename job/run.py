@@ -24,7 +24,7 @@ from job.naming import ControlKeys
 from job.outcome import crash, ending, outcome
 from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
 from job.receipt import Cursor, Receipt
-from job.report import RunReport, TableResult
+from job.report import RunReport, TableResult, counted
 from job.shape.cursor import highest
 from job.spec import Spec, TableSpec
 from job.write.stage import first_indexes, stage
@@ -116,14 +116,14 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
     receipts: list[Receipt] = []
     try:
         intent = _staged(load, table, began, receipts)
-        load.progress(table, "committing", f"{intent.rows:,} rows in {len(receipts)} files")
+        load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
         attempts.bind(control, load.attempt, intent, began, load.reach)
     except BaseException as error:
         _give_up(load, table, receipts, error)
         raise
     attempts.settle(control, load.attempt, load.reach)
     result = _done(control, load.attempt, "done")
-    load.progress(table, "done", f"{result.rows:,} rows in {result.files} files")
+    load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
     return result, tuple(receipts)
 
 
@@ -135,7 +135,7 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     prepared = prepare(load.spec, table, before, names, load.clients, load.spark)
     clock = time.monotonic()
     try:
-        load.progress(table, "writing", f"{prepared.feed.kind} feed, {prepared.feed.partitions} tasks")
+        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
         receipts.extend(stage(prepared.feed, _task_plan(load, names, prepared)))
     finally:
         prepared.feed.close()
@@ -222,7 +222,11 @@ def _end(load: Load, errors: list[LakeError]) -> None:
     control = load.controls[load.spec.tables[0].id]
     states = [each.state.latest() for each in load.controls.values()]
     if due(states[0], load.attempt.started):
-        sweep(control, states, load.attempt.started, load.attempt.keep)
+        try:
+            sweep(control, states, load.attempt.started, load.attempt.keep)
+        except LakeError as error:
+            # The load is done; what it could not clear away is only taking room.
+            load.progress(load.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
 
 
 def _write_outcome(load: Load, content: Mapping[str, object]) -> None:
