@@ -35,6 +35,7 @@ class Found:
 
     size: int
     load: str
+    etag: str
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Store(Protocol):
     def abort(self, key: str, upload_id: str) -> None:
         """Drop an upload; one that is gone is no error."""
 
-    def delete(self, key: str) -> None:
-        """Delete an object; one that is gone is no error."""
+    def delete(self, key: str, etag: str | None = None) -> None:
+        """Delete an object, with ``etag`` only that very one; one that is gone or another is no error."""
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         """Incomplete uploads of keys that begin with ``prefix``."""
@@ -130,7 +131,7 @@ class S3Store:
         if not self._listed(key):
             return None
         answer = self._ask("GetObject", key, lambda: self._clients.s3.head_object(Bucket=self._bucket, Key=key))
-        return Found(answer["ContentLength"], answer["Metadata"].get(LOAD_METADATA, ""))
+        return Found(answer["ContentLength"], answer["Metadata"].get(LOAD_METADATA, ""), answer["ETag"])
 
     def complete(self, receipt: Receipt) -> Completion:
         """Repeats each part's checksum, which S3 requires of uploads that have them."""
@@ -161,9 +162,15 @@ class S3Store:
             accept=("NoSuchUpload",),
         )
 
-    def delete(self, key: str) -> None:
-        """S3 answers success for one that is gone."""
-        self._ask("DeleteObject", key, lambda: self._clients.s3.delete_object(Bucket=self._bucket, Key=key))
+    def delete(self, key: str, etag: str | None = None) -> None:
+        """S3 answers success for one that is gone, and 412 for one that has another etag."""
+        condition = {"IfMatch": etag} if etag and self._conditional else {}
+        self._ask(
+            "DeleteObject",
+            key,
+            lambda: self._clients.s3.delete_object(Bucket=self._bucket, Key=key, **condition),
+            accept=("PreconditionFailed", "NoSuchKey"),
+        )
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         """Pages of a thousand."""

@@ -57,13 +57,14 @@ def _verdict(store: Store, receipt: Receipt, load: str, answer: Completion) -> t
 def withdraw(store: Store, intent: Intent) -> None:
     """Abort the uploads, then delete the objects that carry this attempt's name.
 
-    In this order: once an upload is gone nobody can make it an object any more.
+    In this order: once an upload is gone nobody can make it an object any more. Each object is deleted by its etag:
+    between the look and the deletion another may have withdrawn it, and a later attempt made its own under the key.
     """
     abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))
     for receipt in intent.receipts:
         found = store.find(receipt.key)
         if found is not None and found.load == intent.load:
-            store.delete(receipt.key)
+            store.delete(receipt.key, found.etag)
 
 
 def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:

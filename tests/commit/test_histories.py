@@ -1,0 +1,183 @@
+"""The commit code itself through thousands of random histories of crashes, stalls, lost answers and vanished uploads.
+
+A stall is another whole attempt that runs in the middle of a call of the first, which then goes on where it was. After
+each history every job id is run again until it is done; then each row is there exactly once.
+"""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from job.commit import attempt as attempts
+from job.commit import uploads
+from job.commit.attempt import Attempt
+from job.commit.control import Control
+from job.commit.intent import FilesAction, Intent
+from job.errors import LakeError
+from job.layout import Layout, Template
+from job.naming import ControlKeys
+from job.receipt import Cursor, Part, Receipt
+from job.spec import Access
+from tests.commit.memory import Crash, Memory, World
+
+LAYOUTS = [
+    Layout("s/t", Template.parse(""), Template.parse("part-{job_id}-{seq}"), ".parquet"),
+    Layout("s/t", Template.parse("{job_id}"), Template.parse("{uuid}"), ".parquet"),
+]
+ROWS = 4
+
+
+class History:
+    """One world, one table, some job ids; ``trouble`` is the chance of a crash or a stall at each call."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.world = World()
+        self.layout = self.rng.choice(LAYOUTS)
+        self.incremental = self.rng.random() < 0.5
+        self.jobs = [f"J{number}" for number in range(self.rng.randint(1, 3))]
+        self.unclear = self.rng.choice([0, 0.05, 0.2])
+        self.trouble = self.rng.choice([0.01, 0.03, 0.08])
+        self.vanishing = self.rng.random() < 0.3
+        self.depth = 0
+        self.begun = 0
+        self.source = ROWS
+
+    def disturb(self) -> None:
+        if self.rng.random() < self.trouble:
+            raise Crash
+        if self.depth < 3 and self.rng.random() < self.trouble:
+            self.attempt(self.rng.choice(self.jobs))
+        if self.vanishing and self.world.staged and self.rng.random() < self.trouble:
+            del self.world.staged[self.rng.choice(list(self.world.staged))]
+            self.vanishing = False
+
+    def attempt(self, job: str) -> None:
+        """One process from its beginning to its end, whatever that is."""
+        self.depth += 1
+        self.begun += 1
+        self.source += self.rng.random() < 0.3
+        store = Memory(self.world, self.disturb, self.rng, self.unclear)
+        control = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
+        own = Attempt("p", job, f"A{self.begun}", self.world.tick(), timedelta(days=30))
+        try:
+            self.load(control, own)
+        except (Crash, LakeError):
+            pass
+        finally:
+            self.depth -= 1
+
+    def load(self, control: Control, own: Attempt) -> None:
+        names = self.layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
+        control.write_once(control.keys.begin(own.job_id, own.id), attempts.begin_record(own, {"s.t": names}))
+        began = attempts.register(control, own, reach)
+        if began is None:
+            return
+        receipts: list[Receipt] = []
+        try:
+            first = int(began.cursor.text) if began.cursor else 0
+            rows = list(range(first, self.source)) if self.incremental else list(range(ROWS))
+            for seq, part in enumerate((rows[:1], rows[1:])):
+                self.disturb()
+                key = names.object_key(seq)
+                receipts.append(receipt(key, self.world.stage(key, own.load), part, seq))
+            after = Cursor("int64", str(first + len(rows))) if self.incremental else None
+            attempts.bind(control, own, intent(own, tuple(receipts), began.cursor, after), began, reach)
+        except LakeError:
+            attempts.give_up(control, own, names, receipts)
+            raise
+        attempts.settle(control, own, reach)
+
+    def play(self) -> None:
+        for _ in range(self.rng.randint(1, 4)):
+            self.attempt(self.rng.choice(self.jobs))
+        self.trouble = self.unclear = 0
+        for job in self.jobs * 3:
+            self.attempt(job)
+
+    def check(self) -> None:
+        control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
+        state = control.state.read()
+        assert state.pending is None
+        intents = {job: control.intent(job, control.report(job)["attempt"]) for job in self.jobs}
+        files = [receipt.key for each in intents.values() for receipt in each.receipts]
+        assert sorted(files) == sorted(self.world.data)
+        assert state.committed == len(self.jobs)
+        assert dict(state.running) == {}
+        if self.incremental:
+            spans = sorted((int(i.cursor_before.text) if i.cursor_before else 0, int(i.cursor_after.text))
+                           for i in intents.values())  # fmt: skip
+            assert [low for low, _ in spans] == [0, *(high for _, high in spans[:-1])]
+            assert state.cursor.text == str(spans[-1][1])
+        for job, each in intents.items():
+            assert {self.world.data[r.key].load for r in each.receipts} == {each.load}, job
+
+
+def reach(access: Access) -> None:
+    """No catalog is asked."""
+
+
+def receipt(key: str, upload_id: str, rows: list[int], seq: int) -> Receipt:
+    return Receipt(
+        bucket="b",
+        key=key,
+        upload_id=upload_id,
+        parts=(Part(1, "etag"),),
+        checksum_algorithm=None,
+        size=100 + len(rows),
+        rows=len(rows),
+        partition=seq,
+        seq=seq,
+        first_index=1,
+        engine="none",
+        row_groups=1,
+        requests={},
+    )
+
+
+def intent(own: Attempt, receipts: tuple[Receipt, ...], before: Cursor | None, after: Cursor | None) -> Intent:
+    return Intent(
+        pipeline="p",
+        job_id=own.job_id,
+        attempt=own.id,
+        table_id="s.t",
+        schema_name="s",
+        table="t",
+        started=own.started,
+        access=Access(bucket="b", region="us-east-1"),
+        catalog=FilesAction(),
+        receipts=receipts,
+        cursor_before=before,
+        cursor_after=after,
+        feed="rows",
+        staged_seconds=0,
+    )
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """Completions one after the other, so that a seed is one history."""
+
+    class Inline:
+        def __init__(self, _workers: int) -> None: ...
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        map = staticmethod(map)
+
+    monkeypatch.setattr(uploads, "ThreadPoolExecutor", Inline)
+
+
+@pytest.mark.parametrize("first", range(0, 4000, 500))
+def test_histories(first):
+    for seed in range(first, first + 500):
+        history = History(seed)
+        history.play()
+        try:
+            history.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}") from error
