@@ -9,6 +9,7 @@ from job.commit.recover import close, move_pending, undo
 from job.commit.state import Lost, Pending, Reset, TableState
 from job.errors import ConcurrentLoadError, SpecInvalidError
 from job.receipt import Cursor
+from job.report import counted
 
 KEPT_RESETS: Final = 20
 
@@ -31,13 +32,13 @@ def _abandon(control: Control, pending: Pending, reason: str) -> str:
     intent = control.intent(pending.job_id, pending.attempt)
     _note(control, f"load {pending.job_id} abandoned ({pending.phase})", reason)
     if pending.phase == "uploaded":
-        shown = f"{len(intent.receipts)} objects with {intent.rows} rows stay visible under {control.table_id}"
+        shown = f"{counted(len(intent.receipts), 'object')} with {counted(intent.rows, 'row')} left visible under {control.table_id}"
         close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
         return f"closed as it is: {shown}; the catalog may not know them"
     aborting = pending.model_copy(update={"phase": "aborting", "failure": None})
     move_pending(control, pending, lambda state: state.changed(pending=aborting))
     undo(control, aborting, intent)
-    return f"undone: none of its {len(intent.receipts)} files is visible, the cursor is as it was"
+    return f"undone: nothing of its {counted(len(intent.receipts), 'file')} is visible, the cursor is as it was"
 
 
 def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:
