@@ -32,7 +32,8 @@ def _abandon(control: Control, pending: Pending, reason: str) -> str:
     intent = control.intent(pending.job_id, pending.attempt)
     _note(control, f"load {pending.job_id} abandoned ({pending.phase})", reason)
     if pending.phase == "uploaded":
-        shown = f"{counted(len(intent.receipts), 'object')} with {counted(intent.rows, 'row')} left visible under {control.table_id}"
+        objects = counted(len(intent.receipts), "object")
+        shown = f"{objects} with {counted(intent.rows, 'row')} left visible under {control.table_id}"
         close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
         return f"closed as it is: {shown}; the catalog may not know them"
     aborting = pending.model_copy(update={"phase": "aborting", "failure": None})

@@ -79,6 +79,10 @@ BROKEN = [
     ({"s3_bucket_name": "no-such-bucket"}, "BUCKET_NOT_FOUND"),
     ({"bucket_region": "eu-west-1"}, "BUCKET_REGION_MISMATCH"),
     ({"iam_role_arn": "arn:aws:iam::123456789012:role/No", "role_wait_seconds": 0}, "ROLE_NOT_ASSUMABLE"),
+    (
+        {"iam_role_arn": "arn:aws:iam::123456789012:role/L", "external_id": "${env:NOT_THERE}"},
+        "SECRET_UNRESOLVED",
+    ),
 ]
 
 
@@ -89,6 +93,13 @@ def test_destination_out_of_reach(tmp_path, bucket, settings, code, command):
     assert result.exit_code == 1
     assert code in result.stdout + result.stderr
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("action", ["s3:PutObject", "s3:ListBucket"])
+def test_denied(aws, file, action):
+    aws.deny(action)
+    result = lakewriter("run", file)
+    assert (result.exit_code, result.stderr.startswith("S3_ACCESS_DENIED: s3:")) == (1, True), result.stderr
 
 
 def test_queries_without_a_destination(tmp_path, bucket):
