@@ -88,7 +88,10 @@ def _open(spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progre
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], started, timedelta(days=spec.keep_loads_days))
     names = {t.id: t.layout.bind(job_id=job_id, attempt=attempt.id, start=started) for t in spec.tables}
     first = next(iter(controls.values()))
-    first.write_once(keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names))
+    key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
+    first.write_once(key, record)
+    if spec.access.endpoint and not spec.access.single_writer:
+        first.require_conditions(key, record)
     return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients))
 
 

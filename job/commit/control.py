@@ -8,7 +8,7 @@ from typing import Any
 from job.commit.intent import Intent
 from job.commit.state import PAUSES, TRIES, StateFile
 from job.commit.store import Store, Unclear
-from job.errors import CommitUnknownError, PendingUnrecoverableError
+from job.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
 from job.naming import ControlKeys
 
 
@@ -35,6 +35,18 @@ class Control:
             else:
                 return
         raise CommitUnknownError(f"{key} could not be written.", remedy="Run the same job id again.")
+
+    def require_conditions(self, key: str, content: Mapping[str, Any]) -> None:
+        """``SPEC_INVALID`` from a store that writes the object at ``key`` once more although it is there."""
+        try:
+            written = self.store.create(key, json.dumps(content, indent=1).encode())
+        except Unclear:
+            return
+        if written is not None:
+            raise SpecInvalidError(
+                "the store ignores If-None-Match, so nothing would keep two loads from writing over each other.",
+                remedy="Set single_writer: true, which promises that one load runs at a time; or use another store.",
+            )
 
     def read_json(self, key: str) -> dict[str, Any] | None:
         """The object's content, None when it is not there."""

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from job.errors import SpecInvalidError
 from tests.load.lakes import BUCKET, ROOT, Lake, completes, table
 from tests.support.call import Call
 
@@ -145,6 +146,20 @@ def test_lost_answer(lake, match, number):
     assert lake.rows("SELECT count(*) FROM t", f"{SCHEMA}/t") == [(2,)]
     assert lake.control(f"{SCHEMA}.t").state.read().committed == 1
     assert not lake.aws.uploads(BUCKET)
+
+
+@pytest.mark.parametrize(
+    ("conditional", "single_writer", "code"), [(True, False, None), (False, False, "SPEC_INVALID"), (False, True, None)]
+)
+def test_store_behind_an_endpoint_of_its_own(lake, conditional, single_writer, code):
+    lake.aws.conditional_writes = conditional
+    settings = {"custom_s3_endpoint": lake.aws.url, "single_writer": single_writer}
+    lake.write(table("t", lake.csv("t.csv", EVENTS)), **settings)
+    if code is None:
+        assert lake.load("a").status == "done"
+    else:
+        with pytest.raises(SpecInvalidError, match="If-None-Match"):
+            lake.load("a")
 
 
 def test_command_says_which_table_failed(lake):
