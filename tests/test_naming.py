@@ -1,6 +1,9 @@
 """Names; expectations follow from the rules that the vendor documents for its S3 destinations."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -23,6 +26,9 @@ NORMALISED = [
     ("\uff21\uff22", "AB"),
     ("straße", "stra_e"),
 ]
+
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(("name", "expected"), NORMALISED)
@@ -129,3 +135,10 @@ def test_control_keys_lie_under_the_pipeline() -> None:
         "data/_lakewriter/flights/loads/j1/a1/public.flights.failed.json",
         "data/_lakewriter/flights/loads/j1/a1/outcome.json",
     ]
+
+
+def test_importing_loads_the_standard_library_only():
+    loaded = "{name.split('.')[0] for name in sys.modules} - sys.stdlib_module_names"
+    code = f"import sys; import job.naming; print(*sorted({loaded}))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "__main__ job\n"
