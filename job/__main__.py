@@ -27,6 +27,7 @@ from job.repair import reset_cursor
 from job.report import RunReport
 from job.run import run as run_load
 from job.shape.cursor import parsed_cursor
+from job.spec import NoCatalog
 from job.verify import verify as verify_load
 
 WIDE = 160
@@ -102,7 +103,7 @@ def check(lake: Path, stage: str | None, as_json: bool) -> int:
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Show keys, columns, types and catalog changes a run would make; write nothing."""
     context = _context(lake, stage)
-    job = _job_id(job_id) if job_id else None
+    job = None if job_id is None else _job_id(job_id)
     tables = plan_tables(
         context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
     )
@@ -122,7 +123,7 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
 @report_errors
 def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Load every table once under this job id."""
-    job = _job_id(job_id) if job_id else str(uuid.uuid4())
+    job = str(uuid.uuid4()) if job_id is None else _job_id(job_id)
     context = _context(lake, stage)
     with console.progress(context.spec, ERR) as progress:
         report = run_load(context.spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress)
@@ -235,6 +236,8 @@ def _control(context: Context, table: str) -> Control:
 def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     """Print SQL to read the tables with."""
     context = _context(lake, stage)
+    if isinstance(context.spec.catalog, NoCatalog):
+        ERR.print("warning: Athena sees the tables once they are in Glue, which is off here", soft_wrap=True)
     found = queries.athena(context.spec, _latest_jobs(context))
     if as_json:
         _print_json({"queries": [vars(query) for query in found]})

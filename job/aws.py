@@ -48,7 +48,7 @@ def resolve(secret: SecretText, *, region: str | None = None) -> str:
     kind, name = secret.reference
     try:
         return _RESOLVERS[kind](name, region)
-    except (BotoCoreError, ClientError, KeyError, ValueError) as error:
+    except (BotoCoreError, ClientError, LookupError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}" if kind != "env" else "the environment has no such variable"
         raise SecretUnresolvedError(f"{secret.text} cannot be resolved ({reason}).", remedy=_REMEDIES[kind]) from error
 
@@ -248,6 +248,7 @@ class _AssumedRole(CredentialProvider):
                 return fetch()
             except (ClientError, BotoCoreError) as error:
                 failure: LakeError = explain(error, doing="sts:AssumeRole", access=self._access)
-                if not isinstance(failure, RoleNotAssumableError) or time.monotonic() >= end:
+                refused = isinstance(failure, RoleNotAssumableError) and isinstance(error, ClientError)
+                if not refused or time.monotonic() >= end:
                     raise failure from error
                 time.sleep(min(_ROLE_RETRY_SECONDS, max(0.0, end - time.monotonic())))

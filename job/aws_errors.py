@@ -36,6 +36,7 @@ _DENIED: Final = {
     "UnrecognizedClientException",
     "403",
 }
+_PASSING: Final = {"OperationTimeoutException", "RequestLimitExceeded", "RequestTimeout", "SlowDown"}
 ELSEWHERE: Final = {
     "PermanentRedirect",
     "AuthorizationHeaderMalformed",
@@ -71,6 +72,8 @@ def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -
         )
     if isinstance(error, SdkConnectionError | HTTPClientError):
         return NoAnswerError(f"{doing}: no answer ({_brief(error)}).", remedy=TIME_OUT_REMEDY)
+    if doing.startswith("sts:AssumeRole"):
+        return RoleNotAssumableError(f"{doing} on {access.role_arn}: {_brief(error)}.", remedy=ROLE_REMEDY)
     return S3AccessDeniedError(f"{doing}: {_brief(error)}.")
 
 
@@ -80,7 +83,7 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
     said = f"{code}: {str(details.get('Message', '')).rstrip('.')}".strip(": ")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if doing.startswith("sts:AssumeRole"):
-        if status >= 500:
+        if _passing(code, status):
             return NoAnswerError(f"{doing} on {access.role_arn}: {said}.", remedy=TIME_OUT_REMEDY)
         return RoleNotAssumableError(f"{doing} on {access.role_arn} was refused ({said}).", remedy=ROLE_REMEDY)
     if code == "NoSuchBucket":
@@ -94,10 +97,15 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
         if doing.startswith("glue:"):
             return GlueAccessDeniedError(f"{doing} was denied ({said}).", remedy=GLUE_REMEDY)
         return S3AccessDeniedError(f"{doing} was denied ({said}).", remedy=S3_REMEDY)
-    if status >= 500 or "Throttl" in code or code in {"SlowDown", "RequestTimeout"}:
+    if _passing(code, status):
         return NoAnswerError(f"{doing} failed ({said}).", remedy=TIME_OUT_REMEDY)
     kind = GlueAccessDeniedError if doing.startswith("glue:") else S3AccessDeniedError
     return kind(f"{doing} failed ({said}).")
+
+
+def _passing(code: str, status: int) -> bool:
+    """Whether the answer may be another one a moment later."""
+    return status >= 500 or "Throttl" in code or code in _PASSING
 
 
 def _elsewhere(error: ClientError, doing: str, access: Access, said: str) -> LakeError:

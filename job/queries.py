@@ -1,9 +1,21 @@
 """SQL to read a pipeline's tables with, filled in from its specification; pure text."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from job.spec import Spec, TableSpec, Tracking
+
+_RESERVED: Final = re.compile(
+    r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
+    r"current_path|current_role|current_schema|current_time|current_timestamp|current_user|deallocate|delete|"
+    r"describe|distinct|drop|else|end|escape|except|execute|exists|extract|false|for|from|full|group|grouping|"
+    r"having|in|inner|insert|intersect|into|is|join|json_array|json_exists|json_object|json_query|json_table|"
+    r"json_value|left|like|listagg|localtime|localtimestamp|natural|normalize|not|null|on|or|order|outer|prepare|"
+    r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
+)
+"""Words that Trino takes for a name only in quotes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, 
 
 def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:
     names = _tracking(spec)
-    return f"SELECT *\nFROM {table.id}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
+    return f"SELECT *\nFROM {_name(table)}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
 
 
 def _syncs(spec: Spec, table: TableSpec) -> str:
@@ -38,7 +50,7 @@ def _syncs(spec: Spec, table: TableSpec) -> str:
     job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
     return (
         f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
-        f"FROM {table.id}\nGROUP BY {job}\nORDER BY sync_time DESC;"
+        f"FROM {_name(table)}\nGROUP BY {job}\nORDER BY sync_time DESC;"
     )
 
 
@@ -49,10 +61,14 @@ def _current(spec: Spec, table: TableSpec) -> str:
     return (
         "SELECT * FROM (\n"
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
-        f"FROM {table.id}\n"
+        f"FROM {_name(table)}\n"
         f") WHERE rn = 1 AND {names[Tracking.DELETED]} = false;"
     )
 
 
 def _tracking(spec: Spec) -> dict[Tracking, str]:
     return {column.holds: column.name for column in spec.tracking}
+
+
+def _name(table: TableSpec) -> str:
+    return ".".join(f'"{part}"' if _RESERVED.fullmatch(part) else part for part in table.id.split("."))

@@ -1,6 +1,12 @@
 """Secrets, roles and errors, against the embedded AWS."""
 
 import pytest
+from botocore.exceptions import (
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+)
 
 from job.aws import ClientError, Clients, explain, resolve
 from job.errors import RoleNotAssumableError, SecretUnresolvedError
@@ -36,15 +42,29 @@ def test_resolve(secrets, reference, expected):
 
 
 NO_SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:no-AbCdEf"
-UNRESOLVED = ["${env:NOT_THERE}", "${ssm:/not/there}", "${secret:ARN:other}", f"${{secret:{NO_SECRET}}}"]
+UNRESOLVED = [
+    # reference, the reason's beginning
+    ("${env:NOT_THERE}", "the environment has no such variable)."),
+    ("${ssm:/not/there}", "ParameterNotFound: "),
+    ("${secret:ARN:other}", "KeyError: 'other')."),
+    (f"${{secret:{NO_SECRET}}}", "ResourceNotFoundException: "),
+    ("${secret:arn:lake}", "IndexError: "),
+    ("${secret:plain:password}", "JSONDecodeError: Expecting value: line 1 column 1 (char 0))."),
+    ("${secret:list:password}", "TypeError: "),
+    ("${secret:binary}", "KeyError: 'SecretString')."),
+]
 
 
-@pytest.mark.parametrize("reference", UNRESOLVED)
-def test_unresolved(secrets, reference):
+@pytest.mark.parametrize(("reference", "reason"), UNRESOLVED)
+def test_unresolved(aws, secrets, reference, reason):
+    manager = aws.client("secretsmanager")
+    manager.create_secret(Name="plain", SecretString="from secret")
+    manager.create_secret(Name="list", SecretString='["from secret"]')
+    manager.create_secret(Name="binary", SecretBinary=b"from secret")
     text = reference.replace("ARN", secrets)
     with pytest.raises(SecretUnresolvedError) as caught:
         resolve(SecretText(text), region="us-east-1")
-    assert caught.value.message.startswith(f"{text} cannot be resolved")
+    assert caught.value.message.startswith(f"{text} cannot be resolved ({reason}")
     assert "from secret" not in str(caught.value)
 
 
@@ -65,6 +85,30 @@ def test_role_that_is_refused(aws, bucket, role, external_id):
     assert "external" in caught.value.remedy
 
 
+def test_blank_external_id_is_refused_at_once(aws, bucket, monkeypatch):
+    """No request is sent, so waiting for a new role to be known would not help."""
+    aws.role(ROLE, "right")
+    monkeypatch.setenv("BLANK", "")
+    fields = {"role_arn": ROLE, "external_id": SecretText("${env:BLANK}"), "role_wait_seconds": 3600}
+    with pytest.raises(RoleNotAssumableError, match="Invalid length for parameter ExternalId"):
+        Clients(access(**fields)).s3.list_objects_v2(Bucket=bucket)
+
+
+def test_keys_given(aws, bucket, monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("STORE_SECRET", "from env")
+    keys = {"access_key_id": "AKIA0", "secret_access_key": SecretText("${env:STORE_SECRET}")}
+    clients = Clients(access(**keys))
+    assert clients.s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+    assert clients.requests == {"GET": 1}
+
+
+def test_keys_that_lead_nowhere(aws):
+    with pytest.raises(SecretUnresolvedError):
+        Clients(access(access_key_id="AKIA0", secret_access_key="${env:NOT_THERE}"))
+
+
 EXPLAINED = [
     # what was called, the answer's code and status, the code it ends in, whether a retry can help
     ("s3:ListBucket", "NoSuchBucket", 404, "BUCKET_NOT_FOUND", False),
@@ -74,9 +118,19 @@ EXPLAINED = [
     ("s3:PutObject", "InternalError", 500, "TIMEOUT", True),
     ("sts:AssumeRole", "AccessDenied", 403, "ROLE_NOT_ASSUMABLE", False),
     ("sts:AssumeRole", "InvalidClientTokenId", 403, "ROLE_NOT_ASSUMABLE", False),
+    ("s3:PutObject", "RequestTimeout", 400, "TIMEOUT", True),
+    ("s3:PutObject", "InvalidAccessKeyId", 403, "S3_ACCESS_DENIED", False),
+    ("s3:PutObject", "EntityTooLarge", 400, "S3_ACCESS_DENIED", False),
+    ("s3:HeadBucket", "301", 301, "BUCKET_REGION_MISMATCH", False),
+    ("s3:ListBucket", "AuthorizationHeaderMalformed", 400, "BUCKET_REGION_MISMATCH", False),
     ("sts:AssumeRole", "InternalFailure", 500, "TIMEOUT", True),
+    ("sts:AssumeRole", "Throttling", 400, "TIMEOUT", True),
+    ("sts:AssumeRole", "ExpiredToken", 400, "ROLE_NOT_ASSUMABLE", False),
     ("glue:CreateTable", "AccessDeniedException", 400, "GLUE_ACCESS_DENIED", False),
     ("glue:CreateTable", "ThrottlingException", 400, "TIMEOUT", True),
+    ("glue:CreateTable", "OperationTimeoutException", 400, "TIMEOUT", True),
+    ("glue:CreateTable", "InternalServiceException", 500, "TIMEOUT", True),
+    ("glue:CreateTable", "InvalidInputException", 400, "GLUE_ACCESS_DENIED", False),
 ]
 
 
@@ -86,3 +140,18 @@ def test_explain(doing, code, status, expected, transient):
     error = explain(ClientError(answer, "Call"), doing=doing, access=access(role_arn=ROLE))
     assert (error.code, error.transient) == (expected, transient)
     assert str(error).startswith(f"{expected}: ")
+
+
+UNSENT = [
+    # what was called, what the SDK raised without an answer, the message's beginning
+    ("s3:ListBucket", NoCredentialsError(), "S3_ACCESS_DENIED: no AWS credentials for s3:ListBucket."),
+    ("s3:ListBucket", EndpointConnectionError(endpoint_url="https://s3"), "TIMEOUT: s3:ListBucket: no answer ("),
+    ("glue:GetTable", ConnectTimeoutError(endpoint_url="https://glue"), "TIMEOUT: glue:GetTable: no answer ("),
+    ("sts:AssumeRole", ParamValidationError(report="x"), f"ROLE_NOT_ASSUMABLE: sts:AssumeRole on {ROLE}: Param"),
+    ("s3:PutObject", ParamValidationError(report="x"), "S3_ACCESS_DENIED: s3:PutObject: ParamValidationError: "),
+]
+
+
+@pytest.mark.parametrize(("doing", "raised", "expected"), UNSENT)
+def test_explain_what_got_no_answer(doing, raised, expected):
+    assert str(explain(raised, doing=doing, access=access(role_arn=ROLE))).startswith(expected)

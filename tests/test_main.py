@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from job.__main__ import main
-from tests.dialects.files import lake
+from tests.dialects.files import TABLE, lake
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,6 +27,11 @@ USAGE = [
     (["run", "missing.yaml"], 2, "SPEC_INVALID: missing.yaml cannot be read"),
     (["run"], 2, "Missing argument 'LAKE'"),
     (["runn", "lake.yaml"], 2, "No such command 'runn'"),
+    (["run", "lake.yaml", "--jobid", "a"], 2, "No such option '--jobid'"),
+    (["verify", "lake.yaml"], 2, "Missing argument 'JOB'"),
+    (["abandon", "lake.yaml", "a"], 2, "Missing option '--reason'"),
+    (["reset", "lake.yaml", "accounts", "--no-cursor"], 2, "Missing option '--reason'"),
+    (["status", "."], 2, "SPEC_INVALID: . cannot be read"),
 ]
 
 
@@ -39,9 +44,19 @@ def test_usage(arguments, code, said):
 
 WRONG = [
     (["run", "FILE", "--job-id", "a b"], 2, "SPEC_INVALID: job id 'a b'"),
+    (["run", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
+    (["plan", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
+    (["run", "FILE", "--job-id", "a" * 81], 2, "SPEC_INVALID: job id 'aaa"),
+    (["verify", "FILE", "a/b"], 2, "SPEC_INVALID: job id 'a/b'"),
+    (["abandon", "FILE", "../x", "--reason", "r"], 2, "SPEC_INVALID: job id '../x'"),
     (["verify", "FILE", "never"], 2, "SPEC_INVALID: load 'never' is committed in no table"),
     (["abandon", "FILE", "never", "--reason", "r"], 2, "SPEC_INVALID: load 'never' is pending in no table"),
     (["reset", "FILE", "accounts", "--reason", "r"], 2, "SPEC_INVALID: expected either --cursor VALUE or --no-cursor"),
+    (
+        ["reset", "FILE", "accounts", "--cursor", "1", "--no-cursor", "--reason", "r"],
+        2,
+        "SPEC_INVALID: expected either --cursor VALUE or --no-cursor",
+    ),
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
     (["status", "FILE", "--stage", "x"], 2, "SPEC_INVALID: lake.yaml has no stage 'x'"),
@@ -52,6 +67,23 @@ WRONG = [
 def test_wrong(file, arguments, code, said):
     result = lakewriter(*(file if argument == "FILE" else argument for argument in arguments))
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+
+
+CURSORS = [
+    # arguments after `reset FILE accounts --reason r`, exit code, what is said
+    (["--cursor", "1"], 2, "SPEC_INVALID: table accounts has no cursor yet. Give its type by --type."),
+    (["--cursor", "x", "--type", "int64"], 2, "SPEC_INVALID: cursor 'x' is not of type 'int64'."),
+    (["--cursor", "1", "--type", "number"], 2, "SPEC_INVALID: cursor '1' is not of type 'number'."),
+    (["--cursor", "41", "--type", "int64"], 0, "accounts: cursor set to 41, was none"),
+    (["--no-cursor"], 0, "accounts: cursor taken away, was none"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), CURSORS)
+def test_reset(tmp_path, bucket, arguments, code, said):
+    file = lake(tmp_path, s3_bucket_name=bucket, tables=[TABLE | {"cursor": "c"}])
+    result = lakewriter("reset", file, "accounts", "--reason", "r", *arguments)
+    assert (result.exit_code, said in result.output) == (code, True), result.output
 
 
 def test_bad_file_is_told_line_by_line(tmp_path):
@@ -107,6 +139,20 @@ def test_queries_without_a_destination(tmp_path, bucket):
     assert result.exit_code == 0
     assert "latest-job-id" in result.stdout
     assert "BUCKET_NOT_FOUND" in result.stderr
+
+
+def test_queries_say_that_glue_is_off(file, bucket, tmp_path):
+    off = lakewriter("queries", file, "--json")
+    assert "Glue, which is off" in off.stderr
+    assert {query["table"] for query in json.loads(off.stdout)["queries"]} == {"accounts"}
+    on = lakewriter("queries", lake(tmp_path, s3_bucket_name=bucket, update_aws_glue_catalog=True))
+    assert (on.stderr, "FROM supaflow.accounts" in on.stdout) == ("", True)
+
+
+def test_check_as_json(tmp_path, aws):
+    result = lakewriter("check", lake(tmp_path, s3_bucket_name="no-such-bucket"), "--json")
+    failed = [finding for finding in json.loads(result.stdout)["findings"] if finding["status"] == "failed"]
+    assert (result.exit_code, failed[0]["code"]) == (1, "BUCKET_NOT_FOUND")
 
 
 def test_schema():

@@ -1,5 +1,7 @@
 """The statements of the documents' section on Athena, for the table they are written for."""
 
+import pytest
+
 from job.dialects.lake_yaml import load_spec
 from job.queries import athena
 from tests.dialects.files import READ, lake
@@ -25,5 +27,22 @@ def test_athena(tmp_path):
     tables = [{"table": "accounts", "schema": "public", "read": READ}]
     spec = load_spec(lake(tmp_path, tables=tables, update_aws_glue_catalog=True, destination_prefix="postgres"))
     assert [query.sql for query in athena(spec)] == EXPECTED
+    assert [query.table for query in athena(spec)] == ["supaflow_postgres_public.accounts"] * 3
     (latest, *_) = athena(spec, {"supaflow_postgres_public.accounts": "abc123"})
     assert latest.sql == EXPECTED[0].replace("latest-job-id", "abc123")
+
+
+NAMES = [
+    # table, schema, how Athena wants it: a word that Trino reserves goes into quotes, no other name does
+    ("Order", "public", 'FROM public."order"'),
+    ("Group", "", 'FROM "group"'),
+    ("values", "full", 'FROM "full"."values"'),
+    ("orders", "sales", "FROM sales.orders"),
+    ("123abc", "", "FROM _123abc"),
+]
+
+
+@pytest.mark.parametrize(("table", "schema", "expected"), NAMES)
+def test_name(tmp_path, table, schema, expected):
+    spec = load_spec(lake(tmp_path, tables=[{"table": table, "schema": schema, "read": READ}]))
+    assert all(expected in query.sql.splitlines() for query in athena(spec))

@@ -19,7 +19,7 @@ DESTINATIONS: dict[str, type[Model]] = {"supaflow-s3": S3Parquet, "supaflow-s3-d
 
 def _tag(value: Any) -> str | None:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in DESTINATIONS else None
+    return kind if isinstance(kind, str) and kind in DESTINATIONS else None
 
 
 Destination = Annotated[
@@ -86,12 +86,11 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 
 def _validated(document: Document) -> LakeFile:
-    kind = document.data.get("destination", {})
-    kind = kind.get("type") if isinstance(kind, dict) else None
+    kind = _tag(document.data.get("destination"))
 
     def known_keys(parent: Location) -> list[str]:
         last = next((step for step in reversed(parent) if isinstance(step, str)), None)
-        if last == "destination" and kind in DESTINATIONS:
+        if last == "destination" and kind:
             return keys_of(DESTINATIONS[kind])
         below: dict[str, type[Model]] = {"tables": TableEntry, "read": ReadEntry, "limits": LimitsEntry}
         model: type[Model] = ReadEntry if "views" in parent else below.get(str(last), LakeFile)
@@ -101,13 +100,17 @@ def _validated(document: Document) -> LakeFile:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
         found = problems(error, document, known_keys, tuple(DESTINATIONS))
-        if "destination" in document.data and kind not in DESTINATIONS:
-            found = [_unknown_type(document, kind), *(line for line in found if "using discriminator" not in line)]
+        if "destination" in document.data and not kind:
+            found = [_unknown_type(document), *(line for line in found if "using discriminator" not in line)]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
         raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
 
 
-def _unknown_type(document: Document, kind: Any) -> str:
-    known = ", ".join(map(repr, DESTINATIONS))
-    where = document.where(("destination", "type"))
-    return f"{where}: {kind!r} is no known destination; expected {known}{nearest(str(kind), DESTINATIONS)}"
+def _unknown_type(document: Document) -> str:
+    destination, known = document.data["destination"], ", ".join(map(repr, DESTINATIONS))
+    if not isinstance(destination, dict):
+        return f"{document.where(('destination',))}: expected a mapping with the key 'type'."
+    where, kind = document.where(("destination", "type")), destination.get("type")
+    if kind is None:
+        return f"{where}: is required; expected {known}."
+    return f"{where}: {kind!r} is no known destination; expected {known}{nearest(str(kind), DESTINATIONS) or '.'}"

@@ -1,6 +1,7 @@
 """Pydantic's findings in the words of this project: place, value, what was expected, the nearest known key."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -8,7 +9,24 @@ from pydantic import BaseModel, ValidationError
 
 from job.dialects.text import Document, Location
 
-_SECRET_KEYS: Final = {"external_id", "access_key_id", "secret_access_key", "client_secret", "password"}
+_CONFIDENTIAL: Final = re.compile(r"secret|passw|pwd|token|credential|external_?id|access_?key|url|^options$", re.I)
+"""Keys whose values, and those below them, may hold a secret: no message shows them."""
+
+_EXPECTED: Final = {
+    "string_type": "text",
+    "is_instance_of": "text",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+}
 
 KnownKeys = Callable[[Location], Iterable[str]]
 
@@ -26,36 +44,65 @@ def keys_of(model: type[BaseModel]) -> list[str]:
 
 
 def problems(error: ValidationError, document: Document, known_keys: KnownKeys, tags: Sequence[str]) -> list[str]:
-    """One line for each finding; ``tags`` are the union tags that pydantic puts into locations."""
-    lines = []
+    """One line for each place; ``tags`` are the union tags that pydantic puts into locations."""
+    places: dict[Location, list[Any]] = {}
     for found in error.errors(include_url=False):
-        location = tuple(step for step in found["loc"] if step not in tags)
-        lines.append(f"{document.where(location)}: {_what(found, location, known_keys)}")
-    return lines
+        location = _in_file(found, tuple(step for step in found["loc"] if step not in tags), document)
+        places.setdefault(location, []).append(found)
+    return [f"{document.where(place)}: {_what(found, place, known_keys)}" for place, found in places.items()]
 
 
-def _what(found: Any, location: Location, known_keys: KnownKeys) -> str:
+def _in_file(found: Any, location: Location, document: Document) -> Location:
+    """``location`` without the members of a union, which pydantic puts behind the place of the value."""
+    if found["type"] in {"missing", "invalid_key"}:
+        return location
+    known = (location[:end] for end in range(len(location), 0, -1) if location[:end] in document.lines)
+    return next(known, location)
+
+
+def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys) -> str:
+    """What is wrong at one place; a value that no member of a union takes has a finding for each member."""
+    found = next((each for each in findings if each["type"] not in _EXPECTED), findings[0])
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
-    shown = "(not shown)" if location and location[-1] in _SECRET_KEYS else _short(value)
+    shown = _shown(value, location)
+    if kind in _EXPECTED:
+        return f"{shown}: expected {_either(findings)}{_unquoted(findings, value)}."
     if kind == "missing":
         return "is required."
+    if kind == "invalid_key":
+        return "a key is text; put it in quotes."
     if kind == "extra_forbidden":
         known = sorted(known_keys(location[:-1]))
         guess = nearest(str(location[-1]), known)
+        shown = _shown(value, (*location, guess))
         return f"unknown key, with value {shown}{guess or '; known keys: ' + ', '.join(known) + '.'}"
     if kind in {"literal_error", "enum"}:
         options = [option.strip(" '") for option in str(context["expected"]).replace(" or ", ", ").split(",")]
         return f"{shown} is not allowed; expected {context['expected']}{nearest(str(value), options) or '.'}"
     if kind == "value_error":
-        return (
-            f"{shown}: {_closed(context['error'])}"
-            if location and not isinstance(value, dict)
-            else _closed(context["error"])
-        )
+        return _closed(context["error"]) if isinstance(value, dict) else f"{shown}: {_closed(context['error'])}"
     return f"{shown}: {found['msg'][0].lower()}{found['msg'][1:]}."
 
 
-def _short(value: Any) -> str:
+def _either(findings: Sequence[Any]) -> str:
+    kinds = list(dict.fromkeys(_EXPECTED[each["type"]] for each in findings))
+    if "a number" in kinds and "a whole number" in kinds:
+        kinds.remove("a whole number")
+    return " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
+
+
+def _unquoted(findings: Sequence[Any], value: Any) -> str:
+    """What to do about text that YAML takes for a number, a truth value or a date."""
+    scalar = value is not None and not isinstance(value, str | list | dict)
+    return ", in quotes" if scalar and _EXPECTED[findings[0]["type"]] == "text" else ""
+
+
+def _shown(value: Any, location: Location) -> str:
+    """The value as far as it can hold no secret."""
+    if any(_CONFIDENTIAL.search(str(step)) for step in location):
+        return "(not shown)"
+    if isinstance(value, list | dict) and value:
+        return "a list" if isinstance(value, list) else "a mapping"
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

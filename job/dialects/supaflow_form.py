@@ -4,14 +4,11 @@ import re
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from job.dialects.problems import nearest
 from job.layout import Template
-from job.spec import (
-    Model,
-    SecretText,
-)
+from job.spec import Model, SecretText
 
 FILE_VARIABLES: Final = {
     "{seq}": "{seq}",
@@ -23,6 +20,7 @@ FILE_VARIABLES: Final = {
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_STORE_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
 _BRACED = re.compile(r"\{[^{}]*\}|[{}]")
@@ -33,12 +31,12 @@ class SupaflowDestination(Model):
     """The settings both connectors have."""
 
     s3_bucket_name: str
+    custom_s3_endpoint: str | None = None
     bucket_region: str
     s3_path_prefix: str = ""
     iam_role_arn: str | None = None
     """Left out where the job's own role may write."""
     external_id: SecretText | None = None
-    custom_s3_endpoint: str | None = None
     access_key_id: SecretText | None = None
     secret_access_key: SecretText | None = None
     glue_database_prefix: str = "supaflow"
@@ -69,8 +67,17 @@ class SupaflowDestination(Model):
 
     @field_validator("bucket_region")
     @classmethod
-    def _region(cls, value: str) -> str:
+    def _region(cls, value: str, others: ValidationInfo) -> str:
+        if others.data.get("custom_s3_endpoint"):
+            return _matching(_STORE_REGION, value, "the store's name for its region, such as 'us-east-1' or 'nyc3'")
         return _matching(_REGION, value, "an AWS region such as 'us-east-1'")
+
+    @field_validator("s3_path_prefix")
+    @classmethod
+    def _prefix(cls, value: str) -> str:
+        if "://" in value:
+            raise ValueError("expected a path inside the bucket, such as 'data-lake/production'")
+        return value
 
     @field_validator("iam_role_arn")
     @classmethod
@@ -149,6 +156,8 @@ def file_template(pattern: str) -> Template:
             raise ValueError(f"{variable!r} is no variable; known: {known}{nearest(variable, FILE_VARIABLES)}")
     if "/" in pattern:
         raise ValueError("'/' cannot be in a file name; folders follow from 'partition_strategy'")
+    if pattern.startswith(("_", ".")):
+        raise ValueError("Athena and Spark leave out files whose names begin with '_' or '.'")
     if "{supa_job_id}" not in pattern and "{uuid}" not in pattern:
         raise ValueError("two loads would give one name; add {supa_job_id} or {uuid}")
     if "{seq}" not in pattern and "{uuid}" not in pattern:

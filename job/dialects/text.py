@@ -37,23 +37,34 @@ def read(path: Path, *, stage: str | None = None) -> Document:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecInvalidError(f"{path} cannot be read ({error}).", remedy="Name a lake.yaml file.") from error
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SpecInvalidError(f"{path.name} is not YAML: {error}") from error
-    if not isinstance(data, dict) or root is None:
-        raise SpecInvalidError(f"{path.name} holds {type(data).__name__}, expected a mapping with the key 'pipeline'.")
     lines: dict[Location, int] = {}
     duplicates: list[str] = []
-    _index(root, (), lines, duplicates)
+    try:
+        data = yaml.safe_load(text)
+        _index(yaml.compose(text, Loader=yaml.SafeLoader), (), lines, duplicates)
+    except (yaml.YAMLError, ValueError) as error:
+        raise SpecInvalidError(f"{path.name} is not YAML: {_reason(error)}.") from error
+    except RecursionError as error:
+        raise SpecInvalidError(f"{path.name} nests too deep, or an alias in it holds itself.") from error
+    if not isinstance(data, dict):
+        raise SpecInvalidError(f"{path.name} holds {type(data).__name__}, expected a mapping with the key 'pipeline'.")
     if duplicates:
         raise SpecInvalidError(f"{path.name} gives keys twice:", problems=duplicates)
-    return Document(path.name, path.resolve().parent, _staged(data, stage, path.name), lines)
+    staged = _staged(data, stage, path.name)
+    return Document(path.name, path.resolve().parent, staged, _staged_lines(lines, stage))
 
 
-def _index(node: yaml.Node, location: Location, lines: dict[Location, int], duplicates: list[str]) -> None:
-    lines[location] = node.start_mark.line + 1
+def _reason(error: Exception) -> str:
+    """The parser's finding and its line, without the text around it, which may hold a secret."""
+    mark = getattr(error, "problem_mark", None)
+    parts = [part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part]
+    said = ", ".join(parts) or str(error).splitlines()[0]
+    return f"line {mark.line + 1}: {said}" if mark else said
+
+
+def _index(node: yaml.Node | None, location: Location, lines: dict[Location, int], duplicates: list[str]) -> None:
+    if node is not None:
+        lines[location] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
             _index(item, (*location, number), lines, duplicates)
@@ -76,7 +87,16 @@ def _staged(data: dict[str, Any], stage: str | None, name: str) -> dict[str, Any
     if not isinstance(stages, dict) or stage not in stages:
         known = ", ".join(sorted(map(str, stages))) if isinstance(stages, dict) and stages else "none"
         raise SpecInvalidError(f"{name} has no stage {stage!r}; deployment.stages has: {known}.")
-    return merge(data, stages[stage] or {})
+    over = stages[stage] or {}
+    if not isinstance(over, dict):
+        raise SpecInvalidError(f"{name}: deployment.stages.{stage} holds {type(over).__name__}, expected a mapping.")
+    return merge(data, over)
+
+
+def _staged_lines(lines: Mapping[Location, int], stage: str | None) -> dict[Location, int]:
+    """``lines``, with what a stage lays over the file at the stage's own lines."""
+    above = ("deployment", "stages", stage)
+    return {**lines, **{place[3:]: line for place, line in lines.items() if place[:3] == above and len(place) > 3}}
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

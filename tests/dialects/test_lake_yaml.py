@@ -47,6 +47,16 @@ PROBLEMS = [
      "variable; known: {seq}, {uuid}, {timestamp}, {supa_job_id}, {date}; did you mean '{supa_job_id}'?"),
     ({"file_name_pattern": "a/{uuid}"}, "destination.file_name_pattern: 'a/{uuid}': '/' cannot be in a file name; "
      "folders follow from 'partition_strategy'."),
+    ({"file_name_pattern": "_{uuid}"}, "destination.file_name_pattern: '_{uuid}': Athena and Spark leave out files "
+     "whose names begin with '_' or '.'."),
+    ({"s3_path_prefix": "s3://my-bucket/data"}, "destination.s3_path_prefix: 's3://my-bucket/data': expected a path "
+     "inside the bucket, such as 'data-lake/production'."),
+    ({"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "us_1"}, "destination.bucket_region: 'us_1': "
+     "expected the store's name for its region, such as 'us-east-1' or 'nyc3'."),
+    ({"type": ["a"]}, "destination.type: ['a'] is no known destination; expected 'supaflow-s3', "
+     "'supaflow-s3-data-lake'."),
+    ({"type": None}, "destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake'."),
+    ({"top": {"destination": "s3"}}, "destination: expected a mapping with the key 'type'."),
     ({"tables": []}, "tables: []: expected at least one table."),
     ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0: 'cursor_lag' goes with 'cursor'."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
@@ -54,6 +64,21 @@ PROBLEMS = [
     ({"tables": [{"table": "t", "read": {}}]}, "tables.0.read: expected either 'format' or 'sql'."),
     ({"tables": [{"table": "t", "read": READ | {"pth": "x"}}]}, "tables.0.read.pth: unknown key, with value 'x'; did "
      "you mean 'path'?"),
+    ({"tables": TABLE}, "tables: a mapping: expected a list."),
+    ({"tables": ["accounts"]}, "tables.0: 'accounts': expected a mapping."),
+    ({"tables": [{"table": "t"}]}, "tables.0.read: is required."),
+    ({"tables": [TABLE | {"table": 5}]}, "tables.0.table: 5: expected text, in quotes."),
+    ({"tables": [TABLE | {"primary_key": "id"}]}, "tables.0.primary_key: 'id': expected a list."),
+    ({"tables": [TABLE | {"columns": ["a"]}]}, "tables.0.columns: a list: expected a mapping."),
+    ({"tables": [TABLE | {"cursor": "c", "cursor_lag": ["a"]}]}, "tables.0.cursor_lag: a list: expected text or a "
+     "number."),
+    ({"tables": [{"table": "t", "read": READ | {"options": {"header": None}}}]}, "tables.0.read.options.header: (not "
+     "shown): expected text, true or false or a number."),
+    ({"tables": [{"table": "t", "read": READ | {"options": {"x": "${env:}"}}}]}, "tables.0.read.options.x: (not "
+     "shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it."),
+    ({"update_aws_glue_catalog": "maybe"}, "destination.update_aws_glue_catalog: 'maybe': expected true or false."),
+    ({"upload_parallelism": "many"}, "destination.upload_parallelism: 'many': expected a whole number."),
+    ({"top": {1: "x"}}, "1: a key is text; put it in quotes."),
     ({"top": {"pipeline": "My Pipeline"}}, "pipeline: 'My Pipeline': expected lower-case letters, digits, '-' and "
      "'_', at most 63, a letter or digit first."),
     ({"top": {"on_failur": "stop"}}, "on_failur: unknown key, with value 'stop'; did you mean 'on_failure'?"),
@@ -66,6 +91,26 @@ def test_problem(tmp_path, over, expected):
         load_spec(lake(tmp_path, **over))
     assert [problem.split(": ", 1)[1] for problem in caught.value.problems] == [expected]
     assert caught.value.exit_code == 2
+
+
+HUSHED = [
+    {"access_key_id": "A", "secret_access_key": ["hush"]},
+    {"access_key_id": "A", "secret_access_key": {"value": "hush"}},
+    {"secret_access_kye": "hush"},
+    {"external_id": "hush hush"},
+    {"tables": [{"table": "t", "read": READ | {"password": "hush"}}]},
+    {"tables": [{"table": "t", "read": READ | {"url": "jdbc:postgresql://db/shop?password=hush"}}]},
+    {"tables": [{"table": "t", "read": READ | {"options": "password=hush"}}]},
+    {"tables": [{"table": "t", "read": READ | {"options": {"password": ["hush"]}}}]},
+    {"tables": {"read": {"options": {"password": "hush"}}}},
+]
+
+
+@pytest.mark.parametrize("over", HUSHED)
+def test_no_message_shows_a_secret(tmp_path, over):
+    with pytest.raises(SpecInvalidError) as caught:
+        load_spec(lake(tmp_path, **over))
+    assert "hush" not in str(caught.value) + repr(caught.value.problems)
 
 
 def test_all_problems_at_once_with_their_lines(tmp_path):
@@ -81,10 +126,17 @@ def test_all_problems_at_once_with_their_lines(tmp_path):
 
 
 TEXTS = [
-    ("a: [1", "lake.yaml is not YAML"),
-    ("- a", "lake.yaml holds list, expected a mapping"),
-    ("pipeline: a\npipeline: b\n", "line 2: pipeline is given twice."),
-]
+    ("a: [1", "lake.yaml is not YAML: line 1: while parsing a flow sequence, expected ',' or ']', but got "
+     "'<stream end>'."),
+    ("secret_access_key: %hush", "lake.yaml is not YAML: line 1: while scanning for the next token, found character "
+     "'%' that cannot start any token."),
+    ("a: 2024-13-45", "lake.yaml is not YAML: month must be in 1..12."),
+    ("a: &a [*a]", "lake.yaml nests too deep, or an alias in it holds itself."),
+    ("", "lake.yaml holds NoneType, expected a mapping with the key 'pipeline'."),
+    ("- a", "lake.yaml holds list, expected a mapping with the key 'pipeline'."),
+    ("pipeline: a\npipeline: b\n", "lake.yaml gives keys twice: line 2: pipeline is given twice."),
+    ("a:\n  - b: 1\n    b: 2\n", "lake.yaml gives keys twice: line 3: a.0.b is given twice."),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS)
@@ -92,7 +144,7 @@ def test_text_that_is_no_file_of_ours(tmp_path, text, expected):
     (tmp_path / "lake.yaml").write_text(text, "utf-8")
     with pytest.raises(SpecInvalidError) as caught:
         load_spec(tmp_path / "lake.yaml")
-    assert expected in str(caught.value)
+    assert str(caught.value) == f"SPEC_INVALID: {expected}"
 
 
 def test_overwrite_is_refused(tmp_path):
@@ -109,6 +161,15 @@ def test_stage_is_merged(tmp_path):
         load_spec(file, stage="prod")
 
 
+def test_problem_of_a_stage_is_at_the_line_of_the_stage(tmp_path):
+    stages = {"deployment": {"stages": {"dev": {"destination": {"bucket_region": "Virginia"}}, "odd": "x"}}}
+    file = lake(tmp_path, top=stages)
+    with pytest.raises(SpecInvalidError, match=r"lake\.yaml:15: destination\.bucket_region: 'Virginia'"):
+        load_spec(file, stage="dev")
+    with pytest.raises(SpecInvalidError, match=r"deployment\.stages\.odd holds str, expected a mapping"):
+        load_spec(file, stage="odd")
+
+
 ENDPOINTS = [
     ("http://minio.example.com:9000", False, False),
     ("http://minio.example.com:9000", True, True),
@@ -123,8 +184,13 @@ def test_endpoint(tmp_path, endpoint, insecure, accepted):
     if accepted:
         assert load_spec(file).access.checksum_algorithm is None
     else:
-        with pytest.raises(TlsRequiredError):
+        with pytest.raises(TlsRequiredError, match="has no TLS and is not on this machine"):
             load_spec(file)
+
+
+def test_store_names_its_own_region(tmp_path):
+    store = {"custom_s3_endpoint": "https://nyc3.digitaloceanspaces.com", "bucket_region": "nyc3"}
+    assert load_spec(lake(tmp_path, **store)).access.region == "nyc3"
 
 
 def test_secrets_are_never_shown(tmp_path):

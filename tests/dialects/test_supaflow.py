@@ -10,6 +10,7 @@ from job.spec import GlueCatalog, NoCatalog
 from tests.dialects.files import READ, lake
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+SWITCH = {"supaflow-s3": "sync_schema_with_aws_glue_catalog", "supaflow-s3-data-lake": "update_aws_glue_catalog"}
 
 
 def keyed(spec, job_id="abc123", seq=0, at=AT):
@@ -30,9 +31,10 @@ SCHEMAS = [
 ]
 
 
+@pytest.mark.parametrize("kind", SWITCH)
 @pytest.mark.parametrize(("glue", "glue_prefix", "prefix", "schema", "expected"), SCHEMAS)
-def test_schema(tmp_path, glue, glue_prefix, prefix, schema, expected):
-    settings = {"update_aws_glue_catalog": glue, "glue_database_prefix": glue_prefix, "destination_prefix": prefix}
+def test_schema(tmp_path, kind, glue, glue_prefix, prefix, schema, expected):
+    settings = {"type": kind, SWITCH[kind]: glue, "glue_database_prefix": glue_prefix, "destination_prefix": prefix}
     file = lake(tmp_path, tables=[{"table": "accounts", "schema": schema, "read": READ}], **settings)
     assert load_spec(file).tables[0].schema_name == expected
 
@@ -53,6 +55,14 @@ KEYS = [
         "data/supaflow_salesforce/contact/2024/01/15/part-def456-00000.gzip.parquet",
     ),
     (
+        {"destination_prefix": "postgres"}, "public", "tenants", datetime(2025, 12, 31, 0, 5, tzinfo=UTC), "j", 0,
+        "data/supaflow_postgres_public/tenants/2025/12/31/00/part-j-00000.gzip.parquet",
+    ),
+    (
+        {"destination_prefix": "salesforce"}, "", "Contact", datetime(2025, 12, 31, 0, 5, tzinfo=UTC), "j", 0,
+        "data/supaflow_salesforce/contact/2025/12/31/00/part-j-00000.gzip.parquet",
+    ),
+    (
         {"destination_prefix": "postgres"}, "public", "accounts", datetime(2025, 12, 31, 0, 5, tzinfo=UTC), "j", 1,
         "data/supaflow_postgres_public/accounts/2025/12/31/00/part-j-00001.gzip.parquet",
     ),
@@ -69,7 +79,7 @@ KEYS = [
         "data/supaflow_postgres_public/accounts/part-abc123-00000.gzip.parquet",
     ),
     (
-        {"update_aws_glue_catalog": False}, "", "accounts", AT, "abc123", 123456,
+        {"glue": False}, "", "accounts", AT, "abc123", 123456,
         "data/accounts/2024/01/15/10/part-abc123-123456.gzip.parquet",
     ),
     (
@@ -79,10 +89,13 @@ KEYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", SWITCH)
 @pytest.mark.parametrize(("settings", "schema", "table", "at", "job_id", "seq", "expected"), KEYS)
-def test_key(tmp_path, settings, schema, table, at, job_id, seq, expected):
+def test_key(tmp_path, kind, settings, schema, table, at, job_id, seq, expected):
     tables = [{"table": table, "schema": schema, "read": READ}]
-    file = lake(tmp_path, tables=tables, **({"update_aws_glue_catalog": True, "s3_path_prefix": "data"} | settings))
+    glue = {SWITCH[kind]: settings.get("glue", True)}
+    given = {key: value for key, value in settings.items() if key != "glue"}
+    file = lake(tmp_path, tables=tables, **({"type": kind, "s3_path_prefix": "data"} | glue | given))
     assert keyed(load_spec(file), job_id, seq, at) == expected
 
 
@@ -93,12 +106,14 @@ def test_uuid_pattern(tmp_path):
     assert first == keyed(spec, seq=0)
 
 
-def test_defaults(tmp_path):
-    spec = load_spec(lake(tmp_path))
+@pytest.mark.parametrize("kind", SWITCH)
+def test_defaults(tmp_path, kind):
+    spec = load_spec(lake(tmp_path, type=kind))
     (table,) = spec.tables
     assert isinstance(spec.catalog, NoCatalog)
     assert keyed(spec) == "accounts/2024/01/15/10/part-abc123-00000.gzip.parquet"
     assert (spec.limits.upload_parallelism, table.must_be_empty) == (5, False)
+    assert (spec.access.prefix, spec.access.endpoint, spec.access.role_arn) == ("", None, None)
     assert [column.name for column in spec.tracking] == [
         "_supa_synced",
         "_supa_deleted",
@@ -108,10 +123,21 @@ def test_defaults(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("strategy", "key"), [("HOUR", "_supa_partition"), ("DAY", "_supa_partition"), ("NONE", None)])
-def test_older_connector_with_glue(tmp_path, strategy, key):
-    settings = {"type": "supaflow-s3", "sync_schema_with_aws_glue_catalog": True, "partition_strategy": strategy}
-    assert load_spec(lake(tmp_path, **settings)).catalog == GlueCatalog(partition_key=key)
+PARTITION_KEYS = [
+    ("HOUR", "_supa_partition"),
+    ("DAY", "_supa_partition"),
+    ("SYNC_ID", "_supa_partition"),
+    ("NONE", None),
+]
+
+
+@pytest.mark.parametrize("kind", SWITCH)
+@pytest.mark.parametrize(("strategy", "key"), PARTITION_KEYS)
+def test_glue(tmp_path, kind, strategy, key):
+    settings = {"type": kind, SWITCH[kind]: True, "partition_strategy": strategy}
+    spec = load_spec(lake(tmp_path, **settings))
+    assert spec.catalog == GlueCatalog(partition_key=key)
+    assert spec.tables[0].schema_name == "supaflow"
 
 
 def test_first_run_check(tmp_path):
@@ -126,6 +152,28 @@ def test_table_names_that_collide(tmp_path):
         "table 'Creme' becomes 'creme_1': 'creme' is taken in ''.",
         "table 'creme_1' becomes 'creme_1_1': 'creme_1' is taken in ''.",
     )
+
+
+def test_tables_of_two_schemas_that_normalise_to_one(tmp_path):
+    tables = [{"table": "t", "schema": schema, "read": READ} for schema in ("sales", "Sales", "other")]
+    spec = load_spec(lake(tmp_path, tables=tables))
+    assert [table.id for table in spec.tables] == ["sales.t", "sales.t_1", "other.t"]
+    assert spec.warnings == ("table 't' becomes 't_1': 't' is taken in 'sales'.",)
+
+
+NAMES = [
+    # source table, path: the section on table and column normalization
+    ("crème", "creme"),
+    ("123abc", "_123abc"),
+    ("Order Items (2024)", "order_items_2024_"),
+    ("日本語", "_"),
+    ("Δ__x", "_x"),
+]
+
+
+@pytest.mark.parametrize(("table", "expected"), NAMES)
+def test_table_name(tmp_path, table, expected):
+    assert load_spec(lake(tmp_path, tables=[{"table": table, "read": READ}])).tables[0].path == expected
 
 
 NESTED = [
