@@ -1,14 +1,18 @@
 """lake.yaml: what every dialect's file has in common, and the way from the file to the Spec."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 
+from job.deployment import Deployment
+from job.dialects.form import FormField
 from job.dialects.problems import keys_of, nearest, problems
-from job.dialects.supaflow import translate
+from job.dialects.supaflow import form_fields, translate
 from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
-from job.dialects.tables import ReadEntry, TableEntry
+from job.dialects.tables import ReadEntry, TableEntry, absolute
 from job.dialects.text import Document, Location, read
 from job.errors import SpecInvalidError
 from job.naming import PIPELINE
@@ -45,12 +49,14 @@ class LakeFile(Model):
     pipeline: str
     destination: Destination
     tables: tuple[TableEntry, ...]
+    source_root: str | None = None
+    """Where relative source paths start, such as ``s3://acme-landing``; by default the folder of lake.yaml."""
     on_failure: Literal["continue", "stop"] = "continue"
     """Whether the other tables go on when one fails."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
     """Control objects of closed loads are kept this long."""
     limits: LimitsEntry = LimitsEntry()
-    deployment: dict[str, Any] = Field(default_factory=dict)
+    deployment: Deployment = Deployment()
     """Read by the stacks only."""
 
     @field_validator("pipeline")
@@ -68,21 +74,38 @@ class LakeFile(Model):
         return value
 
 
+@dataclass(frozen=True)
+class Lake:
+    """A lake.yaml, read: what the job needs, what the stacks need, and what goes into the vendor's form.
+
+    ``data`` is the file's content with the stage laid over it; secrets in it are still references.
+    """
+
+    spec: Spec
+    deployment: Deployment
+    form: tuple[FormField, ...]
+    data: Mapping[str, Any]
+
+
 def load_spec(path: Path, *, stage: str | None = None) -> Spec:
     """The Spec of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
+    return load(path, stage=stage).spec
+
+
+def load(path: Path, *, stage: str | None = None) -> Lake:
+    """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
     document = read(path, stage=stage)
     file = _validated(document)
-    tables = tuple(entry.at(document.folder) for entry in file.tables)
+    root = absolute(file.source_root or "", str(document.folder))
     limits = Limits(
         upload_parallelism=file.destination.upload_parallelism,
         target_file_bytes=file.limits.target_file_mb * MIB,
         row_group_bytes=file.limits.row_group_mb * MIB,
         parallel_tables=file.limits.parallel_tables,
     )
-    spec = translate(file.pipeline, file.destination, tables)
-    return spec.model_copy(
-        update={"limits": limits, "on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
-    )
+    spec = translate(file.pipeline, file.destination, tuple(entry.at(root) for entry in file.tables))
+    loaded = {"limits": limits, "on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
+    return Lake(spec.model_copy(update=loaded), file.deployment, form_fields(file.destination), document.data)
 
 
 def _validated(document: Document) -> LakeFile:

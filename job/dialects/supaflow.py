@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from job.dialects.form import FormField, Provided
 from job.dialects.supaflow_form import (
     LOOPBACK,
     ParquetDestination,
+    S3DataLakeParquet,
     SupaflowDestination,
     file_template,
 )
@@ -45,6 +47,26 @@ def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[
         tables=tables,
         warnings=warnings,
     )
+
+
+def form_fields(destination: ParquetDestination) -> tuple[FormField, ...]:
+    """What Supaflow's form asks for; a field that stays blank is left out."""
+    switch = str(destination.glue).lower()
+    lake = isinstance(destination, S3DataLakeParquet)
+    values: dict[str, str | Provided] = {
+        "S3 Bucket Name": destination.s3_bucket_name,
+        "Bucket Region": destination.bucket_region,
+        "S3 Path Prefix": destination.s3_path_prefix,
+        "IAM Role ARN": Provided.ROLE_ARN,
+        "External ID": Provided.EXTERNAL_ID,
+        "Custom S3 Endpoint": destination.custom_s3_endpoint or "",
+        **({"Table Format": destination.table_format} if isinstance(destination, S3DataLakeParquet) else {}),
+        "Update AWS Glue Catalog" if lake else "Sync Schema with AWS Glue Catalog": switch,
+        "Partition Strategy": destination.partition_strategy,
+        "File Name Pattern": destination.file_name_pattern,
+        "Glue Database Prefix": destination.glue_database_prefix,
+    }
+    return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
 def _access(destination: SupaflowDestination) -> Access:

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from job.dialects.problems import nearest
 from job.layout import Template
 from job.spec import Model, SecretText
+from job.trust import ALPHABET, EXTERNAL_ID
 
 FILE_VARIABLES: Final = {
     "{seq}": "{seq}",
@@ -22,7 +23,6 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _STORE_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
-_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
 _BRACED = re.compile(r"\{[^{}]*\}|[{}]")
 LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -88,7 +88,7 @@ class SupaflowDestination(Model):
     @classmethod
     def _external(cls, value: SecretText | None) -> SecretText | None:
         if value is not None and value.reference is None:
-            _matching(_EXTERNAL_ID, value.text, "2 to 1224 letters, digits and +=,.@:/-_ without spaces around them")
+            _matching(EXTERNAL_ID, value.text, ALPHABET)
         return value
 
     @field_validator("custom_s3_endpoint")

@@ -18,7 +18,7 @@ class ReadEntry(Model):
     format: str | None = None
     """A Spark data source: csv, json, parquet, orc, jdbc, ..."""
     path: str | tuple[str, ...] | None = None
-    """Relative paths start at the folder of lake.yaml."""
+    """Relative paths start at ``source_root``, by default the folder of lake.yaml."""
     options: dict[str, SecretText | bool | int | float] = Field(default_factory=dict)
     """The source's own options; a value may be a secret reference."""
     columns: str | None = None
@@ -37,16 +37,16 @@ class ReadEntry(Model):
             raise ValueError("'path', 'options' and 'columns' go with 'format', or into 'views'")
         return self
 
-    def at(self, folder: Path) -> Read:
-        """The neutral form, with relative paths made absolute from ``folder``."""
+    def at(self, root: str) -> Read:
+        """The neutral form, with relative paths made absolute from ``root``."""
         paths = (self.path,) if isinstance(self.path, str) else self.path
         return Read(
             format=self.format,
-            path=tuple(_absolute(path, folder) for path in paths) if paths else None,
+            path=tuple(absolute(path, root) for path in paths) if paths else None,
             options={key: _option(value) for key, value in self.options.items()},
             columns=self.columns,
             sql=self.sql,
-            views={name: view.at(folder) for name, view in self.views.items()},
+            views={name: view.at(root) for name, view in self.views.items()},
         )
 
 
@@ -85,12 +85,12 @@ class TableEntry(Model):
             raise ValueError("'cursor_lag' goes with 'cursor'")
         return self
 
-    def at(self, folder: Path) -> "TableSource":
+    def at(self, root: str) -> "TableSource":
         """The entry with its paths made absolute."""
         return TableSource(
             source_schema=self.schema_,
             source_table=self.table,
-            read=self.read.at(folder),
+            read=self.read.at(root),
             primary_key=self.primary_key,
             unique_key=self.unique_key,
             mode=self.mode,
@@ -124,5 +124,8 @@ def _option(value: SecretText | bool | int | float) -> SecretText | str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _absolute(path: str, folder: Path) -> str:
-    return path if _URI.match(path) or Path(path).is_absolute() else str(folder / path)
+def absolute(path: str, root: str) -> str:
+    """``path`` as it is where it is a URI or absolute, else below ``root``, a folder or a URI."""
+    if _URI.match(path) or Path(path).is_absolute():
+        return path
+    return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))

@@ -1,0 +1,21 @@
+"""What goes into a vendor's form, field by field, under the labels the form has."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Provided(StrEnum):
+    """A value that only a deployment knows."""
+
+    ROLE_ARN = "role_arn"
+    EXTERNAL_ID = "external_id"
+    ACCESS_KEY_ID = "access_key_id"
+    SECRET_ACCESS_KEY = "secret_access_key"
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field: its label in the vendor's document, and what to type into it."""
+
+    label: str
+    value: str | Provided
