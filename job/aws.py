@@ -93,6 +93,23 @@ def bucket_region(bucket: str) -> str:
     return str(headers.get("x-amz-bucket-region") or boto3.Session().region_name or "us-east-1")
 
 
+def located(access: Access) -> Access:
+    """``access`` with the region that the bucket itself says it is in, where none is given."""
+    if access.region:
+        return access
+    guess = access.model_copy(update={"region": boto3.Session().region_name or "us-east-1"})
+    try:
+        answer: Mapping[str, Any] = Clients(guess).s3.head_bucket(Bucket=access.bucket)
+    except ClientError as error:
+        answer = error.response
+        if "x-amz-bucket-region" not in answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}):
+            raise explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=guess) from error
+    except BotoCoreError as error:
+        raise explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=guess) from error
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return guess.model_copy(update={"region": headers.get("x-amz-bucket-region") or guess.region})
+
+
 def list_objects(bucket: str, prefix: str) -> tuple[list[tuple[str, int]], list[str]]:
     """Of a source's bucket the keys and sizes right under a prefix, in the keys' order, and the folders there."""
     pages = boto3.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")

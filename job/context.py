@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from job.aws import Clients
+from job.aws import Clients, located
 from job.commit.control import Control
 from job.commit.store import S3Store
 from job.dialects.lake_yaml import load_spec
@@ -19,7 +19,8 @@ class Context:
     """One command's."""
 
     def __init__(self, lake: Path, stage: str | None) -> None:
-        self.spec: Spec = load_spec(lake, stage=stage)
+        spec = load_spec(lake, stage=stage)
+        self.spec: Spec = spec.model_copy(update={"access": located(spec.access)})
         self.clients = Clients(self.spec.access)
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()

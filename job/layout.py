@@ -7,20 +7,22 @@ translates its vendor's spelling into them.
     {date:FORMAT} the attempt's start, UTC, in ``strftime`` letters
     {seq}         the file's number in the table's load, at least five digits
     {uuid}        one UUID per file
+    {backfill}    the table's backfill number, ten digits
+    {counter}     the number of files before this one in the table's whole life, twenty digits; gaps may occur
 """
 
 import hashlib
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from job.errors import SpecInvalidError
 from job.naming import join_key
 
-PER_FILE: Final = ("seq", "uuid")
+PER_FILE: Final = ("seq", "uuid", "backfill", "counter")
 PER_LOAD: Final = ("job_id", "date")
 
 _VARIABLE = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
@@ -94,17 +96,36 @@ class Layout:
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's number is fixed."""
+    """Object keys of one table in one attempt; every value but the file's number is fixed.
+
+    ``backfill`` and ``first``, the counter of file 0, are the table's own and known when the attempt is registered.
+    """
 
     directory: str
     partition: str
     file: Template
     extension: str
     attempt: str
+    backfill: int = 0
+    first: int = 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether keys carry the table's counter, so that two loads could choose the same one."""
+        return "counter" in self.file.variables
+
+    def numbered(self, backfill: int, first: int) -> "ObjectNames":
+        """The same under the table's present numbers."""
+        return replace(self, backfill=backfill, first=first)
 
     def object_key(self, seq: int) -> str:
         """The key of file number ``seq``: the same number always gives the same key."""
-        values = {"seq": f"{seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
+        values = {
+            "seq": f"{seq:05d}",
+            "uuid": str(file_uuid(self.attempt, seq)),
+            "backfill": f"{self.backfill:010d}",
+            "counter": f"{self.first + seq:020d}",
+        }
         return join_key(self.directory, self.partition, self.file.render(values) + self.extension)
 
     @property
@@ -114,7 +135,12 @@ class ObjectNames:
 
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
-        values = {"seq": r"\d{5,}", "uuid": _uuid_pattern(self.attempt)}
+        values = {
+            "seq": r"\d{5,}",
+            "uuid": _uuid_pattern(self.attempt),
+            "backfill": r"\d{10}",
+            "counter": r"\d{20}",
+        }
         name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
         return re.compile(re.escape(self.location + "/" if self.location else "") + name + re.escape(self.extension))
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from job.collection import Collection
 from job.layout import Layout
 from job.naming import join_key
 
@@ -157,6 +158,7 @@ class TableSpec(Model):
     """One table: where it comes from, what is done to its rows, where it goes.
 
     ``schema_name`` and ``name`` are physical names; ``source_schema`` and ``source_table`` the source's own.
+    With ``collection`` its rows are documents. ``encoding`` is its own where it differs from the pipeline's.
     """
 
     source_schema: str = ""
@@ -175,6 +177,8 @@ class TableSpec(Model):
     layout: Layout
     path: str
     must_be_empty: bool = False
+    collection: Collection | None = None
+    encoding: "Encoding | None" = None
 
     @property
     def id(self) -> str:
@@ -202,7 +206,7 @@ class Encoding(Model):
 
 
 class Spec(Model):
-    """One pipeline, ready to run."""
+    """One pipeline, ready to run. ``interval_seconds`` and ``checkpoint``, a URI, are for continuous runs."""
 
     pipeline: str
     dialect: str
@@ -212,6 +216,8 @@ class Spec(Model):
     tables: tuple[TableSpec, ...]
     encoding: Encoding = Encoding()
     limits: Limits = Limits()
+    interval_seconds: int = 300
+    checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
     warnings: tuple[str, ...] = ()

@@ -119,3 +119,13 @@ def test_parse_unknown_variable_names_the_known_ones() -> None:
 
 def test_variables_are_what_the_template_uses() -> None:
     assert Template.parse("{date:%Y}/{job_id}-{seq}").variables == {"date", "job_id", "seq"}
+
+
+def test_object_key_counts_through_the_tables_life() -> None:
+    layout = Layout("my-prefix", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet")
+    bound = layout.bind(job_id="j", attempt="a", start=START)
+    assert bound.object_key(0) == "my-prefix/v0000000000/00000000000000000000.parquet"
+    later = bound.numbered(2, 17)
+    assert later.object_key(1) == "my-prefix/v0000000002/00000000000000000018.parquet"
+    assert bound.pattern().fullmatch(later.object_key(1))
+    assert (bound.location, bound.counts) == ("my-prefix", True)

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from job.deployment import Deployment
+from job.dialects import estuary
+from job.dialects.estuary_form import BindingEntry, EstuaryS3Parquet, ResourceEntry
+from job.dialects.flow_file import with_flow
 from job.dialects.form import FormField
 from job.dialects.problems import keys_of, nearest, problems
 from job.dialects.supaflow import form_fields, translate
@@ -18,7 +21,15 @@ from job.errors import SpecInvalidError
 from job.naming import PIPELINE
 from job.spec import MIB, Limits, Model, Spec
 
-DESTINATIONS: dict[str, type[Model]] = {"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet}
+DESTINATIONS: dict[str, type[Model]] = {
+    "supaflow-s3": S3Parquet,
+    "supaflow-s3-data-lake": S3DataLakeParquet,
+    "estuary-s3-parquet": EstuaryS3Parquet,
+}
+BINDING: Final = "a binding"
+PLAIN: Final = "a plain table"
+TAGS: Final = (*DESTINATIONS, BINDING, PLAIN)
+"""What pydantic puts into the place of a problem for the members of its unions."""
 
 
 def _tag(value: Any) -> str | None:
@@ -27,8 +38,22 @@ def _tag(value: Any) -> str | None:
 
 
 Destination = Annotated[
-    Annotated[S3Parquet, Tag("supaflow-s3")] | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")],
+    Annotated[S3Parquet, Tag("supaflow-s3")]
+    | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")]
+    | Annotated[EstuaryS3Parquet, Tag("estuary-s3-parquet")],
     Discriminator(_tag),
+]
+
+
+def _table_tag(value: Any) -> str:
+    binding = isinstance(value, BindingEntry) or (
+        isinstance(value, dict) and ("source" in value or "resource" in value)
+    )
+    return BINDING if binding else PLAIN
+
+
+AnyTable = Annotated[
+    Annotated[TableEntry, Tag(PLAIN)] | Annotated[BindingEntry, Tag(BINDING)], Discriminator(_table_tag)
 ]
 
 
@@ -48,9 +73,13 @@ class LakeFile(Model):
 
     pipeline: str
     destination: Destination
-    tables: tuple[TableEntry, ...]
+    tables: tuple[AnyTable, ...]
     source_root: str | None = None
     """Where relative source paths start, such as ``s3://acme-landing``; by default the folder of lake.yaml."""
+    checkpoint: str | None = None
+    """Where a continuous run remembers what it has read: a folder, or any URI that Spark can write."""
+    interval_seconds: int | None = Field(None, ge=1, le=86_400)
+    """Seconds between the loads of a continuous run, where the destination has no key for it; 300 by default."""
     on_failure: Literal["continue", "stop"] = "continue"
     """Whether the other tables go on when one fails."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
@@ -73,6 +102,17 @@ class LakeFile(Model):
             raise ValueError("expected at least one table")
         return value
 
+    @model_validator(mode="after")
+    def _tables_of_the_destination(self) -> "LakeFile":
+        if isinstance(self.destination, EstuaryS3Parquet):
+            if self.interval_seconds is not None:
+                raise ValueError("'interval_seconds' is this destination's 'uploadIntervalInSeconds'")
+            return self
+        bindings = [entry.source for entry in self.tables if isinstance(entry, BindingEntry)]
+        if bindings:
+            raise ValueError(f"table {bindings[0]!r} has keys of the destination 'estuary-s3-parquet'")
+        return self
+
 
 @dataclass(frozen=True)
 class Lake:
@@ -94,7 +134,7 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 def load(path: Path, *, stage: str | None = None) -> Lake:
     """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
-    document = read(path, stage=stage)
+    document, warnings = with_flow(read(path, stage=stage))
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
     limits = Limits(
@@ -103,9 +143,25 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         row_group_bytes=file.limits.row_group_mb * MIB,
         parallel_tables=file.limits.parallel_tables,
     )
-    spec = translate(file.pipeline, file.destination, tuple(entry.at(root) for entry in file.tables))
-    loaded = {"limits": limits, "on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
-    return Lake(spec.model_copy(update=loaded), file.deployment, form_fields(file.destination), document.data)
+    spec, form = _translated(file, root)
+    loaded = {
+        "limits": limits,
+        "interval_seconds": file.interval_seconds or spec.interval_seconds,
+        "checkpoint": file.checkpoint and absolute(file.checkpoint, str(document.folder)),
+        "on_failure": file.on_failure,
+        "keep_loads_days": file.keep_loads_days,
+        "warnings": (*warnings, *spec.warnings),
+    }
+    return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data)
+
+
+def _translated(file: LakeFile, root: str) -> tuple[Spec, tuple[FormField, ...]]:
+    if isinstance(file.destination, EstuaryS3Parquet):
+        return estuary.translate(file.pipeline, file.destination, file.tables, root), estuary.form_fields(
+            file.destination
+        )
+    sources = tuple(entry.at(root) for entry in file.tables)
+    return translate(file.pipeline, file.destination, sources), form_fields(file.destination)
 
 
 def _validated(document: Document) -> LakeFile:
@@ -115,14 +171,20 @@ def _validated(document: Document) -> LakeFile:
         last = next((step for step in reversed(parent) if isinstance(step, str)), None)
         if last == "destination" and kind:
             return keys_of(DESTINATIONS[kind])
-        below: dict[str, type[Model]] = {"tables": TableEntry, "read": ReadEntry, "limits": LimitsEntry}
+        entry = BindingEntry if kind == "estuary-s3-parquet" else TableEntry
+        below: dict[str, type[Model]] = {
+            "tables": entry,
+            "read": ReadEntry,
+            "limits": LimitsEntry,
+            "resource": ResourceEntry,
+        }
         model: type[Model] = ReadEntry if "views" in parent else below.get(str(last), LakeFile)
         return keys_of(model)
 
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        found = problems(error, document, known_keys, tuple(DESTINATIONS))
+        found = problems(error, document, known_keys, TAGS)
         if "destination" in document.data and not kind:
             found = [_unknown_type(document), *(line for line in found if "using discriminator" not in line)]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"

@@ -1,0 +1,74 @@
+"""What is known of a collection of documents, and which of its locations become columns; pure values."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a location holds, and so what its column stores.
+
+    ``text_integer`` and ``text_number`` are numbers written as strings; ``json`` is a value of several types;
+    ``object`` has declared properties, ``map`` has none.
+    """
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIME = "time"
+    BINARY = "binary"
+    TEXT_INTEGER = "text_integer"
+    TEXT_NUMBER = "text_number"
+    JSON = "json"
+    OBJECT = "object"
+    MAP = "map"
+    ARRAY = "array"
+
+    @property
+    def scalar(self) -> bool:
+        """One value of one type."""
+        return self not in (Kind.JSON, Kind.OBJECT, Kind.MAP, Kind.ARRAY)
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in every document, by the property names that lead to it."""
+
+    path: tuple[str, ...]
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which locations become columns, by field name: a location's path joined by ``/``, or a projection's own name.
+
+    Without ``recommended`` only keys and included fields do. ``projections`` are ``(field, JSON pointer)``.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    recommended: bool = True
+    separator: str = "/"
+    projections: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents that become rows. ``keys`` are JSON pointers.
+
+    ``column`` is the source's column that holds them as JSON text; without it the source's rows are the documents.
+    Without ``locations`` the documents themselves tell what they hold.
+    """
+
+    keys: tuple[str, ...]
+    column: str | None = None
+    locations: tuple[Location, ...] | None = None
+    selection: Selection = Selection()
+
+
+def steps(pointer: str) -> tuple[str, ...]:
+    """The property names in a JSON pointer; a text without a slash in front is taken as if it had one."""
+    names = pointer.removeprefix("/").split("/")
+    return tuple(name.replace("~1", "/").replace("~0", "~") for name in names)

@@ -1,0 +1,144 @@
+"""The document's endpoint and binding keys, and its example as it stands."""
+
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+
+from job.collection import Kind, Location
+from job.dialects.lake_yaml import load, load_spec
+from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from job.spec import NoCatalog, SecretText
+from tests.dialects.files import lake
+from tests.dialects.flows import BINDING, DOCUMENTED, TABLE, bindings, flow
+
+AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+SECOND = BINDING | {"source": "acmeCo/orders", "resource": {"pathPrefix": "orders/", "compressionType": "zstd"}}
+
+
+def keyed(table, seq=0, backfill=0, first=0):
+    names = table.layout.bind(job_id="j", attempt="x", start=AT)
+    return names.numbered(backfill, first).object_key(seq)
+
+
+def test_documented_example_unchanged(tmp_path):
+    spec = load_spec(flow(tmp_path))
+    (table,) = spec.tables
+    assert (spec.access.bucket, spec.access.region, spec.access.prefix) == ("my-bucket", "", "")
+    assert spec.access.access_key_id == SecretText("AKIAIOSFODNN7EXAMPLE")
+    assert (spec.interval_seconds, spec.catalog, spec.tracking) == (300, NoCatalog(), ())
+    assert (table.path, table.encoding.codec, table.collection.keys) == ("my-prefix", "snappy", ("id",))
+    assert spec.warnings == (
+        "awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file.",
+        "region is not given; bucket 'my-bucket' is asked for it.",
+    )
+
+
+def test_key(tmp_path):
+    first, second = load_spec(bindings(tmp_path, BINDING, SECOND)).tables
+    assert keyed(first) == "my-prefix/v0000000000/00000000000000000000.parquet"
+    assert keyed(second, seq=2, backfill=3, first=40) == "orders/v0000000003/00000000000000000042.parquet"
+    assert [table.id for table in (first, second)] == ["my-prefix", "orders"]
+
+
+def test_compression_of_the_endpoint_is_a_default(tmp_path):
+    tables = load_spec(bindings(tmp_path, BINDING, SECOND, compressionType="lz4")).tables
+    assert [table.encoding.codec for table in tables] == ["lz4", "zstd"]
+
+
+def test_advanced_endpoint(tmp_path):
+    access = load_spec(bindings(tmp_path, advanced={"endpoint": "https://s3.example.com"})).access
+    assert (access.endpoint, access.checksum_algorithm) == ("https://s3.example.com", None)
+    with pytest.raises(TlsRequiredError):
+        load_spec(bindings(tmp_path, advanced={"endpoint": "http://s3.example.com"}))
+
+
+def test_form(tmp_path):
+    labels = [field.label for field in load(bindings(tmp_path)).form]
+    assert labels == ["Access Key ID", "Secret Access Key", "Bucket", "Region", "Upload Interval in Seconds"]
+
+
+def test_flow_collection_gives_keys_schema_and_projections(tmp_path):
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}}}
+    collection = {"key": ["/id"], "schema": "s.schema.yaml", "projections": {"number": "/id"}, "derive": {}}
+    (tmp_path / "s.schema.yaml").write_text(yaml.safe_dump(schema), "utf-8")
+    text = DOCUMENTED + yaml.safe_dump({"collections": {"PREFIX/source_collection": collection}})
+    table = {key: value for key, value in TABLE.items() if key != "primary_key"}
+    found = load_spec(flow(tmp_path, text, table)).tables[0].collection
+    assert (found.keys, found.locations) == (("/id",), (Location(("id",), Kind.INTEGER),))
+    assert found.selection.projections == (("number", "/id"),)
+
+
+def test_flow_config_in_a_file_of_its_own(tmp_path):
+    data = yaml.safe_load(DOCUMENTED)
+    connector = data["materializations"]["PREFIX/mat_name"]["endpoint"]["connector"]
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(connector["config"] | {"credentials_title": "x"}), "utf-8")
+    connector["config"] = "c.yaml"
+    spec = load_spec(flow(tmp_path, yaml.safe_dump(data)))
+    assert spec.access.bucket == "my-bucket"
+    assert spec.warnings[0] == (
+        "flow.yaml: endpoint.connector.config.credentials_title is not known here and has no effect."
+    )
+
+
+FLOWS = [
+    # the Flow file, tables, what is said
+    ("materializations: {}", [], "flow.yaml has no materializations"),
+    (DOCUMENTED + "  b/c: {}\n", [], "2 materializations: 'PREFIX/mat_name', 'b/c'"),
+    (DOCUMENTED, [TABLE | {"source": "other"}], "'PREFIX/source_collection' of bindings.0 has no source of documents; "
+     "tables has: 'other'"),
+    (DOCUMENTED, [TABLE, TABLE | {"source": "more"}], "tables has 'more', and no binding of flow.yaml has"),
+    (DOCUMENTED, [TABLE | {"primary_key": []}], "a collection has keys"),
+    ("a: [", [], "flow.yaml is not YAML: line 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "tables", "message"), FLOWS)
+def test_flow_problems(tmp_path, text, tables, message):
+    with pytest.raises(SpecInvalidError, match=message):
+        load_spec(flow(tmp_path, text, *tables))
+
+
+PROBLEMS = [
+    # laid over the binding, over the destination; what is said
+    ({"resource": {"pathPrefix": "/"}}, {}, "tables.0.resource.pathPrefix: '/': expected a path inside the bucket"),
+    ({"resource": {"pathprefix": "a"}}, {}, "did you mean 'pathPrefix'"),
+    ({"resource": {"pathPrefix": "a", "compressionType": "lzo"}}, {}, "expected 'snappy', 'gzip', 'lz4' or 'zstd'"),
+    ({"fields": {"include": {"a": {}}, "exclude": ["a"]}}, {}, "'a' is included and excluded"),
+    ({"collection": {"schema": {"type": "objekt"}}}, {}, "type 'objekt' at the root"),
+    ({"mode": "overwrite"}, {}, "only appends delta updates"),
+    ({"deleted": "true"}, {}, "has 'deleted'"),
+    ({}, {"uploadIntervalInSeconds": None}, "destination.uploadIntervalInSeconds: is required"),
+    ({}, {"uploadIntervalInSecond": 1}, "did you mean 'uploadIntervalInSeconds'"),
+    ({}, {"awsAccessKeyId": "a"}, "'awsAccessKeyId' and 'awsSecretAccessKey' go together"),
+]
+
+
+@pytest.mark.parametrize(("binding", "destination", "message"), PROBLEMS)
+def test_problems(tmp_path, binding, destination, message):
+    with pytest.raises(SpecInvalidError, match=message):
+        load_spec(bindings(tmp_path, BINDING | binding, **destination))
+
+
+def test_bindings_at_one_path(tmp_path):
+    with pytest.raises(NameCollisionError, match="two bindings have the pathPrefix 'my-prefix'"):
+        load_spec(bindings(tmp_path, BINDING, BINDING | {"source": "other"}))
+
+
+def test_binding_under_another(tmp_path):
+    inner = BINDING | {"source": "other", "resource": {"pathPrefix": "my-prefix/inner"}}
+    assert "lies under that at 'my-prefix'" in load_spec(bindings(tmp_path, BINDING, inner)).warnings[0]
+
+
+def test_binding_keys_belong_to_this_destination(tmp_path):
+    with pytest.raises(SpecInvalidError, match="has keys of the destination 'estuary-s3-parquet'"):
+        load_spec(lake(tmp_path, tables=[BINDING]))
+    with pytest.raises(SpecInvalidError, match="has no binding's keys"):
+        load_spec(bindings(tmp_path, {"table": "a", "read": {"format": "csv", "path": "a.csv"}}))
+
+
+def test_interval_and_checkpoint(tmp_path):
+    spec = load_spec(lake(tmp_path, top={"checkpoint": "cp", "interval_seconds": 5}))
+    assert (spec.interval_seconds, spec.checkpoint) == (5, str(tmp_path / "cp"))
+    with pytest.raises(SpecInvalidError, match="uploadIntervalInSeconds"):
+        load_spec(bindings(tmp_path, top={"interval_seconds": 5}))
