@@ -117,6 +117,7 @@ def _catalog_changes(prepared: Prepared) -> list[str]:
 
 def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:
     warnings = [f"column {name!r} has no type yet and is left out" for name in prepared.shape.left_out]
+    warnings += prepared.shape.notes
     if table.cursor is not None and table.cursor_lag is None:
         warnings.append(
             f"rows that arrive late, with {table.cursor} at or below the highest one loaded, are not read; "

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from job import types
 from job.aws import Clients
+from job.collection import Location
 from job.commit.glue import GlueTables, existing_arrow, merge
 from job.commit.intent import CatalogAction, FilesAction, GlueAction
 from job.commit.state import TableState
@@ -15,6 +17,8 @@ from job.errors import TableNotEmptyError
 from job.layout import ObjectNames
 from job.receipt import Cursor
 from job.shape.cursor import spark_literal
+from job.shape.flatten import FlattenPlan, plan_flatten
+from job.shape.inference import merged, seen_in
 from job.shape.plan import DELETED, ShapePlan, plan_shape
 from job.source.feed import Feed, open_feed
 from job.spec import GlueCatalog, Spec, TableSpec
@@ -27,7 +31,7 @@ class Prepared:
     """A table ready to be staged. ``existing`` holds the catalog's columns, Glue types by name."""
 
     feed: Feed
-    shape: ShapePlan
+    shape: ShapePlan | FlattenPlan
     action: CatalogAction
     existing: Mapping[str, str]
     condition: str | None
@@ -40,8 +44,10 @@ def prepare(
     action = catalog_action(spec, table, names)
     existing = GlueTables(clients).existing(action) if isinstance(action, GlueAction) else {}
     condition = cursor_condition(table, cursor)
-    feed = open_feed(spark, table, condition=condition, deleted_column=DELETED)
+    feed = open_feed(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table))
     try:
+        if table.collection is not None:
+            return Prepared(feed, plan_flatten(feed.schema, table, _inferred(feed, table)), action, existing, condition)
         shape = plan_shape(feed.schema, spec, table)
         if existing:
             wanted = {field.name.lower(): field.type for field in shape.schema}
@@ -54,6 +60,19 @@ def prepare(
         feed.close()
         raise
     return Prepared(feed, shape, action, existing, condition)
+
+
+def _infers(table: TableSpec) -> bool:
+    """Whether the documents themselves have to be asked what they hold."""
+    collection = table.collection
+    return collection is not None and collection.column is not None and collection.locations is None
+
+
+def _inferred(feed: Feed, table: TableSpec) -> tuple[Location, ...] | None:
+    if not _infers(table) or table.collection is None or table.collection.column not in feed.schema.names:
+        return None
+    column = feed.schema.names.index(table.collection.column)
+    return merged(table.id, feed.run(partial(seen_in, column=column)))
 
 
 def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

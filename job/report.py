@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from job.receipt import Cursor
-from job.spec import Model
+from job.spec import MIB, Model
+
+SMALL_FILE_BYTES: Final = 16 * MIB
+"""Files below this are what makes a table slow to read when there are many."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -35,6 +38,8 @@ class TableReport(Model):
     cursor_after: Cursor | None
     cursor_nulls: int
     staged_seconds: float
+    small_files: int = 0
+    changes: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -55,6 +60,8 @@ class TableResult(Model):
     keys: tuple[str, ...] = ()
     feed: str | None = None
     engine: str | None = None
+    small_files: int = 0
+    changes: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
 

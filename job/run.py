@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 from threading import Event
 
 from job.aws import Clients
@@ -131,7 +132,8 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
 
 
 def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
-    control, names = load.controls[table.id], load.names[table.id]
+    control = load.controls[table.id]
+    names = load.names[table.id].numbered(began.backfill, began.counter)
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
@@ -139,7 +141,7 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     clock = time.monotonic()
     try:
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, names, prepared)))
+        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, prepared)))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -151,12 +153,12 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     return _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
 
 
-def _task_plan(load: Load, names: ObjectNames, prepared: Prepared) -> TaskPlan:
+def _task_plan(load: Load, table: TableSpec, names: ObjectNames, prepared: Prepared) -> TaskPlan:
     return TaskPlan(
         access=load.spec.access,
         names=names,
         shape=prepared.shape,
-        encoding=load.spec.encoding,
+        encoding=table.encoding or load.spec.encoding,
         limits=load.spec.limits,
         load=load.attempt.load,
         job_id=load.attempt.job_id,
@@ -190,7 +192,16 @@ def _intent(
         cursor_after=cursors[1],
         feed=prepared.feed.kind,
         staged_seconds=round(seconds, 3),
+        notes=prepared.shape.notes,
+        counter_after=_counter_after(load.names[table.id], receipts),
     )
+
+
+def _counter_after(names: ObjectNames, receipts: tuple[Receipt, ...]) -> int | None:
+    """The first counter that no file of this load has, None where keys carry none."""
+    if not names.counts or not receipts:
+        return None
+    return 1 + max(int(PurePosixPath(receipt.key).stem) for receipt in receipts)
 
 
 def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
@@ -202,9 +213,9 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
 
 def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
     report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes")
+    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "changes", "notes")
     return TableResult.model_validate(
-        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept}
+        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept if name in report}
     )
 
 

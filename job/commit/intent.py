@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_serializer, field_validator
 
 from job.errors import PendingUnrecoverableError
 from job.receipt import Cursor, Receipt
-from job.report import TableReport
+from job.report import SMALL_FILE_BYTES, TableReport
 from job.spec import Access, Model
 
 
@@ -57,6 +57,7 @@ class Intent(Model):
     cursor_after: Cursor | None
     feed: str
     staged_seconds: float
+    counter_after: int | None = None
     notes: tuple[str, ...] = ()
 
     @field_validator("receipts", mode="before")
@@ -97,6 +98,8 @@ class Intent(Model):
             cursor_after=self.cursor_after,
             cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
             staged_seconds=self.staged_seconds,
+            small_files=sum(receipt.size < SMALL_FILE_BYTES for receipt in self.receipts),
+            changes=sum(receipt.changes for receipt in self.receipts),
             notes=(*self.notes, *notes),
         )
 

@@ -110,5 +110,6 @@ def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
         last_job=pending.job_id,
         last_commit=max(datetime.now(UTC), intent.started, state.last_commit or intent.started),
         cursor=intent.cursor_after or state.cursor,
+        counter=max(state.counter, intent.counter_after or 0),
         running=state.without(pending.job_id),
     )

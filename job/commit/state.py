@@ -62,7 +62,10 @@ class Reset(Model):
 
 
 class TableState(Model):
-    """``write`` grows with every replacement, so that no two contents and no two etags are equal."""
+    """``write`` grows with every replacement, so that no two contents and no two etags are equal.
+
+    ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded anew.
+    """
 
     version: Literal[1] = 1
     write: int = 0
@@ -72,6 +75,8 @@ class TableState(Model):
     cursor: Cursor | None = None
     running: Mapping[str, Running] = Field(default_factory=dict)
     pending: Pending | None = None
+    counter: int = 0
+    backfill: int = 0
     resets: tuple[Reset, ...] = ()
     swept: datetime | None = None
 

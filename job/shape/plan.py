@@ -54,6 +54,7 @@ class ShapePlan:
     cursor: str | None
     left_out: tuple[str, ...]
     deleted: bool
+    notes: tuple[str, ...] = ()
 
 
 def plan_shape(

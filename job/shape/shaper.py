@@ -54,6 +54,10 @@ class Shaper:
         self.cursor, self.cursor_nulls = None, 0
         return taken
 
+    def take_changes(self) -> int:
+        """None: a value that does not fit fails the load."""
+        return 0
+
     def _follow(self, column: str, values: pa.Array, index: int) -> None:
         self.cursor = highest(self.cursor, highest_in(values, column, index))
         self.cursor_nulls += values.null_count

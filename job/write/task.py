@@ -14,8 +14,7 @@ from job.errors import SourceFailedError
 from job.layout import ObjectNames
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
-from job.shape.plan import ShapePlan
-from job.shape.shaper import Shaper
+from job.shape.shapers import AnyPlan, shaper
 from job.spec import Access, Encoding, Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
@@ -31,7 +30,7 @@ class TaskPlan:
 
     access: Access
     names: ObjectNames
-    shape: ShapePlan
+    shape: AnyPlan
     encoding: Encoding
     limits: Limits
     load: str
@@ -66,7 +65,7 @@ class _PartitionWriter:
         self._clients = clients
         self._encoder = encoder(plan.encoding)
         self._next_index = plan.first_indexes[partition]
-        self._shaper = Shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
+        self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
 
     def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
@@ -130,6 +129,7 @@ class _PartitionWriter:
             # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
             cursor=cursor,
             cursor_nulls=cursor_nulls,
+            changes=self._shaper.take_changes(),
             columns={} if footer is None else column_statistics(footer),
         )
 

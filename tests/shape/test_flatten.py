@@ -1,0 +1,236 @@
+"""Documents and the columns they become; what the vendor's document says of objects and arrays, then of types."""
+
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from job.collection import Kind, Location
+from job.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
+from job.shape.flatten import plan_flatten
+from job.shape.flattener import Flattener
+from job.shape.inference import merged, seen_in
+from tests.shape.collections import CHANGE, collection_table, flattened, planned
+
+STAMP = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+FLAT = {
+    "id": 7,
+    "bot": False,
+    "length/new": 120,
+    "length/old": 118,
+    "log_params": '{"a":[1,2]}',
+    "meta/id": "m-1",
+    "meta/dt": STAMP,
+    "revision/new": 9,
+    "revision/old": 8,
+    "title": 'Main "Page"',
+}
+
+
+def test_objects_are_flattened_and_arrays_left_out():
+    plan = planned()
+    assert flattened(plan, CHANGE) == [FLAT]
+    assert plan.notes == ("left out: tags (array)",)
+
+
+def test_documented_include_makes_json_strings():
+    plan = planned(include=("length", "revision"), recommended=True)
+    (row,) = flattened(plan, CHANGE)
+    assert (row["length"], row["revision"]) == ('{"new":120,"old":118}', '{"new":9,"old":8}')
+    assert not {name for name in row if name.startswith(("length/", "revision/"))}
+
+
+SELECTIONS = [
+    # the binding's fields, the columns
+    ({"recommended": False}, ["meta/id"]),
+    ({"recommended": False, "include": ("tags",)}, ["meta/id", "tags"]),
+    ({"recommended": False, "include": ("length", "length/new")}, ["length", "length/new", "meta/id"]),
+    ({"exclude": ("length", "title", "log_params", "revision")}, ["id", "bot", "meta/id", "meta/dt"]),
+    (
+        {"recommended": False, "include": ("size",), "projections": (("size", "/length/new"),)},
+        ["size", "meta/id"],
+    ),
+    ({"separator": "_", "recommended": False, "include": ("length/old",)}, ["length_old", "meta_id"]),
+]
+
+
+@pytest.mark.parametrize(("selection", "columns"), SELECTIONS)
+def test_selection(selection, columns):
+    assert planned(**selection).schema.names == columns
+
+
+def test_clashing_names_get_a_suffix():
+    schema = {"properties": {"a_b": {"type": "integer"}, "a": {"properties": {"b": {"type": "integer"}}}}}
+    assert planned(schema, keys=("a_b",), separator="_").schema.names == ["a_b", "a_b_1"]
+
+
+BAD_SELECTIONS = [
+    ({"include": ("lenght",)}, "fields.include names 'lenght', which documents do not have; did you mean 'length'"),
+    ({"exclude": ("meta/id",)}, "fields.exclude names 'meta/id', which is a key"),
+    ({"keys": ("/meta/uuid",)}, "documents have no key '/meta/uuid'"),
+    ({"keys": ("/length",)}, "key '/length' holds object"),
+]
+
+
+@pytest.mark.parametrize(("selection", "message"), BAD_SELECTIONS)
+def test_bad_selection(selection, message):
+    with pytest.raises(SpecInvalidError, match=message):
+        planned(**selection)
+
+
+VALUES = [
+    # a property's schema, its JSON, its Arrow type and value
+    ({"type": "integer"}, "12", pa.int64(), 12),
+    ({"type": "integer"}, "1e3", pa.int64(), 1000),
+    ({"type": "number"}, "12", pa.float64(), 12.0),
+    ({"type": "boolean"}, "true", pa.bool_(), True),
+    ({"type": "string"}, '"caf\\u00e9"', pa.string(), "café"),
+    ({"type": "string", "format": "date"}, '"2024-02-29"', pa.date32(), date(2024, 2, 29)),
+    ({"type": "string", "format": "date-time"}, '"2024-01-15T12:30:00+02:00"', pa.timestamp("us", "UTC"), STAMP),
+    ({"type": "string", "format": "date-time"}, '"2024-01-15t10:30:00z"', pa.timestamp("us", "UTC"), STAMP),
+    ({"type": "string", "format": "time"}, '"10:30:00.5Z"', pa.time64("us"), time(10, 30, 0, 500_000)),
+    ({"type": "string", "format": "time"}, '"01:30:00+02:00"', pa.time64("us"), time(23, 30)),
+    ({"type": "string", "format": "uuid"}, '"x"', pa.string(), "x"),
+    ({"type": "string", "contentEncoding": "base64"}, '"AQI="', pa.binary(), b"\x01\x02"),
+    ({"type": "string", "format": "integer"}, '"-12"', pa.int64(), -12),
+    ({"type": "string", "format": "number"}, '"1.5"', pa.float64(), 1.5),
+    ({"type": "string", "format": "number"}, '"-Infinity"', pa.float64(), float("-inf")),
+    ({"type": ["string", "integer"]}, '"a"', pa.string(), '"a"'),
+    ({"type": ["string", "integer"]}, "1.10", pa.string(), "1.10"),
+    ({"type": ["object", "string"], "properties": {"b": {}}}, '{ "b" : 1e400 }', pa.string(), '{"b":1e400}'),
+    ({"type": "integer"}, "null", pa.int64(), None),
+    ({"type": ["string", "integer"]}, "null", pa.string(), None),
+]
+
+
+@pytest.mark.parametrize(("schema", "text", "kind", "value"), VALUES)
+def test_value(schema, text, kind, value):
+    plan = planned({"properties": {"id": {"type": "integer"}, "v": schema}}, keys=("id",))
+    assert plan.schema.field("v").type == kind
+    rows = flattened(plan, f'{{"id": 1, "v": {text}}}', '{"id": 2}')
+    assert rows == [{"id": 1, "v": value}, {"id": 2, "v": None}]
+
+
+BAD_VALUES = [
+    ({"type": "integer"}, '"a"', "field 'v', row 1: value \"a\" cannot be written as integer"),
+    ({"type": "integer"}, "9223372036854775808", "no whole number of 64 bits"),
+    ({"type": "integer"}, "1.5", "no whole number of 64 bits"),
+    ({"type": "number"}, "1e400", "cannot be written as number"),
+    ({"type": "string"}, "1", "cannot be written as string"),
+    ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00"', "no RFC 3339 timestamp with an offset"),
+    ({"type": "string", "format": "date"}, '"2024-02-30"', "cannot be written as date"),
+    ({"type": "string", "format": "time"}, '"noon"', "no RFC 3339 time"),
+    ({"type": "string", "contentEncoding": "base64"}, '"%"', "cannot be written as binary"),
+    ({"properties": {"b": {"type": "integer"}}}, "1", "'v' holds 1, expected an object"),
+]
+
+
+@pytest.mark.parametrize(("schema", "text", "message"), BAD_VALUES)
+def test_bad_value(schema, text, message):
+    plan = planned({"properties": {"id": {"type": "integer"}, "v": schema}}, keys=("id",))
+    with pytest.raises(ValueUnrepresentableError, match=message):
+        flattened(plan, '{"id": 1}', f'{{"id": 2, "v": {text}}}')
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "", '{"a":1},{"a":2}', "null"])
+def test_what_is_no_document(text):
+    with pytest.raises(ValueUnrepresentableError, match=r"row 1: .* is no JSON object"):
+        flattened(planned(), CHANGE, text)
+
+
+def test_a_key_has_a_value():
+    with pytest.raises(ValueUnrepresentableError, match="field 'meta/id', row 1: value null"):
+        flattened(planned(), CHANGE, CHANGE | {"meta": {}})
+
+
+def test_nanoseconds_are_cut_and_counted():
+    schema = {"properties": {"at": {"type": "string", "format": "date-time"}, "id": {"type": "integer"}}}
+    flattener = Flattener(planned(schema, keys=("id",)))
+    texts = ['{"id":1,"at":"2024-01-15T10:30:00.1234567Z"}', '{"id":2,"at":"2024-01-15T10:30:00.1234560Z"}']
+    shaped = flattener.shape(pa.record_batch([pa.array(texts)], names=["value"]))
+    assert shaped.column(0).to_pylist() == [STAMP.replace(microsecond=123456)] * 2
+    assert (flattener.take_changes(), flattener.take_changes()) == (1, 0)
+
+
+PAIR = pa.struct([("new", pa.int32()), ("old", pa.int32())])
+ROWS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("length", PAIR),
+        ("tags", pa.list_(pa.string())),
+        ("price", pa.decimal128(10, 2)),
+        ("at", pa.timestamp("us")),
+        ("ratio", pa.float32()),
+        ("void", pa.null()),
+        ("labels", pa.map_(pa.string(), pa.int32())),
+    ]
+)
+ROW = {
+    "id": "a",
+    "length": {"new": 1, "old": None},
+    "tags": ["x", None],
+    "price": Decimal("1.50"),
+    "at": datetime(2024, 1, 15),
+    "ratio": 0.5,
+    "void": None,
+    "labels": [("k", 1)],
+}
+
+
+def rows_of(plan, *rows):
+    return Flattener(plan).shape(pa.RecordBatch.from_pylist(list(rows), schema=ROWS)).to_pylist()
+
+
+def test_rows_are_documents_too():
+    plan = plan_flatten(ROWS, collection_table(keys=("id",)))
+    types = {"length/new": pa.int64(), "price": pa.decimal128(10, 2), "ratio": pa.float64(), "at": pa.timestamp("us")}
+    assert {name: plan.schema.field(name).type for name in types} == types
+    assert plan.notes == ("left out: tags (array)", "left out: labels (map)")
+    assert plan.left_out == ("void",)
+    assert rows_of(plan, ROW, ROW | {"length": None})[1]["length/new"] is None
+
+
+def test_rows_included_as_json():
+    plan = plan_flatten(ROWS, collection_table(keys=("id",), include=("length", "tags", "labels"), recommended=False))
+    (row,) = rows_of(plan, ROW)
+    assert row == {"id": "a", "length": '{"new":1}', "tags": '["x",null]', "labels": '{"k":1}'}
+
+
+def test_rows_with_a_schema_take_its_types():
+    source = pa.schema([("id", pa.int32()), ("at", pa.string())])
+    schema = {"properties": {"id": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}, "x": {}}}
+    more = {"late": {"type": "string"}}
+    table = collection_table(keys=("id",), schema={"properties": schema["properties"] | more})
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "at": "2024-01-15T10:30:00Z"}], schema=source)
+    shaped = Flattener(plan_flatten(source, table)).shape(batch)
+    assert shaped.to_pylist() == [{"id": 1, "at": STAMP, "late": None}]
+    assert shaped.schema.types == [pa.int64(), pa.timestamp("us", "UTC"), pa.string()]
+
+
+def test_rows_that_contradict_the_schema():
+    table = collection_table(keys=("id",), schema={"properties": {"id": {"type": "boolean"}}})
+    with pytest.raises(SchemaIncompatibleError, match="'id' is 'int64' in the source, and boolean"):
+        plan_flatten(pa.schema([("id", pa.int64())]), table)
+
+
+def test_inference():
+    texts = [
+        '{"id": 1, "a": {"b": 1}, "m": null}',
+        '{"id": 2.5, "a": {"b": "x", "c": [1]}, "big": 18446744073709551616}',
+    ]
+    batches = [pa.record_batch([pa.array([text])], names=["value"]) for text in texts]
+    found = merged("t", [text for batch in batches for text in seen_in(0, [batch], 0)])
+    assert found == (
+        Location(("id",), Kind.NUMBER),
+        Location(("a",), Kind.OBJECT),
+        Location(("a", "b"), Kind.JSON),
+        Location(("a", "c"), Kind.ARRAY),
+        Location(("big",), Kind.JSON),
+    )
+
+
+def test_inference_of_endless_properties():
+    text = "{" + ",".join(f'"k{number}": 1' for number in range(2001)) + "}"
+    with pytest.raises(SchemaIncompatibleError, match="more than 2000 properties"):
+        merged("t", seen_in(0, [pa.record_batch([pa.array([text])], names=["value"])], 0))
