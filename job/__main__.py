@@ -1,7 +1,9 @@
 """The command line: arguments to a command to an exit code; the only place that prints and exits."""
 
 import json
+import signal
 import sys
+import threading
 import uuid
 from collections.abc import Callable
 from functools import wraps
@@ -16,6 +18,7 @@ from job import console, queries
 from job.check import run_checks
 from job.commit.control import Control
 from job.context import Context
+from job.continuous import require_continuous, run_continuously
 from job.dialects.lake_yaml import LakeFile
 from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
 from job.naming import JOB_ID
@@ -118,11 +121,16 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
 @main.command()
 @LAKE
 @click.option("--job-id", help="The load's name; the same name again is the same load.")
+@click.option("--continuous", is_flag=True, help="Go on loading what arrives, until SIGTERM.")
 @STAGE
 @JSON
 @report_errors
-def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+def run(lake: Path, job_id: str | None, continuous: bool, stage: str | None, as_json: bool) -> int:
     """Load every table once under this job id."""
+    if continuous:
+        if job_id is not None:
+            raise SpecInvalidError("--job-id names one load; a continuous run names each of its own.")
+        return _run_continuously(_context(lake, stage), as_json)
     job = str(uuid.uuid4()) if job_id is None else _job_id(job_id)
     context = _context(lake, stage)
     with console.progress(context.spec, ERR) as progress:
@@ -132,6 +140,25 @@ def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int
         _print_json(report)
     else:
         console.show_run(OUT, report)
+    return error.exit_code if error else EXIT_OK
+
+
+def _run_continuously(context: Context, as_json: bool) -> int:
+    stop = threading.Event()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: stop.set())
+    require_continuous(context.spec)
+    with console.watch(context.spec, ERR) as watch:
+        status, error = run_continuously(
+            context.spec, clients=context.clients, spark=context.spark, watch=watch, stop=stop
+        )
+    for table in status.tables.values():
+        if table.state == "failed":
+            print(table.message, file=sys.stderr)
+    if as_json:
+        _print_json(status)
+    else:
+        console.show_continuous(OUT, status)
     return error.exit_code if error else EXIT_OK
 
 

@@ -16,12 +16,14 @@ from rich.text import Text
 
 from job.check import Finding
 from job.commit.state import TableState
+from job.continuous import Watch, batch_line
 from job.plan import PlannedTable
 from job.queries import Query
 from job.report import RunReport, counted
 from job.run import Progress
 from job.spec import Spec, TableSpec
 from job.verify import Verified
+from job.watch import BatchMetrics, RunStatus
 
 _FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]"}
 _STATUS = {"done": "[green]done[/]", "already_done": "[green]already done[/]", "failed": "[red]failed[/]"}
@@ -62,6 +64,53 @@ def _log(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) 
         "detail": detail,
     }
     errors.out(json.dumps(line), highlight=False)
+
+
+class _Lines:
+    """A continuous run as JSON lines: metrics of every batch, and steps that are not of one."""
+
+    def __init__(self, spec: Spec, errors: Console) -> None:
+        self._spec, self._errors = spec, errors
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        if step in ("running", "restarting", "failed"):
+            _log(self._errors, self._spec, table, step, detail)
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        line = {"step": "batch"} | metrics.model_dump(mode="json")
+        self._errors.out(json.dumps(line), highlight=False)
+
+
+class _Live:
+    """The same as a line per table that changes."""
+
+    def __init__(self, step: Progress) -> None:
+        self.step = step
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        self.step(table, "waiting", batch_line(metrics))
+
+
+@contextmanager
+def watch(spec: Spec, errors: Console) -> Iterator[Watch]:
+    """A line per table that changes on a terminal; a JSON line per batch elsewhere."""
+    if not errors.is_terminal:
+        yield _Lines(spec, errors)
+        return
+    with progress(spec, errors) as step:
+        yield _Live(step)
+
+
+def show_continuous(out: Console, status: RunStatus) -> None:
+    """What a continuous run did."""
+    grid = Table(
+        "table", "state", _right("batches"), _right("rows"), _right("files"), _right("small"), _right("size"), box=None
+    )
+    for table_id, table in status.tables.items():
+        numbers = (f"{table.batches:,}", f"{table.rows:,}", f"{table.files:,}", f"{table.small_files:,}")
+        grid.add_row(escape(table_id), table.state, *numbers, size_text(table.bytes))
+    out.print(grid)
+    out.print(f"run {status.run} {status.state} after {(status.at - status.started_at).total_seconds():.0f} s")
 
 
 def show_run(out: Console, report: RunReport) -> None:

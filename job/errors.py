@@ -21,6 +21,7 @@ LakeError
 ├── KeyExistsError                  KEY_EXISTS
 ├── StagedLostError                 STAGED_LOST                a retry can help
 ├── ConcurrentLoadError             CONCURRENT_LOAD            a retry can help
+├── CheckpointLostError             CHECKPOINT_LOST
 ├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
 ├── CommitUnknownError              COMMIT_UNKNOWN             a retry can help
 └── NoAnswerError                   TIMEOUT                    a retry can help
@@ -178,6 +179,12 @@ class ConcurrentLoadError(LakeError):
     code = "CONCURRENT_LOAD"
     transient = True
     exit_code = EXIT_RETRY
+
+
+class CheckpointLostError(LakeError):
+    """A continuous run's checkpoint does not go with what the table has: to go on would repeat or leave out rows."""
+
+    code = "CHECKPOINT_LOST"
 
 
 class PendingUnrecoverableError(LakeError):

@@ -89,6 +89,11 @@ class ControlKeys:
     def __init__(self, prefix: str, pipeline: str) -> None:
         self.root = join_key(prefix, CONTROL_DIRECTORY, pipeline)
 
+    @property
+    def continuous(self) -> str:
+        """How the continuous run goes, or how the last one ended."""
+        return f"{self.root}/continuous.json"
+
     def state(self, table_id: str) -> str:
         """The state of one table; ``table_id`` is ``{schema}.{table}``."""
         return f"{self.root}/tables/{table_id}/state.json"

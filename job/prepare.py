@@ -20,7 +20,7 @@ from job.shape.cursor import spark_literal
 from job.shape.flatten import FlattenPlan, plan_flatten
 from job.shape.inference import merged, seen_in
 from job.shape.plan import DELETED, ShapePlan, plan_shape
-from job.source.feed import Feed, open_feed
+from job.source.feed import Feed, FeedOpener, open_feed
 from job.spec import GlueCatalog, Spec, TableSpec
 
 SparkFactory = Callable[[], SparkSession]
@@ -38,13 +38,19 @@ class Prepared:
 
 
 def prepare(
-    spec: Spec, table: TableSpec, cursor: Cursor | None, names: ObjectNames, clients: Clients, spark: SparkFactory
+    spec: Spec,
+    table: TableSpec,
+    cursor: Cursor | None,
+    names: ObjectNames,
+    clients: Clients,
+    spark: SparkFactory,
+    opener: FeedOpener = open_feed,
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
     action = catalog_action(spec, table, names)
     existing = GlueTables(clients).existing(action) if isinstance(action, GlueAction) else {}
     condition = cursor_condition(table, cursor)
-    feed = open_feed(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table))
+    feed = opener(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table))
     try:
         if table.collection is not None:
             return Prepared(feed, plan_flatten(feed.schema, table, _inferred(feed, table)), action, existing, condition)

@@ -36,6 +36,24 @@ class Cursor:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """One micro-batch of a continuous run: its query's id, which the checkpoint keeps, and its number from 0."""
+
+    query: str
+    number: int
+
+    @property
+    def job_id(self) -> str:
+        """The load's name: the same batch is the same load, whenever it is run."""
+        return f"{batch_prefix(self.query)}{self.number:010d}"
+
+
+def batch_prefix(query: str) -> str:
+    """What the job ids of a query's batches begin with; they sort by number."""
+    return f"stream-{query}-"
+
+
+@dataclass(frozen=True)
 class Receipt:
     """A multipart upload that has all its parts and is not completed.
 

@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from threading import Event
@@ -12,6 +12,7 @@ from threading import Event
 from job.aws import Clients
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
+from job.commit.batches import is_next
 from job.commit.control import Control
 from job.commit.intent import Intent
 from job.commit.reach import reach_from
@@ -24,15 +25,24 @@ from job.layout import ObjectNames
 from job.naming import ControlKeys
 from job.outcome import crash, ending, outcome
 from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
-from job.receipt import Cursor, Receipt
+from job.receipt import Batch, Cursor, Receipt
 from job.report import RunReport, TableResult, counted
 from job.shape.cursor import highest
+from job.source.feed import FeedOpener, open_feed
 from job.spec import Spec, TableSpec
 from job.write.stage import first_indexes, stage
 from job.write.task import TaskPlan
 
 Progress = Callable[[TableSpec, str, str], None]
 """Called with a table, the step it is in, and a detail for people."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A load of one table that is a micro-batch of a continuous run."""
+
+    batch: Batch
+    opener: FeedOpener
 
 
 @dataclass(frozen=True)
@@ -48,17 +58,23 @@ class Load:
     names: Mapping[str, ObjectNames]
     reach: Reach
     stopped: Event = field(default_factory=Event)
+    micro_batch: MicroBatch | None = None
 
 
 def run(
-    spec: Spec, *, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress = lambda *_: None
+    spec: Spec,
+    *,
+    job_id: str,
+    clients: Clients,
+    spark: SparkFactory,
+    progress: Progress = lambda *_: None,
+    micro_batch: MicroBatch | None = None,
 ) -> RunReport:
     """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
     clock = time.monotonic()
-    load = _open(spec, job_id, clients, spark, progress)
+    load = replace(_open(spec, job_id, clients, spark, progress), micro_batch=micro_batch)
     try:
-        with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
-            results = tuple(pool.map(lambda table: _guarded(load, table), spec.tables))
+        results = _all(load)
     except BaseException as error:
         _write_outcome(load, crash(error, datetime.now(UTC)))
         raise
@@ -79,6 +95,14 @@ def run(
     )
     _end(load, errors)
     return report
+
+
+def _all(load: Load) -> tuple[tuple[TableResult, LakeError | None, tuple[Receipt, ...]], ...]:
+    tables = load.spec.tables
+    if len(tables) == 1:
+        return (_guarded(load, tables[0]),)
+    with ThreadPoolExecutor(load.spec.limits.parallel_tables, thread_name_prefix="table") as pool:
+        return tuple(pool.map(lambda table: _guarded(load, table), tables))
 
 
 def _open(spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> Load:
@@ -119,6 +143,9 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         return _done(control, load.attempt, "already_done"), ()
     receipts: list[Receipt] = []
     try:
+        if load.micro_batch is not None and not is_next(began.batch, load.micro_batch.batch, table.id):
+            attempts.give_up(control, load.attempt, load.names[table.id], ())
+            return _repeated(table), ()
         intent = _staged(load, table, began, receipts)
         load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
         attempts.bind(control, load.attempt, intent, began, load.reach)
@@ -137,7 +164,8 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
-    prepared = prepare(load.spec, table, before, names, load.clients, load.spark)
+    opener = load.micro_batch.opener if load.micro_batch else open_feed
+    prepared = prepare(load.spec, table, before, names, load.clients, load.spark, opener)
     clock = time.monotonic()
     try:
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
@@ -192,6 +220,7 @@ def _intent(
         cursor_after=cursors[1],
         feed=prepared.feed.kind,
         staged_seconds=round(seconds, 3),
+        batch=load.micro_batch.batch if load.micro_batch else None,
         notes=prepared.shape.notes,
         counter_after=_counter_after(load.names[table.id], receipts),
     )
@@ -209,6 +238,11 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
         attempts.give_up(load.controls[table.id], load.attempt, load.names[table.id], receipts)
     except LakeError as second:
         error.add_note(f"What was staged could not be withdrawn: {second}")
+
+
+def _repeated(table: TableSpec) -> TableResult:
+    """A batch from before the last one; its report may be cleared away already."""
+    return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
 
 
 def _done(control: Control, attempt: Attempt, status: str) -> TableResult:

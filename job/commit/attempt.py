@@ -91,14 +91,14 @@ def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Itera
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
     """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
 
-    Loads that read from a cursor, or name files by the table's counter, need the table as it was when they began;
-    plain appends commit in turn.
+    Loads that go by a cursor, a counter or the batch before need the table as it was when they began; plain appends
+    commit in turn.
     """
     control.write_once(
         control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
     )
     pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
-    exclusive = intent.cursor_after is not None or intent.counter_after is not None
+    exclusive = intent.exclusive
     while True:
         try:
             control.state.move(
@@ -130,7 +130,7 @@ def _concurrent(control: Control, state: TableState, attempt: Attempt) -> Concur
     if not state.registered(attempt.job_id, attempt.id):
         why = f"another attempt of load {attempt.job_id!r} has taken over"
     else:
-        why = "another load committed first, and this one went by the cursor or counter from before it"
+        why = "another load committed first, and this one went by what the table was before it"
     return ConcurrentLoadError(
         f"table {control.table_id}: {why}; nothing of this attempt was published.",
         remedy="Run the same job id again.",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
 from job.errors import PendingUnrecoverableError
-from job.receipt import Cursor, Receipt
+from job.receipt import Batch, Cursor, Receipt
 from job.report import SMALL_FILE_BYTES, TableReport
 from job.spec import Access, Model
 
@@ -58,6 +58,7 @@ class Intent(Model):
     feed: str
     staged_seconds: float
     counter_after: int | None = None
+    batch: Batch | None = None
     notes: tuple[str, ...] = ()
 
     @field_validator("receipts", mode="before")
@@ -73,6 +74,11 @@ class Intent(Model):
     def load(self) -> str:
         """The value of the objects' load metadata."""
         return f"{self.pipeline}/{self.job_id}/{self.attempt}"
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before."""
+        return any(each is not None for each in (self.cursor_after, self.counter_after, self.batch))
 
     @property
     def rows(self) -> int:

@@ -111,5 +111,6 @@ def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
         last_commit=max(datetime.now(UTC), intent.started, state.last_commit or intent.started),
         cursor=intent.cursor_after or state.cursor,
         counter=max(state.counter, intent.counter_after or 0),
+        batch=intent.batch or state.batch,
         running=state.without(pending.job_id),
     )

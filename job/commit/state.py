@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from job.commit.store import Store, Unclear
 from job.errors import CommitUnknownError, PendingUnrecoverableError
-from job.receipt import Cursor
+from job.receipt import Batch, Cursor
 from job.spec import Model
 
 TRIES: Final = 40
@@ -64,7 +64,8 @@ class Reset(Model):
 class TableState(Model):
     """``write`` grows with every replacement, so that no two contents and no two etags are equal.
 
-    ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded anew.
+    ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded
+    anew, ``batch`` the last one of a continuous run.
     """
 
     version: Literal[1] = 1
@@ -77,6 +78,7 @@ class TableState(Model):
     pending: Pending | None = None
     counter: int = 0
     backfill: int = 0
+    batch: Batch | None = None
     resets: tuple[Reset, ...] = ()
     swept: datetime | None = None
 

@@ -49,6 +49,21 @@ class Feed(Protocol):
         """Let go of what the feed holds in the cluster."""
 
 
+class FeedOpener(Protocol):
+    """Opens the feed of a table; ``open_feed`` is one."""
+
+    def __call__(
+        self,
+        spark_factory: Callable[[], SparkSession],
+        table: TableSpec,
+        *,
+        deleted_column: str,
+        condition: str | None = None,
+        twice: bool = False,
+    ) -> Feed:
+        """See ``open_feed``."""
+
+
 def open_feed(
     spark_factory: Callable[[], SparkSession],
     table: TableSpec,

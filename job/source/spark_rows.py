@@ -3,7 +3,7 @@
 import difflib
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -109,8 +109,8 @@ def open_rows(
 ) -> RowsFeed:
     """The feed of a table; rows are counted, or kept and counted, only where the index needs it."""
     session = isolated(spark)
-    secrets = _secrets(table.read)
-    origin = Origin(table.id, _what(table.read), tuple(secrets.values()))
+    secrets = secrets_of(table.read)
+    origin = origin_of(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
         source = _declared(_load(session, table.read, secrets), table)
@@ -118,8 +118,7 @@ def open_rows(
             source = source.where(condition)
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
-    frame, schema = _delivered(_with_deleted(source, table, deleted_column))
-    feed = RowsFeed(frame, schema, origin, reason)
+    feed = rows_of(_with_deleted(source, table, deleted_column), origin, reason)
     if twice and not steady:
         feed.keep()
     elif feed.partitions > 1 and table.index == IndexKind.CONTIGUOUS:
@@ -129,6 +128,31 @@ def open_rows(
         else:
             feed.keep()
     return feed
+
+
+def batch_rows(
+    frame: DataFrame, table: TableSpec, *, origin: Origin, deleted_column: str, twice: bool, tasks: int
+) -> RowsFeed:
+    """The feed of one micro-batch, in at most ``tasks`` partitions."""
+    try:
+        source = _with_deleted(_declared(frame, table), table, deleted_column).coalesce(tasks)
+    except SPARK_ERRORS as error:
+        raise origin.failed(error) from error
+    feed = rows_of(source, origin, "it is a micro-batch")
+    if twice or (feed.partitions > 1 and table.index == IndexKind.CONTIGUOUS):
+        feed.keep()
+    return feed
+
+
+def rows_of(source: DataFrame, origin: Origin, reason: str) -> RowsFeed:
+    """The feed of a DataFrame as it is."""
+    frame, schema = _delivered(source)
+    return RowsFeed(frame, schema, origin, reason)
+
+
+def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
+    """The table's source, for messages."""
+    return Origin(table.id, _what(table.read), tuple(secrets.values()))
 
 
 def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
@@ -142,14 +166,20 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> 
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     reader = reader.options(**options)
     if read.columns is not None:
-        reader = reader.schema(_CHARACTERS.sub("string", read.columns))
+        reader = reader.schema(plain_columns(read.columns))
     return reader.load(list(read.paths)) if read.paths else reader.load()
 
 
-def _secrets(read: Read) -> dict[SecretText, str]:
+def plain_columns(columns: str) -> str:
+    """DDL without ``char`` and ``varchar``, which the readers do not take."""
+    return _CHARACTERS.sub("string", columns)
+
+
+def secrets_of(read: Read) -> dict[SecretText, str]:
+    """The values of the secrets in a source's options."""
     found = {value: resolve(value) for value in read.options.values() if isinstance(value, SecretText)}
     for view in read.views.values():
-        found.update(_secrets(view))
+        found.update(secrets_of(view))
     return found
 
 
