@@ -26,7 +26,7 @@ from job.outcome import ending
 from job.plan import plan as plan_tables
 from job.receipt import Cursor
 from job.repair import abandon as abandon_load
-from job.repair import reset_cursor
+from job.repair import begin_backfill, reset_cursor
 from job.report import RunReport
 from job.run import run as run_load
 from job.shape.cursor import parsed_cursor
@@ -220,18 +220,29 @@ def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
 @click.argument("table")
 @click.option("--cursor", help="The value after which the next load reads.")
 @click.option("--type", "kind", help="The cursor's type, where the table has none yet: int64, string, date32[day], ...")
-@click.option("--no-cursor", is_flag=True, help="The next load reads everything.")
+@click.option("--no-cursor", "way", flag_value="no-cursor", help="The next load reads everything.")
+@click.option("--backfill", "way", flag_value="backfill", help="Load all again, under the next backfill number.")
 @click.option("--reason", required=True, help="Kept with the table's state.")
 @STAGE
 @report_errors
 def reset(
-    lake: Path, table: str, cursor: str | None, kind: str | None, no_cursor: bool, reason: str, stage: str | None
+    lake: Path,
+    table: str,
+    cursor: str | None,
+    kind: str | None,
+    way: str | None,
+    reason: str,
+    stage: str | None,
 ) -> int:
-    """Move a table's cursor back, forward or away."""
-    if (cursor is None) != no_cursor:
-        raise SpecInvalidError("expected either --cursor VALUE or --no-cursor.")
+    """Move a table's cursor back, forward or away, or load it anew."""
+    if (cursor is None) == (way is None):
+        raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor and --backfill.")
     context = _context(lake, stage)
     control = _control(context, table)
+    if way == "backfill":
+        state = begin_backfill(control, reason)
+        OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
+        return EXIT_OK
     if next(each for each in context.spec.tables if each.id == control.table_id).cursor is None and cursor is not None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
     new = None if cursor is None else _cursor(control, cursor, kind)

@@ -152,7 +152,7 @@ class _TableRun:
             job_id=batch.job_id,
             clients=self._clients,
             spark=self._spark,
-            progress=lambda table, step, detail: self._watch.step(table, step, f"batch {batch.number}: {detail}"),
+            progress=lambda table, step, detail: self._step(table, step, f"batch {batch.number}: {detail}"),
             micro_batch=MicroBatch(batch, opener),
         )
         (result,) = report.tables
@@ -160,6 +160,11 @@ class _TableRun:
             raise CODES[result.code](result.message or "")
         self._bytes = result.bytes
         self._done(batch, result, began)
+
+    def _step(self, table: TableSpec, step: str, detail: str) -> None:
+        # A failure is told once, when it is known what follows from it.
+        if step != "failed":
+            self._watch.step(table, step, detail)
 
     def _done(self, batch: Batch, result: TableResult, began: float) -> None:
         ended = time.time()

@@ -1,6 +1,6 @@
 """What a person does to a table's state by hand: give a load up, move a cursor."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -47,15 +47,33 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
     shown = "taken away" if cursor is None else f"set to {cursor.text}"
 
     def change(state: TableState) -> TableState:
-        if state.pending is not None:
-            raise Lost
         before = state.cursor.text if state.cursor else "none"
         noted = _noted(state, f"cursor {shown}, was {before}", reason)
         return noted.changed(cursor=cursor, running={})
 
+    return _unless_pending(control, change)
+
+
+def begin_backfill(control: Control, reason: str) -> TableState:
+    """The state under the next backfill number: no cursor, no batch, so everything is loaded again."""
+
+    def change(state: TableState) -> TableState:
+        number = state.backfill + 1
+        noted = _noted(state, f"backfill {number} begun", reason)
+        return noted.changed(backfill=number, cursor=None, batch=None, running={})
+
+    return _unless_pending(control, change)
+
+
+def _unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
+    def allowed(state: TableState) -> TableState:
+        if state.pending is not None:
+            raise Lost
+        return change(state)
+
     control.state.read()
     try:
-        return control.state.move(change)
+        return control.state.move(allowed)
     except Lost:
         pending = control.state.read().pending
         raise ConcurrentLoadError(

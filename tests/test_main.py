@@ -51,11 +51,11 @@ WRONG = [
     (["abandon", "FILE", "../x", "--reason", "r"], 2, "SPEC_INVALID: job id '../x'"),
     (["verify", "FILE", "never"], 2, "SPEC_INVALID: load 'never' is committed in no table"),
     (["abandon", "FILE", "never", "--reason", "r"], 2, "SPEC_INVALID: load 'never' is pending in no table"),
-    (["reset", "FILE", "accounts", "--reason", "r"], 2, "SPEC_INVALID: expected either --cursor VALUE or --no-cursor"),
+    (["reset", "FILE", "accounts", "--reason", "r"], 2, "SPEC_INVALID: expected one of --cursor VALUE, "),
     (
         ["reset", "FILE", "accounts", "--cursor", "1", "--no-cursor", "--reason", "r"],
         2,
-        "SPEC_INVALID: expected either --cursor VALUE or --no-cursor",
+        "SPEC_INVALID: expected one of --cursor VALUE, --no-cursor and --backfill",
     ),
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),

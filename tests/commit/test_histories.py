@@ -24,6 +24,7 @@ from tests.commit.memory import Crash, Memory, World
 LAYOUTS = [
     Layout("s/t", Template.parse(""), Template.parse("part-{job_id}-{seq}"), ".parquet"),
     Layout("s/t", Template.parse("{job_id}"), Template.parse("{uuid}"), ".parquet"),
+    Layout("s/t", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet"),
 ]
 ROWS = 4
 
@@ -75,6 +76,7 @@ class History:
         if began is None:
             return
         receipts: list[Receipt] = []
+        names = names.numbered(began.backfill, began.counter)
         try:
             first = int(began.cursor.text) if began.cursor else 0
             rows = list(range(first, self.source)) if self.incremental else list(range(ROWS))
@@ -83,7 +85,9 @@ class History:
                 key = names.object_key(seq)
                 receipts.append(receipt(key, self.world.stage(key, own.load), part, seq))
             after = Cursor("int64", str(first + len(rows))) if self.incremental else None
-            attempts.bind(control, own, intent(own, tuple(receipts), began.cursor, after), began, reach)
+            bound = intent(own, tuple(receipts), began.cursor, after)
+            bound = bound.model_copy(update={"counter_after": names.first + 2 if names.counts else None})
+            attempts.bind(control, own, bound, began, reach)
         except LakeError:
             attempts.give_up(control, own, names, receipts)
             raise
@@ -104,6 +108,9 @@ class History:
         files = [receipt.key for each in intents.values() for receipt in each.receipts]
         assert sorted(files) == sorted(self.world.data)
         assert state.committed == len(self.jobs)
+        if self.layout.file.variables == {"backfill", "counter"}:
+            assert state.counter == len(files)
+            assert sorted(files) == [f"s/t/v{0:010d}/{number:020d}.parquet" for number in range(len(files))]
         assert dict(state.running) == {}
         if self.incremental:
             spans = sorted((int(i.cursor_before.text) if i.cursor_before else 0, int(i.cursor_after.text))

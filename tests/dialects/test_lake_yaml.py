@@ -201,7 +201,15 @@ def test_secrets_are_never_shown(tmp_path):
     assert "secret_access_key is written out" in spec.warnings[0]
 
 
-@pytest.mark.parametrize("name", ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml"])
+EXAMPLES = ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml", "estuary-s3-parquet.yaml"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_schema_accepts_the_examples(name):
     content = yaml.safe_load((Path("examples") / name).read_text("utf-8"))
     jsonschema.validate(json.loads(json.dumps(content)), LakeFile.model_json_schema())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_load(name):
+    assert load_spec(Path("examples") / name).tables

@@ -1,16 +1,26 @@
 """Materializations on the embedded AWS: a lake.yaml with bindings in a folder, and the documents they write."""
 
 import json
-from collections.abc import Iterable
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import yaml
+from pyspark.sql import SparkSession
 
 from job.aws import Clients
 from job.commit.control import Control
 from job.commit.store import S3Store
+from job.continuous import run_continuously
+from job.errors import LakeError
 from job.naming import ControlKeys
-from tests.load.lakes import BUCKET, Lake
+from job.spec import Spec, TableSpec
+from job.watch import BatchMetrics, RunStatus
+from tests.load.lakes import BUCKET, ROOT, Lake
 
 DESTINATION = {
     "type": "estuary-s3-parquet",
@@ -42,6 +52,55 @@ class Materialization(Lake):
 
     def data(self) -> dict[str, bytes]:
         return {key: body for key, body in self.aws.objects(BUCKET).items() if not key.startswith("_lakewriter/")}
+
+    @contextmanager
+    def running(self) -> Iterator["Running"]:
+        """A continuous run in this process, stopped and asked for its end when the block ends."""
+        run = Running(self.spec, self._spark)
+        thread = threading.Thread(target=run.run)
+        thread.start()
+        try:
+            yield run
+        finally:
+            run.stop.set()
+            thread.join()
+
+    def process(self) -> "subprocess.Popen[str]":
+        """A continuous run in a process group of its own."""
+        command = [sys.executable, "-m", "job", "run", str(self.file), "--continuous", "--json"]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=pipe, stderr=pipe, text=True)
+
+    def until(self, batch: int, table_id: str, seconds: float = 120) -> None:
+        """Wait until the table's state has this batch."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            last = self.control(table_id).state.read().batch
+            if last is not None and last.number >= batch:
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"{table_id} did not reach batch {batch} in {seconds} s")
+
+
+class Running:
+    """A continuous run; ``batches`` are its metrics, ``ended`` what it came to."""
+
+    def __init__(self, spec: Spec, spark: SparkSession) -> None:
+        self.spec, self._spark = spec, spark
+        self.stop = threading.Event()
+        self.batches: list[BatchMetrics] = []
+        self.ended: tuple[RunStatus, LakeError | None]
+
+    def run(self) -> None:
+        clients = Clients(self.spec.access)
+        spark = self._spark
+        self.ended = run_continuously(self.spec, clients=clients, spark=lambda: spark, watch=self, stop=self.stop)
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        """Not looked at."""
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        self.batches.append(metrics)
 
 
 def binding(path: str, documents: str, **more: Any) -> dict[str, Any]:

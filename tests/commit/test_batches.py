@@ -1,0 +1,116 @@
+"""Batches of a continuous run: what comes next, and the whole of it through random histories of crashes."""
+
+import pytest
+
+from job.commit import attempt as attempts
+from job.commit.attempt import Attempt
+from job.commit.batches import KEPT, clear_batches, is_next
+from job.commit.control import Control
+from job.errors import CheckpointLostError
+from job.naming import ControlKeys
+from job.receipt import Batch
+from tests.commit import test_histories as histories
+from tests.commit.memory import Memory
+
+one_thread = histories.one_thread
+
+NEXT = [
+    # the state's last batch, the one that came, whether it is due
+    (None, Batch("q", 0), True),
+    (Batch("q", 0), Batch("q", 1), True),
+    (Batch("q", 4), Batch("q", 4), False),
+    (Batch("q", 4), Batch("q", 2), False),
+]
+
+
+@pytest.mark.parametrize(("last", "batch", "due"), NEXT)
+def test_is_next(last, batch, due):
+    assert is_next(last, batch, "t") is due
+
+
+@pytest.mark.parametrize(
+    ("last", "batch"), [(None, Batch("q", 3)), (Batch("q", 4), Batch("q", 6)), (Batch("q", 4), Batch("r", 0))]
+)
+def test_lost_checkpoint(last, batch):
+    with pytest.raises(CheckpointLostError, match="reset LAKE t --backfill"):
+        is_next(last, batch, "t")
+
+
+def test_job_ids_sort_by_number():
+    ids = [Batch("5a6e58cf-4d3d-4fd3-a1c5-53b4b1a1f7e4", number).job_id for number in (9, 10, 1_000_000)]
+    assert ids == sorted(ids)
+    assert ids[0] == "stream-5a6e58cf-4d3d-4fd3-a1c5-53b4b1a1f7e4-0000000009"
+
+
+class Stream(histories.History):
+    """A checkpoint, one process after another or two at a time, and batches whose rows are always the same."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.incremental, self.vanishing = False, False
+        self.checkpoint = 0
+        self.batches = 6
+
+    def attempt(self, job: str) -> None:
+        """A process that goes on from the checkpoint, which it moves after each batch that came to its end."""
+        self.depth += 1
+        try:
+            for number in range(self.checkpoint, self.batches):
+                self.begun += 1
+                store = Memory(self.world, self.disturb, self.rng, self.unclear)
+                control = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
+                batch = Batch("q", number)
+                own = Attempt("p", batch.job_id, f"A{self.begun}", self.world.tick(), histories.timedelta(days=30))
+                self.batch(control, own, batch)
+                self.disturb()
+                self.checkpoint = max(self.checkpoint, number + 1)
+                clear_batches(control, Batch("q", number + KEPT - 1))
+        except (histories.Crash, histories.LakeError):
+            pass
+        finally:
+            self.depth -= 1
+
+    def batch(self, control: Control, own: Attempt, batch: Batch) -> None:
+        names = self.layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
+        control.write_once(control.keys.begin(own.job_id, own.id), attempts.begin_record(own, {"s.t": names}))
+        began = attempts.register(control, own, histories.reach)
+        if began is None:
+            return
+        names = names.numbered(began.backfill, began.counter)
+        receipts = []
+        try:
+            if not is_next(began.batch, batch, "s.t"):
+                attempts.give_up(control, own, names, ())
+                return
+            self.disturb()
+            key = names.object_key(0)
+            receipts.append(histories.receipt(key, self.world.stage(key, own.load), [batch.number], 0))
+            bound = histories.intent(own, tuple(receipts), None, None)
+            counter = names.first + 1 if names.counts else None
+            bound = bound.model_copy(update={"batch": batch, "counter_after": counter})
+            attempts.bind(control, own, bound, began, histories.reach)
+        except histories.LakeError:
+            attempts.give_up(control, own, names, receipts)
+            raise
+        attempts.settle(control, own, histories.reach)
+
+    def check(self) -> None:
+        control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
+        state = control.state.read()
+        assert (state.pending, state.batch, state.committed) == (None, Batch("q", 5), 6)
+        jobs = sorted(found.load.split("/")[1] for found in self.world.data.values())
+        assert jobs == [Batch("q", number).job_id for number in range(6)]
+        if self.layout.file.variables == {"backfill", "counter"}:
+            ordered = [found.load.split("/")[1] for _, found in sorted(self.world.data.items())]
+            assert (ordered, state.counter) == (jobs, 6)
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_histories_of_a_stream(first):
+    for seed in range(first, first + 500):
+        history = Stream(seed)
+        history.play()
+        try:
+            history.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}") from error
