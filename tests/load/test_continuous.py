@@ -13,6 +13,7 @@ from tests.load.materializations import Materialization, binding
 
 pytestmark = pytest.mark.spark
 
+SCHEMA = {"schema": {"properties": {"id": {"type": "integer"}}}}
 ONE_FILE = {"options": {"maxFilesPerTrigger": "1"}}
 
 
@@ -21,7 +22,7 @@ def wiki(tmp_path, aws, bucket, spark):
     """A binding whose source grows, one file a batch."""
     lake = Materialization(tmp_path, aws, spark)
     (tmp_path / "in").mkdir()
-    entry = binding("changes", "in", primary_key=["id"])
+    entry = binding("changes", "in", primary_key=["id"], collection=SCHEMA)
     entry["read"] |= ONE_FILE
     lake.write(entry, checkpoint="checkpoint")
     return lake
