@@ -1,0 +1,119 @@
+"""A real Kafka broker and Spark's connector for it, out of Maven's repository, which tests elsewhere never need."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.interop.servers import free_port
+
+KAFKA: Final = "3.9.1"
+SPARK: Final = "4.1.1"
+# The connector asks for the token provider of its own version, which not every mirror has; an older one does.
+BROKER: Final = (f"org.apache.kafka:kafka_2.13:{KAFKA}",)
+CONNECTOR: Final = (
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    f"org.apache.kafka:kafka-clients:{KAFKA}",
+    "org.apache.commons:commons-pool2:2.12.1",
+    "org.scala-lang.modules:scala-parallel-collections_2.13:1.2.0",
+)
+_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>lakewriter</groupId><artifactId>interop</artifactId><version>1</version><dependencies>{}</dependencies></project>
+"""
+_ALL: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_PROPERTIES: Final = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+num.partitions=2
+"""
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running broker with two partitions a topic."""
+
+    address: str
+    jars: Path
+
+    def produce(self, topic: str, messages: Iterable[str]) -> None:
+        """Send each message, without a key."""
+        options = ["--bootstrap-server", self.address, "--topic", topic]
+        _java(self.jars, "kafka.tools.ConsoleProducer", *options, text="".join(f"{each}\n" for each in messages))
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[Broker]:
+    """A broker of its own; skipped with the reason where its jars or Java cannot be had."""
+    jars, port = jars_of("kafka", BROKER, transitive=True), free_port()
+    settings = folder / "server.properties"
+    settings.write_text(_PROPERTIES.format(port=port, controller=free_port(), folder=folder), "utf-8")
+    _java(jars, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(settings))
+    command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "kafka.Kafka", str(settings)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    try:
+        _await(process, port, folder / "log")
+        yield Broker(f"127.0.0.1:{port}", jars)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def jars_of(name: str, packages: Sequence[str], *, transitive: bool) -> Path:
+    """The folder of the packages' jars, fetched by Maven once a machine."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewriter" / f"{name}-{KAFKA}-{SPARK}"
+    if (folder / "done").exists():
+        return folder
+    if os.environ.get("LAKEWRITER_INTEROP") != "all":
+        pytest.skip("Kafka's jars are not here: set LAKEWRITER_INTEROP=all to fetch them with Maven")
+    if shutil.which("mvn") is None or shutil.which("java") is None:
+        pytest.skip("Kafka needs Maven and Java on the PATH")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(_POM.format("".join(_dependency(each, transitive) for each in packages)), "utf-8")
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(["mvn", "-q", "-B", *goal], cwd=folder, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"Maven could not fetch {', '.join(packages)}: {done.stdout.decode()[-300:]}")
+    (folder / "done").touch()
+    return folder
+
+
+def _dependency(package: str, transitive: bool) -> str:
+    group, artifact, version = package.split(":")
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"{'' if transitive else _ALL}</dependency>"
+    )
+
+
+def _java(jars: Path, program: str, *arguments: str, text: str | None = None) -> None:
+    command = ["java", "-Xmx128m", "-cp", f"{jars}/*", program, *arguments]
+    subprocess.run(command, input=text, text=True, capture_output=True, check=True, timeout=180)
+
+
+def _await(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    for _ in range(480):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if process.poll() is not None:
+                break
+            time.sleep(0.25)
+        else:
+            return
+    raise RuntimeError(f"Kafka did not start; it said: {log.read_text('utf-8')[-2000:]}")
