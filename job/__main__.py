@@ -194,11 +194,19 @@ def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
 @report_errors
 def status(lake: Path, stage: str | None, as_json: bool) -> int:
     """Show each table's cursor, last commit, running attempts and pending intent."""
-    states = {table_id: control.state.read() for table_id, control in _context(lake, stage).controls().items()}
+    controls = _context(lake, stage).controls()
+    states = {table_id: control.state.read() for table_id, control in controls.items()}
+    first = next(iter(controls.values()))
+    continuous = first.read_json(first.keys.continuous)
     if as_json:
-        _print_json({"tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()}})
+        tables = {table_id: state.model_dump(mode="json") for table_id, state in states.items()}
+        _print_json({"tables": tables, "continuous": continuous})
     else:
         console.show_status(OUT, states)
+        if continuous is not None:
+            OUT.print(
+                f"continuous run {continuous['run']}: {continuous['state']} at {continuous['at']}", soft_wrap=True
+            )
     return EXIT_OK
 
 

@@ -57,6 +57,8 @@ def plan(
         try:
             control = controls[table.id]
             state = control.state.read()
+            names = names.numbered(state.backfill, state.counter)
+            planned = planned.model_copy(update={"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"})
             check_empty(control.store, table, state)
             prepared = prepare(spec, table, state.cursor, names, clients, spark)
             try:

@@ -31,6 +31,9 @@ def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, 
     """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in."""
     queries = []
     for table in spec.tables:
+        if not spec.tracking:
+            queries.append(Query(table.id, "Read the files with DuckDB", _files(spec, table)))
+            continue
         job_id = (latest or {}).get(table.id, "latest-job-id")
         queries += [
             Query(table.id, "Query latest sync", _latest(spec, table, job_id)),
@@ -38,6 +41,12 @@ def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, 
             Query(table.id, "Deduplicate (latest version of each record)", _current(spec, table)),
         ]
     return tuple(queries)
+
+
+def _files(spec: Spec, table: TableSpec) -> str:
+    """Backfills lie side by side; files of documents without a schema may differ in their columns."""
+    place = f"{spec.table_location(table)}/v*/*.parquet"
+    return f"SELECT *\nFROM read_parquet('{place}', union_by_name = true)\nLIMIT 100;"
 
 
 def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:

@@ -59,6 +59,8 @@ WRONG = [
     ),
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
+    (["run", "FILE", "--continuous"], 2, "SPEC_INVALID: a continuous run needs a place for its checkpoints."),
+    (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id names one load"),
     (["status", "FILE", "--stage", "x"], 2, "SPEC_INVALID: lake.yaml has no stage 'x'"),
 ]
 
@@ -76,6 +78,7 @@ CURSORS = [
     (["--cursor", "1", "--type", "number"], 2, "SPEC_INVALID: cursor '1' is not of type 'number'."),
     (["--cursor", "41", "--type", "int64"], 0, "accounts: cursor set to 41, was none"),
     (["--no-cursor"], 0, "accounts: cursor taken away, was none"),
+    (["--backfill"], 0, "accounts: backfill 1 begun"),
 ]
 
 

@@ -5,6 +5,7 @@ import pytest
 from job.dialects.lake_yaml import load_spec
 from job.queries import athena
 from tests.dialects.files import READ, lake
+from tests.dialects.flows import bindings
 
 EXPECTED = [
     """SELECT *
@@ -46,3 +47,10 @@ NAMES = [
 def test_name(tmp_path, table, schema, expected):
     spec = load_spec(lake(tmp_path, tables=[{"table": table, "schema": schema, "read": READ}]))
     assert all(expected in query.sql.splitlines() for query in athena(spec))
+
+
+def test_files_without_tracking_columns(tmp_path):
+    (query,) = athena(load_spec(bindings(tmp_path)))
+    assert query.sql == (
+        "SELECT *\nFROM read_parquet('s3://my-bucket/my-prefix/v*/*.parquet', union_by_name = true)\nLIMIT 100;"
+    )

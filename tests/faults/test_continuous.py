@@ -55,12 +55,14 @@ class Feeder(threading.Thread):
 
 
 def killed_at_random(wiki: Materialization, rng: random.Random) -> None:
-    """A run that is killed up to three intervals after it began to run, so often in the middle of a batch."""
+    """A run that is killed up to two intervals after it began to run, or after a batch of it, so often within one."""
     process = wiki.process()
     with drained(process):
         line = process.stderr.readline()
         assert json.loads(line)["step"] == "running", line
-        time.sleep(rng.uniform(0, 3 * INTERVAL))
+        if rng.random() < 0.7:
+            assert json.loads(process.stderr.readline())["step"] == "batch"
+        time.sleep(rng.uniform(0, 2 * INTERVAL))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 

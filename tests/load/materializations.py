@@ -18,6 +18,7 @@ from job.commit.store import S3Store
 from job.continuous import run_continuously
 from job.errors import LakeError
 from job.naming import ControlKeys
+from job.plan import PlannedTable, plan
 from job.spec import Spec, TableSpec
 from job.watch import BatchMetrics, RunStatus
 from tests.load.lakes import BUCKET, ROOT, Lake
@@ -52,6 +53,12 @@ class Materialization(Lake):
 
     def data(self) -> dict[str, bytes]:
         return {key: body for key, body in self.aws.objects(BUCKET).items() if not key.startswith("_lakewriter/")}
+
+    def planned(self) -> tuple[PlannedTable, ...]:
+        """What a load would do."""
+        spec, spark = self.spec, self._spark
+        controls = {table.id: self.control(table.id) for table in spec.tables}
+        return plan(spec, job_id=None, clients=Clients(spec.access), spark=lambda: spark, controls=controls)
 
     @contextmanager
     def running(self) -> Iterator["Running"]:

@@ -76,12 +76,24 @@ def test_recentchange(wiki, kind, fields, columns, row):
     assert ("left out: tags (array)" in result.notes) == ("tags" not in fields.get("include", {}))
 
 
+def test_plan_shows_the_fields(wiki):
+    wiki.write(binding("changes", "changes.jsonl", collection=SCHEMA, fields={"include": {"length": {}}}))
+    (planned,) = wiki.planned()
+    assert planned.key == f"s3://{BUCKET}/changes/{FIRST}"
+    assert [(c.source, c.name, c.type) for c in planned.columns[1:3]] == [
+        ("bot", "bot", "bool"),
+        ("length", "length", "string"),
+    ]
+    assert planned.warnings == ("left out: tags (array)",)
+
+
 def test_counter_goes_on(wiki):
     wiki.write(binding("changes", "changes.jsonl", collection=SCHEMA))
     for job in ("a", "b", "b"):
         wiki.load(job)
     assert [key[-11:] for key in wiki.data()] == ["000.parquet", "001.parquet"]
     assert wiki.control("changes").state.read().counter == 2
+    assert wiki.planned()[0].key.endswith("/00000000000000000002.parquet")
 
 
 @pytest.mark.parametrize(("match", "files"), [(uploads_part, 1), (completes, 2)])
