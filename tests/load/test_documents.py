@@ -80,10 +80,8 @@ def test_plan_shows_the_fields(wiki):
     wiki.write(binding("changes", "changes.jsonl", collection=SCHEMA, fields={"include": {"length": {}}}))
     (planned,) = wiki.planned()
     assert planned.key == f"s3://{BUCKET}/changes/{FIRST}"
-    assert [(c.source, c.name, c.type) for c in planned.columns[1:3]] == [
-        ("bot", "bot", "bool"),
-        ("length", "length", "string"),
-    ]
+    shown = [("bot", "bot", "bool"), ("id", "id", "int64"), ("length", "length", "string")]
+    assert [(c.source, c.name, c.type) for c in planned.columns[:3]] == shown
     assert planned.warnings == ("left out: tags (array)",)
 
 
