@@ -15,7 +15,7 @@ from job.aws import Clients
 from job.commit.batches import KEPT, clear_batches
 from job.commit.control import Control
 from job.commit.store import S3Store
-from job.errors import CODES, LakeError, SpecInvalidError
+from job.errors import CODES, LakeError, SourceFailedError, SpecInvalidError
 from job.naming import ControlKeys
 from job.outcome import ending
 from job.prepare import SparkFactory
@@ -207,7 +207,9 @@ class _TableRun:
 
     def _failed(self, error: LakeError) -> None:
         self._query = None
-        again = error.transient and self.status.restarts < RESTARTS
+        # What ails a source that ran until now is not known from its error: a broker may be back in a moment.
+        may_pass = error.transient or (isinstance(error, SourceFailedError) and self.status.query is not None)
+        again = may_pass and self.status.restarts < RESTARTS
         pause = min(LONGEST_PAUSE, 2.0**self.status.restarts)
         self._retry_at = time.monotonic() + pause
         restarts = self.status.restarts + again
