@@ -16,12 +16,12 @@ from rich.text import Text
 
 from job.check import Finding
 from job.commit.state import TableState
-from job.continuous import Watch, batch_line
 from job.plan import PlannedTable
 from job.queries import Query
 from job.report import RunReport, counted
 from job.run import Progress
 from job.spec import Spec, TableSpec
+from job.table_run import Watch, batch_line
 from job.verify import Verified
 from job.watch import BatchMetrics, RunStatus
 

@@ -1,0 +1,222 @@
+"""One table of a continuous run: its streaming query, each micro-batch of which is a load."""
+
+import math
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from job.aws import Clients
+from job.commit.batches import KEPT, clear_batches
+from job.commit.control import Control
+from job.commit.store import S3Store
+from job.errors import CODES, LakeError, SourceFailedError
+from job.naming import ControlKeys
+from job.prepare import SparkFactory
+from job.receipt import Batch
+from job.report import TableResult, counted
+from job.run import MicroBatch, run
+from job.source.failures import SPARK_ERRORS
+from job.source.feed import Feed
+from job.source.streams import TableStream
+from job.spec import Spec, TableSpec
+from job.watch import BatchMetrics, Lag, TableStatus
+
+RESTARTS: Final = 6
+"""Times in a row that a table's query is started again after a failure that a retry can mend."""
+LONGEST_PAUSE: Final = 60.0
+
+
+class Watch(Protocol):
+    """Who is told how a continuous run goes."""
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        """The step a table is in, with a detail for people."""
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        """A batch is done."""
+
+
+class _Stopping(Exception):  # noqa: N818 - not a failure: the run is ending
+    """A batch came while the run was ending; it is the first one of the next run."""
+
+
+class TableRun:
+    """One table's query, started again where that can help."""
+
+    def __init__(
+        self, spec: Spec, table: TableSpec, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event
+    ) -> None:
+        self.spec = spec.model_copy(update={"tables": (table,)})
+        self.table = table
+        self.status = TableStatus()
+        self.error: LakeError | None = None
+        self._clients = clients
+        self._spark = spark
+        self._watch = watch
+        self._stop = stop
+        self._control = Control(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline), table.id)
+        self._lag = Lag(spec.interval_seconds)
+        self._gate = threading.Lock()
+        self._started = threading.Event()
+        self._query: StreamingQuery | None = None
+        self._stream: TableStream | None = None
+        self._raised: BaseException | None = None
+        self._bytes = 0
+        self._retry_at = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether this table has failed for good."""
+        return self.status.state == "failed"
+
+    def poll(self) -> None:
+        """Start the query when it is time, and see whether it still runs."""
+        if self.over or self._stop.is_set():
+            return
+        try:
+            if self._query is None:
+                if time.monotonic() >= self._retry_at:
+                    self._start()
+            elif not self._query.isActive:
+                raise self._failure(self._query)
+        except LakeError as error:
+            self._failed(error)
+
+    def stop(self) -> None:
+        """Wait for the batch in hand, then end the query."""
+        with self._gate:
+            if self._query is not None:
+                self._query.stop()
+                self._query = None
+        if not self.over:
+            self.status = self.status.model_copy(update={"state": "stopped"})
+
+    def _start(self) -> None:
+        self._started.clear()
+        self._raised = None
+        state = self._control.state.read()
+        place = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
+        checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
+        self._stream = TableStream(self._spark(), self.table)
+        writer = self._stream.frame.writeStream.foreachBatch(self._each).option("checkpointLocation", checkpoint)
+        try:
+            self._query = writer.trigger(processingTime=f"{self.spec.interval_seconds} seconds").start()
+        except SPARK_ERRORS as error:
+            raise self._stream.origin.failed(error) from error
+        self.status = self.status.model_copy(update={"state": "running", "query": str(self._query.id)})
+        self._watch.step(self.table, "running", f"a batch every {self.spec.interval_seconds} s")
+        self._started.set()
+
+    def _each(self, frame: DataFrame, number: int) -> None:
+        """Called by Spark for every micro-batch, in a thread of its own; what it raises ends the query."""
+        self._started.wait()
+        if not self._gate.acquire(blocking=False):
+            raise _Stopping
+        try:
+            if self._stop.is_set():
+                raise _Stopping
+            self._load(frame, Batch(str(self.status.query), number))
+        except BaseException as error:
+            self._raised = error
+            raise
+        finally:
+            self._gate.release()
+
+    def _load(self, frame: DataFrame, batch: Batch) -> None:
+        began = time.time()
+        stream = self._stream
+        assert stream is not None
+        # As many tasks as the batch before had files to fill: rows of one interval are much like those of the next.
+        tasks = max(1, math.ceil(self._bytes / self.spec.limits.target_file_bytes))
+
+        def opener(
+            spark_factory: SparkFactory,
+            table: TableSpec,
+            *,
+            deleted_column: str,
+            condition: str | None = None,
+            twice: bool = False,
+        ) -> Feed:
+            return stream.feed(frame, tasks, deleted_column=deleted_column, twice=twice)
+
+        report = run(
+            self.spec,
+            job_id=batch.job_id,
+            clients=self._clients,
+            spark=self._spark,
+            progress=lambda table, step, detail: self._step(table, step, f"batch {batch.number}: {detail}"),
+            micro_batch=MicroBatch(batch, opener),
+        )
+        (result,) = report.tables
+        if result.code is not None:
+            raise CODES[result.code](result.message or "")
+        self._bytes = result.bytes
+        self._done(batch, result, began)
+
+    def _step(self, table: TableSpec, step: str, detail: str) -> None:
+        # A failure is told once, when it is known what follows from it.
+        if step != "failed":
+            self._watch.step(table, step, detail)
+
+    def _done(self, batch: Batch, result: TableResult, began: float) -> None:
+        ended = time.time()
+        metrics = BatchMetrics(
+            time=datetime.now(UTC),
+            pipeline=self.spec.pipeline,
+            table=self.table.id,
+            batch=batch.number,
+            job_id=batch.job_id,
+            status=result.status,
+            rows=result.rows,
+            files=result.files,
+            small_files=result.small_files,
+            bytes=result.bytes,
+            changes=result.changes,
+            lag_seconds=self._lag.of(began, ended),
+            seconds=round(ended - began, 3),
+            behind=self._behind(),
+        )
+        first = self.status.last is None
+        self.status = self.status.after(metrics).model_copy(update={"restarts": 0})
+        self._watch.batch(self.table, metrics)
+        if first or batch.number % KEPT == 0:
+            clear_batches(self._control, batch)
+
+    def _behind(self) -> dict[str, str]:
+        progress = self._query.lastProgress if self._query is not None else None
+        sources = progress.sources if progress is not None else []
+        return {name: str(value) for source in sources for name, value in (source.metrics or {}).items()}
+
+    def _failure(self, query: StreamingQuery) -> LakeError:
+        """Why the query ended."""
+        raised = self._raised
+        if isinstance(raised, LakeError):
+            return raised
+        if raised is not None and not isinstance(raised, SPARK_ERRORS):
+            raise raised
+        assert self._stream is not None
+        return self._stream.origin.failed(raised or query.exception() or RuntimeError("the query ended"))
+
+    def _failed(self, error: LakeError) -> None:
+        self._query = None
+        # What ails a source that ran until now is not known from its error: a broker may be back in a moment.
+        may_pass = error.transient or (isinstance(error, SourceFailedError) and self.status.query is not None)
+        again = may_pass and self.status.restarts < RESTARTS
+        pause = min(LONGEST_PAUSE, 2.0**self.status.restarts)
+        self._retry_at = time.monotonic() + pause
+        restarts = self.status.restarts + again
+        state = "restarting" if again else "failed"
+        update = {"state": state, "restarts": restarts, "code": error.code, "message": str(error)}
+        self.status = self.status.model_copy(update=update)
+        self.error = error
+        self._watch.step(self.table, state, f"in {pause:.0f} s: {error}" if again else str(error))
+
+
+def batch_line(metrics: BatchMetrics) -> str:
+    """A batch in words."""
+    files = f"{counted(metrics.rows, 'row')} in {counted(metrics.files, 'file')}"
+    return f"batch {metrics.batch}: {files}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"
