@@ -55,15 +55,16 @@ class TableStatus(Model):
     message: str | None = None
 
     def after(self, metrics: BatchMetrics) -> "TableStatus":
-        """The status with one batch more."""
+        """The status with one batch more; one that was done before, and that Spark called again, is not counted."""
+        new = metrics.status == "done"
         return self.model_copy(
             update={
                 "state": "running",
-                "batches": self.batches + 1,
-                "rows": self.rows + metrics.rows,
-                "files": self.files + metrics.files,
-                "small_files": self.small_files + metrics.small_files,
-                "bytes": self.bytes + metrics.bytes,
+                "batches": self.batches + new,
+                "rows": self.rows + metrics.rows * new,
+                "files": self.files + metrics.files * new,
+                "small_files": self.small_files + metrics.small_files * new,
+                "bytes": self.bytes + metrics.bytes * new,
                 "last": metrics,
                 "code": None,
                 "message": None,

@@ -58,7 +58,7 @@ class _Choice:
         for location in self._locations:
             if self._wanted(location):
                 fields += self._fields(location)
-            elif location.kind is not Kind.OBJECT:
+            elif location.kind is not Kind.OBJECT and not self._below(location.path, self._included.values()):
                 left_out.append(f"{'/'.join(location.path)} ({location.kind})")
         return Chosen(tuple(_distinct(fields)), tuple(left_out))
 

@@ -44,9 +44,9 @@ def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
     arrive(wiki, 3)
     with wiki.running() as second:
         wiki.until(3, "changes")
-    assert [(each.batch, each.rows, each.files) for each in (*first.batches, *second.batches)] == [
-        (number, 10, 1) for number in range(4)
-    ]
+    # Spark calls a batch again whose end it did not note before the stop.
+    done = [each for each in (*first.batches, *second.batches) if each.status == "done"]
+    assert [(each.batch, each.rows, each.files) for each in done] == [(number, 10, 1) for number in range(4)]
     assert ids(wiki) == list(range(40))
     assert [key[-11:] for key in wiki.data()] == [f"{number:03d}.parquet" for number in range(4)]
     status, error = second.ended
@@ -111,7 +111,7 @@ def test_the_other_dialects_run_continuously_too(tmp_path, aws, bucket, spark):
     schema = "supaflow_nyc_public"
     with lake.running() as run:
         lake.until(1, f"{schema}.events")
-    assert [each.rows for each in run.batches] == [10, 10]
+    assert [(each.status, each.rows) for each in run.batches] == [("done", 10)] * 2
     query = "SELECT _supa_job_id, min(_supa_index), max(_supa_index), count(*) FROM t GROUP BY ALL ORDER BY ALL"
     assert lake.rows(query, f"{schema}/events") == [(each.job_id, 1, 10, 10) for each in run.batches]
     assert len(aws.client("glue").get_partitions(DatabaseName=schema, TableName="events")["Partitions"]) == 2

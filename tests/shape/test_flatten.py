@@ -39,6 +39,7 @@ def test_documented_include_makes_json_strings():
     (row,) = flattened(plan, CHANGE)
     assert (row["length"], row["revision"]) == ('{"new":120,"old":118}', '{"new":9,"old":8}')
     assert not {name for name in row if name.startswith(("length/", "revision/"))}
+    assert plan.notes == ("left out: tags (array)",)
 
 
 SELECTIONS = [
