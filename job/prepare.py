@@ -12,7 +12,7 @@ from job.commit.intent import CatalogAction, FilesAction, GlueAction
 from job.commit.state import TableState
 from job.commit.store import Store
 from job.errors import TableNotEmptyError
-from job.layout import ObjectNames
+from job.key_layout import Names
 from job.receipt import Cursor
 from job.shape.cursor import spark_literal
 from job.shape.plan import DELETED, ShapePlan, plan_shape
@@ -34,7 +34,7 @@ class Prepared:
 
 
 def prepare(
-    spec: Spec, table: TableSpec, cursor: Cursor | None, names: ObjectNames, clients: Clients, spark: SparkFactory
+    spec: Spec, table: TableSpec, cursor: Cursor | None, names: Names, clients: Clients, spark: SparkFactory
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
     action = catalog_action(spec, table, names)
@@ -56,7 +56,7 @@ def prepare(
     return Prepared(feed, shape, action, existing, condition)
 
 
-def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
+def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
     """What the catalog is to hold, but for the columns."""
     if not isinstance(spec.catalog, GlueCatalog):
         return FilesAction()

@@ -19,7 +19,7 @@ from job.commit.state import TableState
 from job.commit.store import S3Store
 from job.commit.sweep import due, sweep
 from job.errors import LakeError
-from job.layout import ObjectNames
+from job.key_layout import Names
 from job.naming import ControlKeys
 from job.outcome import crash, ending, outcome
 from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
@@ -44,7 +44,7 @@ class Load:
     spark: SparkFactory
     progress: Progress
     controls: Mapping[str, Control]
-    names: Mapping[str, ObjectNames]
+    names: Mapping[str, Names]
     reach: Reach
     stopped: Event = field(default_factory=Event)
 
@@ -151,7 +151,7 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     return _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
 
 
-def _task_plan(load: Load, names: ObjectNames, prepared: Prepared) -> TaskPlan:
+def _task_plan(load: Load, names: Names, prepared: Prepared) -> TaskPlan:
     return TaskPlan(
         access=load.spec.access,
         names=names,

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from job.key_layout import KeyLayout
 from job.layout import Layout
 from job.naming import join_key
+from job.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 
 _REFERENCE: Final = re.compile(r"\$\{(env|secret|ssm):([^{}]+)\}")
 MIB: Final = 1024 * 1024
@@ -172,9 +174,10 @@ class TableSpec(Model):
     deleted: str | None = None
     columns: dict[str, str] = {}
     index: IndexKind = IndexKind.CONTIGUOUS
-    layout: Layout
+    layout: Layout | KeyLayout
     path: str
     must_be_empty: bool = False
+    stream: Stream | None = None
 
     @property
     def id(self) -> str:
@@ -193,12 +196,15 @@ class Limits(Model):
 
 
 class Encoding(Model):
-    """How files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
+    """How Parquet files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
 
     codec: str = "gzip"
     level: int = 4
     engine: Literal["auto", "arro3", "pyarrow"] = "auto"
     delta: bool = False
+    page_bytes: int | None = None
+    dictionary_page_bytes: int | None = None
+    dictionary: bool = True
 
 
 class Spec(Model):
@@ -210,7 +216,10 @@ class Spec(Model):
     catalog: Catalog
     tracking: tuple[TrackingColumn, ...]
     tables: tuple[TableSpec, ...]
-    encoding: Encoding = Encoding()
+    encoding: Encoding | AvroEncoding | TextEncoding = Encoding()
+    envelope: Envelope | None = None
+    source: MessageSource | None = None
+    purge_first: bool = False
     limits: Limits = Limits()
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30

@@ -12,7 +12,7 @@ from job.commit.recover import Reach, failure_of, recover
 from job.commit.state import Lost, Pending, Running, TableState
 from job.commit.uploads import abort_all
 from job.errors import ConcurrentLoadError
-from job.layout import ObjectNames
+from job.key_layout import Names
 from job.receipt import Receipt
 
 
@@ -32,7 +32,7 @@ class Attempt:
         return f"{self.pipeline}/{self.job_id}/{self.id}"
 
 
-def begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
+def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
     tables = {table: {"location": own.location, "pattern": own.pattern().pattern} for table, own in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
@@ -85,7 +85,9 @@ def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | No
 
 
 def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Any]:
-    return (found for found in control.store.uploads(location + "/") if pattern.fullmatch(found.key))
+    return (
+        found for found in control.store.uploads(f"{location}/" if location else "") if pattern.fullmatch(found.key)
+    )
 
 
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
@@ -144,7 +146,7 @@ def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
         raise failure or _concurrent(control, control.state.read(), attempt)
 
 
-def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
+def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable[Receipt]) -> None:
     """Let go of the table, then abort what this attempt staged; nothing where it turns out to be bound after all.
 
     Uploads that no receipt tells of are found by their keys, listed while this is the registered attempt: a later
@@ -172,7 +174,7 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
     return pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id)
 
 
-def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
+def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
     strays = [found for found in _uploads(control, names.location, names.pattern()) if found.upload_id not in kept]

@@ -1,24 +1,35 @@
 """lake.yaml: what every dialect's file has in common, and the way from the file to the Spec."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from job.deployment import Deployment
+from job.dialects import airbyte
+from job.dialects.airbyte_catalog import SourceEntry
+from job.dialects.airbyte_form import FORMATS, PARTS, AirbyteS3, HeroPixelS3
 from job.dialects.form import FormField
 from job.dialects.problems import keys_of, nearest, problems
 from job.dialects.supaflow import form_fields, translate
 from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
 from job.dialects.tables import ReadEntry, TableEntry, absolute
 from job.dialects.text import Document, Location, read
+from job.dialects.vendor_file import expanded
 from job.errors import SpecInvalidError
 from job.naming import PIPELINE
 from job.spec import MIB, Limits, Model, Spec
 
-DESTINATIONS: dict[str, type[Model]] = {"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet}
+DESTINATIONS: dict[str, type[Model]] = {
+    "supaflow-s3": S3Parquet,
+    "supaflow-s3-data-lake": S3DataLakeParquet,
+    "airbyte-s3": AirbyteS3,
+    "heropixel-s3": HeroPixelS3,
+}
+TAGS = (*DESTINATIONS, *FORMATS, *PARTS)
+"""What pydantic puts into the place of a problem for the members of its unions."""
 
 
 def _tag(value: Any) -> str | None:
@@ -27,7 +38,10 @@ def _tag(value: Any) -> str | None:
 
 
 Destination = Annotated[
-    Annotated[S3Parquet, Tag("supaflow-s3")] | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")],
+    Annotated[S3Parquet, Tag("supaflow-s3")]
+    | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")]
+    | Annotated[AirbyteS3, Tag("airbyte-s3")]
+    | Annotated[HeroPixelS3, Tag("heropixel-s3")],
     Discriminator(_tag),
 ]
 
@@ -48,7 +62,9 @@ class LakeFile(Model):
 
     pipeline: str
     destination: Destination
-    tables: tuple[TableEntry, ...]
+    tables: tuple[TableEntry, ...] = ()
+    source: SourceEntry | None = None
+    """Airbyte messages in place of ``tables``, for the destinations that take them."""
     source_root: str | None = None
     """Where relative source paths start, such as ``s3://acme-landing``; by default the folder of lake.yaml."""
     on_failure: Literal["continue", "stop"] = "continue"
@@ -73,6 +89,14 @@ class LakeFile(Model):
             raise ValueError("expected at least one table")
         return value
 
+    @model_validator(mode="after")
+    def _one_source(self) -> "LakeFile":
+        if bool(self.tables) == (self.source is not None):
+            raise ValueError("expected either 'tables' or 'source'")
+        if self.source is not None and not isinstance(self.destination, AirbyteS3 | HeroPixelS3):
+            raise ValueError("'source' goes with the destinations 'airbyte-s3' and 'heropixel-s3'")
+        return self
+
 
 @dataclass(frozen=True)
 class Lake:
@@ -94,7 +118,7 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 def load(path: Path, *, stage: str | None = None) -> Lake:
     """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
-    document = read(path, stage=stage)
+    document, warnings = expanded(read(path, stage=stage), DESTINATIONS)
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
     limits = Limits(
@@ -103,9 +127,24 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         row_group_bytes=file.limits.row_group_mb * MIB,
         parallel_tables=file.limits.parallel_tables,
     )
-    spec = translate(file.pipeline, file.destination, tuple(entry.at(root) for entry in file.tables))
-    loaded = {"limits": limits, "on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
-    return Lake(spec.model_copy(update=loaded), file.deployment, form_fields(file.destination), document.data)
+    sources = tuple(entry.at(root) for entry in file.tables)
+    if isinstance(file.destination, AirbyteS3 | HeroPixelS3):
+        limits, form = airbyte.limits(file.destination, limits), airbyte.form_fields(file.destination)
+        messages = file.source and file.source.message_source(_absolute(file.source.paths, root), str(document.folder))
+        spec = airbyte.translate(file.pipeline, file.destination, sources, file.source, messages)
+    else:
+        spec, form = translate(file.pipeline, file.destination, sources), form_fields(file.destination)
+    loaded = {
+        "limits": limits,
+        "on_failure": file.on_failure,
+        "keep_loads_days": file.keep_loads_days,
+        "warnings": (*warnings, *spec.warnings),
+    }
+    return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data)
+
+
+def _absolute(paths: Sequence[str], root: str) -> list[str]:
+    return [path if path == "-" else absolute(path, root) for path in paths]
 
 
 def _validated(document: Document) -> LakeFile:
@@ -113,20 +152,37 @@ def _validated(document: Document) -> LakeFile:
 
     def known_keys(parent: Location) -> list[str]:
         last = next((step for step in reversed(parent) if isinstance(step, str)), None)
-        if last == "destination" and kind:
-            return keys_of(DESTINATIONS[kind])
-        below: dict[str, type[Model]] = {"tables": TableEntry, "read": ReadEntry, "limits": LimitsEntry}
+        if last in ("destination", "format", "compression", "compression_codec") and kind:
+            return _keys_at(DESTINATIONS[kind], str(last), document.data["destination"])
+        below: dict[str, type[Model]] = {
+            "tables": TableEntry,
+            "read": ReadEntry,
+            "limits": LimitsEntry,
+            "source": SourceEntry,
+        }
         model: type[Model] = ReadEntry if "views" in parent else below.get(str(last), LakeFile)
         return keys_of(model)
 
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        found = problems(error, document, known_keys, tuple(DESTINATIONS))
+        found = problems(error, document, known_keys, TAGS)
         if "destination" in document.data and not kind:
             found = [_unknown_type(document), *(line for line in found if "using discriminator" not in line)]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
         raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
+
+
+def _keys_at(model: type[Model], last: str, destination: Mapping[str, Any]) -> list[str]:
+    """The keys of the destination, or of the object inside its ``format`` at which a problem lies."""
+    if last == "destination":
+        return keys_of(model)
+    form = destination.get("format", {})
+    found = FORMATS.get(str(form.get("format_type")))
+    if last != "format":
+        part = form.get(last, {})
+        found = PARTS.get(str(part.get("codec", part.get("compression_type"))))
+    return keys_of(found) if found else []
 
 
 def _unknown_type(document: Document) -> str:

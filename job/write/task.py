@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from job.aws import Clients, shared_clients
 from job.encode.footer import Tail, column_statistics
-from job.encode.parquet import encoder
+from job.encode.formats import FileEncoding, encoder
 from job.errors import SourceFailedError
-from job.layout import ObjectNames
+from job.key_layout import Names
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
 from job.shape.plan import ShapePlan
 from job.shape.shaper import Shaper
-from job.spec import Access, Encoding, Limits
+from job.spec import Access, Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
 
@@ -30,9 +30,9 @@ class TaskPlan:
     """
 
     access: Access
-    names: ObjectNames
+    names: Names
     shape: ShapePlan
-    encoding: Encoding
+    encoding: FileEncoding
     limits: Limits
     load: str
     job_id: str
@@ -108,7 +108,7 @@ class _PartitionWriter:
         file = FileRows(rows, plan.limits, sink.tell)
         self._encoder.write(plan.shape.schema, file.batches(), sink, file.row_group_rows)
         upload_id, parts, size = upload.finish()
-        footer = sink.tail.metadata()
+        footer = sink.tail.metadata() if self._encoder.footer else None
         if footer is not None and footer.num_rows != file.rows:
             raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
         first_index, self._next_index = self._next_index, self._next_index + file.rows
