@@ -19,6 +19,12 @@ UUID: Final = b"uuid"
 UNION: Final = b"union"
 ORIGINAL: Final = b"lakewriter.name"
 """Field metadata: the name in the source, where the written one is another."""
+RECORD: Final = b"lakewriter.record"
+"""Schema metadata: the name of the whole record."""
+ROW, DATA, EMITTED, CHANGES = "row", "data", "emitted_at", "changes"
+DOCUMENTS: Final = pa.schema([(ROW, pa.int64()), (DATA, pa.string()), (EMITTED, pa.int64()), (CHANGES, pa.string())])
+"""Batches of documents: a number that is the row's own in its load, JSON text, milliseconds since 1970, and what the
+source says it changed, as JSON text."""
 BRANCH: Final = "type"
 """The field of a union's struct that names the branch."""
 

@@ -13,6 +13,11 @@ CONTROL_DIRECTORY: Final = "_lakewriter"
 LOAD_METADATA: Final = "lakewriter-load"
 """Object metadata key; its value is ``{pipeline}/{job_id}/{attempt}``."""
 
+TABLE_METADATA: Final = "lakewriter-table"
+"""Object metadata key: the table's id, where several tables may lie side by side."""
+GENERATION_METADATA: Final = "ab-generation-id"
+"""Object metadata key: the number of the full refresh, as Airbyte writes it."""
+
 JOB_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 PIPELINE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -65,6 +70,30 @@ def unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
 def column_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """The normalised, distinct column names, in source order and in the source's case."""
     return unique([normalise(name) for name in names], reserved=reserved)
+
+
+def avro_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """Names that Avro takes, in source order: accents dropped, ``_`` for what is no letter, digit or ``_`` and in
+    front of a digit; the second of two that become equal gets ``_1``."""
+    plain = []
+    for name in names:
+        decomposed = unicodedata.normalize("NFKD", name)
+        safe = _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c))) or "_"
+        plain.append(f"_{safe}" if safe[0].isdigit() else safe)
+    return distinct(plain, reserved=reserved)
+
+
+def distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """``names`` made distinct, as ``unique`` does, but with regard to case."""
+    taken, result = set(reserved), []
+    for name in names:
+        candidate, number = name, 0
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        result.append(candidate)
+    return result
 
 
 def schema_name(*parts: str) -> str:

@@ -12,6 +12,9 @@ from job.commit.glue import merge
 from job.commit.intent import GlueAction
 from job.errors import LakeError
 from job.prepare import Prepared, SparkFactory, check_empty, prepare
+from job.shape.envelope import EnvelopePlan
+from job.shape.plan import ColumnPlan
+from job.shape.shapers import AnyPlan
 from job.spec import Model, Spec, TableSpec
 
 
@@ -72,9 +75,10 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
     feed, shape = prepared.feed, prepared.shape
     columns = [
         PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_change(c.source_type, c.type))
-        for c in shape.columns
+        for c in _source_columns(shape)
     ]
-    added = shape.schema.names[len(columns) :]
+    named = {column.name for column in columns}
+    added = [name for name in shape.schema.names if name not in named]
     columns += [
         PlannedColumn(source="", name=name, type=str(shape.schema.field(name).type), change="added") for name in added
     ]
@@ -88,6 +92,11 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         "catalog": tuple(_catalog_changes(prepared)),
         "warnings": tuple(_warnings(table, prepared)),
     }
+
+
+def _source_columns(shape: AnyPlan) -> tuple[ColumnPlan, ...]:
+    rows = shape.rows if isinstance(shape, EnvelopePlan) else shape
+    return rows.columns if rows is not None else ()
 
 
 def _change(source: pa.DataType, written: pa.DataType) -> str:

@@ -1,7 +1,7 @@
 """All that can fail before a byte is written: the source opened, its columns shaped, the catalog asked."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -11,13 +11,19 @@ from job.commit.glue import GlueTables, existing_arrow, merge
 from job.commit.intent import CatalogAction, FilesAction, GlueAction
 from job.commit.state import TableState
 from job.commit.store import Store
+from job.document import Record
 from job.errors import TableNotEmptyError
-from job.key_layout import Names
+from job.key_layout import KeyLayout, KeyNames, Names
 from job.receipt import Cursor
 from job.shape.cursor import spark_literal
-from job.shape.plan import DELETED, ShapePlan, plan_shape
+from job.shape.envelope import plan_documents, plan_rows
+from job.shape.plan import DELETED, plan_shape
+from job.shape.shapers import AnyPlan
 from job.source.feed import Feed, open_feed
+from job.source.json_schema import declared_properties, record_type
 from job.spec import GlueCatalog, Spec, TableSpec
+from job.stream import Envelope
+from job.sync import TableSync
 
 SparkFactory = Callable[[], SparkSession]
 
@@ -27,16 +33,24 @@ class Prepared:
     """A table ready to be staged. ``existing`` holds the catalog's columns, Glue types by name."""
 
     feed: Feed
-    shape: ShapePlan
+    shape: AnyPlan
     action: CatalogAction
     existing: Mapping[str, str]
     condition: str | None
 
 
 def prepare(
-    spec: Spec, table: TableSpec, cursor: Cursor | None, names: Names, clients: Clients, spark: SparkFactory
+    spec: Spec,
+    table: TableSpec,
+    cursor: Cursor | None,
+    names: Names,
+    clients: Clients,
+    spark: SparkFactory,
+    sync: TableSync | None = None,
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
+    if spec.envelope is not None:
+        return _enveloped(spec, table, spec.envelope, cursor, spark, sync)
     action = catalog_action(spec, table, names)
     existing = GlueTables(clients).existing(action) if isinstance(action, GlueAction) else {}
     condition = cursor_condition(table, cursor)
@@ -56,9 +70,39 @@ def prepare(
     return Prepared(feed, shape, action, existing, condition)
 
 
+def _enveloped(
+    spec: Spec,
+    table: TableSpec,
+    envelope: Envelope,
+    cursor: Cursor | None,
+    spark: SparkFactory,
+    sync: TableSync | None,
+) -> Prepared:
+    single = isinstance(table.layout, KeyLayout) and table.layout.single_file
+    condition = cursor_condition(table, cursor)
+    if sync is not None and sync.feed is not None:
+        feed: Feed = sync.feed.merged() if single else sync.feed
+    else:
+        feed = open_feed(spark, table, condition=condition, deleted_column=DELETED, single=single)
+    try:
+        if table.stream is None:
+            shape = plan_rows(feed.schema, spec, table, envelope)
+        else:
+            schema = table.stream.json_schema
+            properties = () if envelope.typed else declared_properties(schema)
+            record = record_type(schema) if envelope.typed else Record(())
+            shape = plan_documents(feed.schema, table, envelope, record, properties)
+    except BaseException:
+        feed.close()
+        raise
+    if sync is not None:
+        shape = replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
+    return Prepared(feed, shape, FilesAction(), {}, condition)
+
+
 def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
     """What the catalog is to hold, but for the columns."""
-    if not isinstance(spec.catalog, GlueCatalog):
+    if not isinstance(spec.catalog, GlueCatalog) or isinstance(names, KeyNames):
         return FilesAction()
     location = spec.table_location(table)
     partitioned = spec.catalog.partition_key is not None

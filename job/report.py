@@ -36,13 +36,22 @@ class TableReport(Model):
     cursor_nulls: int
     staged_seconds: float
     notes: tuple[str, ...] = ()
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
 
 
 class TableResult(Model):
-    """One table in the run's report; ``seconds`` is this run's own time for it."""
+    """One table in the run's report; ``seconds`` is this run's own time for it.
+
+    ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path.
+    """
 
     schema_: str = Field(serialization_alias="schema")
     table: str
@@ -57,6 +66,12 @@ class TableResult(Model):
     engine: str | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
 
 
 class RunReport(Model):
@@ -71,3 +86,4 @@ class RunReport(Model):
     seconds: float
     tables: tuple[TableResult, ...]
     requests: Mapping[str, int]
+    notes: tuple[str, ...] = ()

@@ -4,9 +4,10 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
+from typing import Final
 
 from job.aws import Clients
 from job.commit import attempt as attempts
@@ -15,23 +16,28 @@ from job.commit.control import Control
 from job.commit.intent import Intent
 from job.commit.reach import reach_from
 from job.commit.recover import Reach
+from job.commit.retire import delete_all
 from job.commit.state import TableState
 from job.commit.store import S3Store
 from job.commit.sweep import due, sweep
 from job.errors import LakeError
-from job.key_layout import Names
-from job.naming import ControlKeys
+from job.key_layout import KeyLayout, KeyNames, Names
+from job.naming import GENERATION_METADATA, TABLE_METADATA, ControlKeys
 from job.outcome import crash, ending, outcome
 from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
 from job.receipt import Cursor, Receipt
 from job.report import RunReport, TableResult, counted
 from job.shape.cursor import highest
 from job.spec import Spec, TableSpec
+from job.sync import Sync
 from job.write.stage import first_indexes, stage
 from job.write.task import TaskPlan
 
 Progress = Callable[[TableSpec, str, str], None]
 """Called with a table, the step it is in, and a detail for people."""
+
+
+_OF_SYNC: Final = ("sync_id", "generation_id", "retired", "changes", "change_samples", "undeclared")
 
 
 @dataclass(frozen=True)
@@ -47,21 +53,30 @@ class Load:
     names: Mapping[str, Names]
     reach: Reach
     stopped: Event = field(default_factory=Event)
+    sync: Sync | None = None
 
 
 def run(
-    spec: Spec, *, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress = lambda *_: None
+    spec: Spec,
+    *,
+    job_id: str,
+    clients: Clients,
+    spark: SparkFactory,
+    progress: Progress = lambda *_: None,
+    sync: Sync | None = None,
 ) -> RunReport:
     """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
     clock = time.monotonic()
-    load = _open(spec, job_id, clients, spark, progress)
+    load = _open(spec, job_id, clients, spark, progress, sync)
+    tables = [table for table in spec.tables if sync is None or table.id in sync.tables]
     try:
         with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
-            results = tuple(pool.map(lambda table: _guarded(load, table), spec.tables))
+            results = tuple(pool.map(lambda table: _guarded(load, table), tables))
     except BaseException as error:
         _write_outcome(load, crash(error, datetime.now(UTC)))
         raise
-    errors = [error for _, error, _ in results if error]
+    failures = sync.failures if sync is not None else ()
+    errors = [error for _, error, _ in results if error] + [error for _, error in failures]
     requests = load.clients.requests.copy()
     for _, _, receipts in results:
         for receipt in receipts:
@@ -73,26 +88,33 @@ def run(
         status="failed" if errors else "done",
         started_at=load.attempt.started,
         seconds=round(time.monotonic() - clock, 3),
-        tables=tuple(result for result, _, _ in results),
+        tables=(*(result for result, _, _ in results), *(result for result, _ in failures)),
         requests=dict(requests),
     )
     _end(load, errors)
     return report
 
 
-def _open(spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> Load:
+def _open(
+    spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress, sync: Sync | None
+) -> Load:
     store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
     controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
     last = max((control.state.read().last_commit or datetime.min.replace(tzinfo=UTC)) for control in controls.values())
     started = max(datetime.now(UTC), last + timedelta(microseconds=1))
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], started, timedelta(days=spec.keep_loads_days))
-    names = {t.id: t.layout.bind(job_id=job_id, attempt=attempt.id, start=started) for t in spec.tables}
+    names = {t.id: _named(t, attempt, sync) for t in spec.tables}
     first = next(iter(controls.values()))
     key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
     first.write_once(key, record)
     if spec.access.endpoint and not spec.access.single_writer:
         first.require_conditions(key, record)
-    return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients))
+    return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients), sync=sync)
+
+
+def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> Names:
+    names = table.layout.bind(job_id=attempt.job_id, attempt=attempt.id, start=attempt.started)
+    return replace(names, sync_id=sync.sync_id) if sync is not None and isinstance(names, KeyNames) else names
 
 
 def _guarded(load: Load, table: TableSpec) -> tuple[TableResult, LakeError | None, tuple[Receipt, ...]]:
@@ -131,15 +153,18 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
 
 
 def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
-    control, names = load.controls[table.id], load.names[table.id]
+    control, sync = load.controls[table.id], load.sync.tables[table.id] if load.sync is not None else None
+    if sync is not None:
+        delete_all(control, sync.purge)
+    names = _numbered(control, load.names[table.id])
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
-    prepared = prepare(load.spec, table, before, names, load.clients, load.spark)
+    prepared = prepare(load.spec, table, before, names, load.clients, load.spark, sync)
     clock = time.monotonic()
     try:
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, names, prepared)))
+        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, prepared)))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -148,10 +173,20 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     after = before
     for receipt in receipts:
         after = highest(after, receipt.cursor)
-    return _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
+    intent = _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
+    return intent.model_copy(update={"sync": sync.intent}) if sync is not None else intent
 
 
-def _task_plan(load: Load, names: Names, prepared: Prepared) -> TaskPlan:
+def _numbered(control: Control, names: Names) -> Names:
+    """Names that go on from the part numbers that are there, where other loads write to the same place."""
+    if not isinstance(names, KeyNames) or names.varies:
+        return names
+    return names.numbered(entry.key for entry in control.store.entries(names.prefix))
+
+
+def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -> TaskPlan:
+    sync = load.sync.tables[table.id].intent if load.sync is not None else None
+    metadata = {} if sync is None else {GENERATION_METADATA: str(sync.generation_id), TABLE_METADATA: table.id}
     return TaskPlan(
         access=load.spec.access,
         names=names,
@@ -164,6 +199,8 @@ def _task_plan(load: Load, names: Names, prepared: Prepared) -> TaskPlan:
         partition_count=prepared.feed.partitions,
         first_indexes=first_indexes(prepared.feed),
         counts=prepared.feed.counts,
+        metadata=metadata,
+        single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
     )
 
 
@@ -202,9 +239,9 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
 
 def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
     report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes")
+    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes", *_OF_SYNC)
     return TableResult.model_validate(
-        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept}
+        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept if name in report}
     )
 
 

@@ -231,7 +231,7 @@ class Spec(Model):
         names = [column.name for column in self.tracking]
         if isinstance(self.catalog, GlueCatalog) and self.catalog.partition_key:
             names.append(self.catalog.partition_key)
-        return tuple(names)
+        return (*names, *(self.envelope.names if self.envelope else ()))
 
     def table_location(self, table: TableSpec) -> str:
         """The table's ``s3://`` URI, without a slash at its end."""

@@ -99,7 +99,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
         control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
     )
     pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
-    exclusive = intent.cursor_after is not None
+    exclusive = intent.cursor_after is not None or (intent.sync is not None and intent.sync.exclusive)
     while True:
         try:
             control.state.move(

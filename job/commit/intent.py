@@ -1,16 +1,21 @@
 """All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
+from job.commit.syncing import SyncIntent
 from job.errors import PendingUnrecoverableError
 from job.receipt import Cursor, Receipt
 from job.report import TableReport
 from job.spec import Access, Model
+
+MOST_SAMPLES: Final = 100
+"""Changes that a table's report tells of, besides their number."""
 
 
 class FilesAction(Model):
@@ -58,6 +63,7 @@ class Intent(Model):
     feed: str
     staged_seconds: float
     notes: tuple[str, ...] = ()
+    sync: SyncIntent | None = None
 
     @field_validator("receipts", mode="before")
     @classmethod
@@ -98,7 +104,23 @@ class Intent(Model):
             cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
             staged_seconds=self.staged_seconds,
             notes=(*self.notes, *notes),
+            **self._of_sync(),
         )
+
+    def _of_sync(self) -> dict[str, Any]:
+        undeclared = Counter[str]()
+        for receipt in self.receipts:
+            undeclared.update(receipt.undeclared)
+        samples = [sample for receipt in self.receipts for sample in receipt.change_samples]
+        found: dict[str, Any] = {
+            "changes": sum(receipt.changes for receipt in self.receipts),
+            "change_samples": tuple(samples[:MOST_SAMPLES]),
+            "undeclared": dict(undeclared),
+        }
+        if self.sync is not None:
+            found |= {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
+            found["retired"] = len(self.sync.retire)
+        return found
 
     @classmethod
     def parse(cls, key: str, body: bytes) -> "Intent":

@@ -11,7 +11,9 @@ from job import aws
 from job.commit.catalog import catalog_writer
 from job.commit.control import Control
 from job.commit.intent import Intent
+from job.commit.retire import delete_all
 from job.commit.state import Failure, Lost, Pending, TableState
+from job.commit.syncing import after
 from job.commit.uploads import complete_all, withdraw
 from job.errors import (
     CODES,
@@ -57,6 +59,8 @@ def _advance(control: Control, pending: Pending, reach: Reach) -> None:
             clients = reach(intent.access)
             catalog = catalog_writer(intent, clients)
             catalog.publish(intent)
+            if intent.sync is not None:
+                delete_all(control, intent.sync.retire)
             catalog.read_back(intent)
             close(control, pending, intent, intent.report())
         case "aborting":
@@ -111,4 +115,5 @@ def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
         last_commit=max(datetime.now(UTC), intent.started, state.last_commit or intent.started),
         cursor=intent.cursor_after or state.cursor,
         running=state.without(pending.job_id),
+        sync=after(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts)) if intent.sync else state.sync,
     )

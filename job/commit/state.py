@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from job.commit.store import Store, Unclear
+from job.commit.syncing import SyncState
 from job.errors import CommitUnknownError, PendingUnrecoverableError
 from job.receipt import Cursor
 from job.spec import Model
@@ -74,6 +75,7 @@ class TableState(Model):
     pending: Pending | None = None
     resets: tuple[Reset, ...] = ()
     swept: datetime | None = None
+    sync: SyncState = SyncState()
 
     def registered(self, job_id: str, attempt: str) -> bool:
         """Whether this attempt is the one of its job that may bind."""

@@ -34,7 +34,8 @@ def sweep(control: Control, states: Iterable[TableState], now: datetime, keep: t
 
 
 def _unfinished(state: TableState) -> set[str]:
-    return set(state.running) | ({state.pending.job_id} if state.pending else set())
+    live = {load.job_id for load in state.sync.live}
+    return set(state.running) | ({state.pending.job_id} if state.pending else set()) | live
 
 
 def _mark(control: Control, now: datetime) -> None:

@@ -5,10 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from job.document import KIND, ORIGINAL, UNION, UUID
-
-RECORD: Final = b"lakewriter.record"
-"""Schema metadata: the name of the whole record."""
+from job.document import KIND, ORIGINAL, RECORD, UNION, UUID
 
 _PLAIN: Final = {
     pa.bool_(): "boolean",

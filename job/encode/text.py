@@ -6,7 +6,6 @@ A column of field kind ``json`` holds JSON text of any value; other columns are 
 import json
 import zlib
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,12 +13,12 @@ import pyarrow.compute as pc
 
 from job.document import JSON, KIND
 from job.encode.encoder import Sink
+from job.json_text import joined, objects, quoted, replaced
 from job.stream import TextEncoding
 
 GZIP_LEVEL: Final = 6
 _GZIP_WINDOW: Final = 31
 """zlib's way to ask for gzip's frame; the time in it stays zero, so that equal rows give equal files."""
-_SPECIAL: Final = r'["\\\x00-\x1f]'
 
 
 class TextEncoder:
@@ -71,24 +70,15 @@ def csv_lines(batch: pa.RecordBatch) -> pa.Array:
 
 def json_lines(batch: pa.RecordBatch) -> pa.Array:
     """One object a line, every key in each."""
-    pieces: list[Any] = []
-    for position, (column, field) in enumerate(zip(batch.columns, batch.schema, strict=True)):
-        pieces.append(("," if position else "{") + json.dumps(field.name, ensure_ascii=False) + ":")
-        pieces.append(pc.fill_null(_json_value(column, field), "null"))
-    return _joined([*pieces, "}\n"], "")
-
-
-def quoted_json(texts: pa.Array) -> pa.Array:
-    """Strings as JSON strings; null stays null."""
-    plain = _joined_nulls(['"', texts, '"'])
-    special = pc.fill_null(pc.match_substring_regex(texts, _SPECIAL), False)
-    return _replaced(plain, special, [json.dumps(text, ensure_ascii=False) for text in _list(texts.filter(special))])
+    columns = zip(batch.columns, batch.schema, strict=True)
+    texts = objects([(field.name, _json_value(column, field)) for column, field in columns], batch.num_rows)
+    return _joined([texts, "\n"], "")
 
 
 def _json_value(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
-    return column if _is_json(field) else quoted_json(column)
+    return column if _is_json(field) else quoted(column)
 
 
 def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -98,7 +88,7 @@ def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _csv_quoted(texts: pa.Array) -> pa.Array:
-    return _joined_nulls(['"', pc.replace_substring(texts, '"', '""'), '"'])
+    return joined(['"', pc.replace_substring(texts, '"', '""'), '"'])
 
 
 def _from_json(fragments: pa.Array) -> pa.Array:
@@ -109,16 +99,10 @@ def _from_json(fragments: pa.Array) -> pa.Array:
         inner = pc.utf8_slice_codeunits(fragments, 1, -1)
         texts = pc.if_else(strings, inner, fragments)
         escaped = pc.and_(strings, pc.match_substring(fragments, "\\"))
-        texts = _replaced(texts, pc.fill_null(escaped, False), map(json.loads, _list(fragments.filter(escaped))))
+        texts = replaced(texts, pc.fill_null(escaped, False), map(json.loads, fragments.filter(escaped).to_pylist()))
     numbers = pc.match_substring_regex(fragments, "^[-0-9]")
     cells = pc.if_else(numbers, fragments, _csv_quoted(texts))
     return pc.if_else(pc.equal(fragments, "null"), pa.scalar(None, pa.string()), cells)
-
-
-def _replaced(texts: pa.Array, mask: pa.Array, by: Any) -> pa.Array:
-    if not pc.any(mask).as_py():
-        return texts
-    return pc.replace_with_mask(texts, mask, pa.array(list(by), pa.string()))
 
 
 def _joined(pieces: list[Any], separator: str) -> pa.Array:
@@ -126,14 +110,5 @@ def _joined(pieces: list[Any], separator: str) -> pa.Array:
     return pc.binary_join_element_wise(*pieces, separator, null_handling="replace", null_replacement="")
 
 
-def _joined_nulls(pieces: list[Any]) -> pa.Array:
-    return reduce(lambda left, right: pc.binary_join_element_wise(left, right, ""), pieces)
-
-
 def _is_json(field: pa.Field) -> bool:
     return bool(field.metadata and field.metadata.get(KIND) == JSON)
-
-
-def _list(array: pa.Array) -> list[Any]:
-    found: list[Any] = array.to_pylist()
-    return found

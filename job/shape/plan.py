@@ -10,7 +10,7 @@ import pyarrow.types as pt
 
 from job.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from job.naming import column_names
-from job.shape.conversion import Conversion, conversion, normalised
+from job.shape.conversion import Conversion, Rename, conversion, normalised
 from job.spec import Spec, TableSpec, Tracking, TrackingColumn
 from job.types import UTC_MICROS, is_void, reconcile, storable
 
@@ -57,7 +57,11 @@ class ShapePlan:
 
 
 def plan_shape(
-    source: pa.Schema, spec: Spec, table: TableSpec, existing: Mapping[str, pa.DataType] | None = None
+    source: pa.Schema,
+    spec: Spec,
+    table: TableSpec,
+    existing: Mapping[str, pa.DataType] | None = None,
+    rename: Rename = column_names,
 ) -> ShapePlan:
     """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name.
 
@@ -68,7 +72,7 @@ def plan_shape(
     if deleted:
         _require_deleted(source, table)
         fields.pop()
-    columns, left_out = _columns(fields, spec, existing or {})
+    columns, left_out = _columns(fields, spec, existing or {}, rename)
     if not columns:
         raise SchemaIncompatibleError(
             f"the source of {table.id!r} has no column with a type.", remedy="Select or declare at least one column."
@@ -97,19 +101,20 @@ def _require_deleted(source: pa.Schema, table: TableSpec) -> None:
 
 
 def _columns(
-    fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType]
+    fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType], rename: Rename
 ) -> tuple[tuple[ColumnPlan, ...], tuple[str, ...]]:
     # A void column takes its name too: it keeps it on the day it gets a type.
-    names = column_names([field.name for field in fields], reserved=spec.reserved_columns)
+    reserved = spec.reserved_columns
+    names = rename([*reserved, *(field.name for field in fields)])[len(reserved) :]
     columns, left_out = [], []
     for position, (field, name) in enumerate(zip(fields, names, strict=True)):
         if is_void(field.type):
             left_out.append(field.name)
             continue
-        plain = normalised(field.type)
+        plain = normalised(field.type, rename)
         known = existing.get(name.lower())
         written = storable(field.name, plain) if known is None else reconcile(field.name, plain, known)
-        way = conversion(field.type, written)
+        way = conversion(field.type, written, rename)
         columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
     return tuple(columns), tuple(left_out)
 

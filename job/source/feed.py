@@ -56,11 +56,13 @@ def open_feed(
     deleted_column: str,
     condition: str | None = None,
     prefer: Literal["auto", "rows", "splits"] = "auto",
+    single: bool = False,
 ) -> Feed:
     """The feed of a table. ``condition`` is SQL over its columns as declared; ``deleted_column`` names the last,
-    boolean column that is there when the table has a ``deleted`` expression.
+    boolean column that is there when the table has a ``deleted`` expression; ``single`` asks for one partition.
     """
     found = _needs_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    found = found or ("all rows go into one file" if single else None)
     splits = found or open_splits(spark_factory, table)
     if not isinstance(splits, str):
         return splits
@@ -68,8 +70,9 @@ def open_feed(
         raise SpecInvalidError(
             f"table {table.id!r} cannot be read by splits: {splits}.", remedy="Leave the choice open."
         )
+    reason = f"{splits}, so Spark reads"
     return open_rows(
-        spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=f"{splits}, so Spark reads"
+        spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=reason, single=single
     )
 
 

@@ -99,7 +99,13 @@ def _task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) -> I
 
 
 def open_rows(
-    spark: SparkSession, table: TableSpec, *, condition: str | None, deleted_column: str, reason: str
+    spark: SparkSession,
+    table: TableSpec,
+    *,
+    condition: str | None,
+    deleted_column: str,
+    reason: str,
+    single: bool = False,
 ) -> RowsFeed:
     """The feed of a table; rows are counted, or kept and counted, only where the index needs it."""
     session = isolated(spark)
@@ -113,7 +119,7 @@ def open_rows(
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
     frame, schema = _delivered(_with_deleted(source, table, deleted_column))
-    feed = RowsFeed(frame, schema, origin, reason)
+    feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason)
     if feed.partitions > 1 and table.index == IndexKind.CONTIGUOUS:
         # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
         if steady:

@@ -1,8 +1,9 @@
 """What runs in a Spark task: rows in, staged files and their receipts out. Knows nothing of Spark."""
 
+import sys
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ from job.errors import SourceFailedError
 from job.key_layout import Names
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
-from job.shape.plan import ShapePlan
+from job.shape.enveloper import Findings
 from job.shape.shaper import Shaper
+from job.shape.shapers import AnyPlan, shaper
 from job.spec import Access, Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
@@ -31,7 +33,7 @@ class TaskPlan:
 
     access: Access
     names: Names
-    shape: ShapePlan
+    shape: AnyPlan
     encoding: FileEncoding
     limits: Limits
     load: str
@@ -40,6 +42,8 @@ class TaskPlan:
     partition_count: int
     first_indexes: tuple[int, ...]
     counts: tuple[int, ...] | None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    single_file: bool = False
 
 
 def write_partition(
@@ -66,8 +70,10 @@ class _PartitionWriter:
         self._clients = clients
         self._encoder = encoder(plan.encoding)
         self._next_index = plan.first_indexes[partition]
-        self._shaper = Shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
+        self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
+        endless = plan.limits.model_copy(update={"target_file_bytes": sys.maxsize})
+        self._limits = endless if plan.single_file else plan.limits
 
     def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
         batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
@@ -101,11 +107,11 @@ class _PartitionWriter:
     def _file(self, rows: CanonicalRows, seq: int) -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)
         key = plan.names.object_key(seq)
-        metadata = {LOAD_METADATA: plan.load}
+        metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
         sink = _FileSink(upload)
-        file = FileRows(rows, plan.limits, sink.tell)
+        file = FileRows(rows, self._limits, sink.tell)
         self._encoder.write(plan.shape.schema, file.batches(), sink, file.row_group_rows)
         upload_id, parts, size = upload.finish()
         footer = sink.tail.metadata() if self._encoder.footer else None
@@ -113,6 +119,7 @@ class _PartitionWriter:
             raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
         first_index, self._next_index = self._next_index, self._next_index + file.rows
         cursor, cursor_nulls = self._shaper.take_cursor()
+        found = Findings() if isinstance(self._shaper, Shaper) else self._shaper.take_findings()
         return Receipt(
             bucket=plan.access.bucket,
             key=key,
@@ -130,6 +137,9 @@ class _PartitionWriter:
             # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
             cursor=cursor,
             cursor_nulls=cursor_nulls,
+            changes=found.changes,
+            change_samples=tuple(found.samples),
+            undeclared=dict(found.undeclared),
             columns={} if footer is None else column_statistics(footer),
         )
 

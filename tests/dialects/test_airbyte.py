@@ -148,8 +148,8 @@ PROBLEMS = [
      "variable; known: " + KNOWN + "${EPOCH}, ${UUID}, ${SYNC_ID}; did you mean 'STREAM_NAME'?"),
     ({"file_name_pattern": "a b{part_number}"}, "destination.file_name_pattern: 'a b{part_number}': a file name "
      "pattern has no spaces."),
-    ({"file_name_pattern": "{partnumber}"}, "destination.file_name_pattern: '{partnumber}': '{partnumber}' is no variable; "
-     "known: {date}, {date:yyyy_MM}, {timestamp}, {timestamp:millis}, {timestamp:micros}, {part_number}, {sync_id}, "
+    ({"file_name_pattern": "{partnumber}"}, "destination.file_name_pattern: '{partnumber}': '{partnumber}' is no "
+     "variable; known: {date}, {date:yyyy_MM}, {timestamp}, {timestamp:millis}, {timestamp:micros}, {part_number}, {sync_id}, "
      "{format_extension}; did you mean '{part_number}'?"),
     ({"format": {"format_type": "Parquet", "compression_codec": "LZO"}}, "destination.format.compression_codec: "
      "'LZO': no Parquet writer or reader here has LZO; take 'SNAPPY' or 'LZ4' for speed, or 'ZSTD'."),

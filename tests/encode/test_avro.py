@@ -10,9 +10,9 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from job.document import KIND, ORIGINAL, UNION, UUID
+from job.document import KIND, ORIGINAL, RECORD, UNION, UUID
 from job.encode.avro import AvroEncoder
-from job.encode.avro_schema import RECORD, avro_schema
+from job.encode.avro_schema import avro_schema
 from job.encode.avro_values import varint
 from job.stream import AvroEncoding
 
