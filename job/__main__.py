@@ -13,11 +13,14 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from job import console, queries
+from job.airbyte.commands import airbyte
 from job.check import run_checks
 from job.commit.control import Control
 from job.context import Context
 from job.dialects.lake_yaml import LakeFile
 from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
+from job.load import load as run_load
+from job.load import with_messages
 from job.naming import JOB_ID
 from job.outcome import ending
 from job.plan import plan as plan_tables
@@ -25,7 +28,6 @@ from job.receipt import Cursor
 from job.repair import abandon as abandon_load
 from job.repair import reset_cursor
 from job.report import RunReport
-from job.run import run as run_load
 from job.shape.cursor import parsed_cursor
 from job.spec import NoCatalog
 from job.verify import verify as verify_load
@@ -77,6 +79,9 @@ def main() -> None:
     """Write tables to an S3 data lake, exactly once, as lake.yaml says."""
 
 
+main.add_command(airbyte)
+
+
 @main.command()
 @LAKE
 @STAGE
@@ -118,15 +123,24 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
 @main.command()
 @LAKE
 @click.option("--job-id", help="The load's name; the same name again is the same load.")
+@click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, where the destination has one.")
+@click.option("--messages", help="Airbyte messages in place of source.messages; - is standard input.")
 @STAGE
 @JSON
 @report_errors
-def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+def run(
+    lake: Path, job_id: str | None, sync_id: int | None, messages: str | None, stage: str | None, as_json: bool
+) -> int:
     """Load every table once under this job id."""
     job = str(uuid.uuid4()) if job_id is None else _job_id(job_id)
     context = _context(lake, stage)
-    with console.progress(context.spec, ERR) as progress:
-        report = run_load(context.spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress)
+    spec = context.spec if messages is None else with_messages(context.spec, messages)
+    with console.progress(spec, ERR) as progress:
+        report = run_load(
+            spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress, sync_id=sync_id
+        )
+    for note in report.notes:
+        ERR.print(f"warning: {note}", markup=False, soft_wrap=True)
     error = _print_failures(report)
     if as_json:
         _print_json(report)

@@ -15,7 +15,7 @@ from job.commit.recover import recover
 from job.commit.state import TableState
 from job.commit.store import S3Store
 from job.commit.syncing import SourceState
-from job.errors import LakeError, SourceFailedError
+from job.errors import LakeError, SourceFailedError, SpecInvalidError
 from job.naming import ControlKeys
 from job.prepare import SparkFactory
 from job.report import RunReport, TableResult, counted
@@ -62,12 +62,12 @@ class Loader:
 
     def tables(self, sync_id: int | None) -> RunReport:
         """Tables that are read by Spark; each is complete when it is loaded."""
-        number = self._begin(sync_id)
+        number = self.begin(sync_id)
         return self.run(Sync(number, {t.id: self.planned(t, number, Ending()) for t in self.spec.tables}))
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
-        number = self._begin(sync_id)
+        number = self.begin(sync_id)
         with self._opened(source) as messages:
             verdicts = {table.id: self._verdict(table, messages) for table in self.spec.tables}
             complete = {
@@ -96,7 +96,7 @@ class Loader:
             sync=sync,
         )
 
-    def _begin(self, given: int | None) -> int:
+    def begin(self, given: int | None) -> int:
         """The sync's number, once whatever an earlier load left pending is brought to its end."""
         reach = reach_from(self._clients)
         self.states = {name: recover(control, reach) for name, control in self.controls.items()}
@@ -198,6 +198,13 @@ def load(
         return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress)
     loader = Loader(spec, job_id, clients, spark, progress)
     return loader.tables(sync_id) if spec.source is None else loader.messages(spec.source, sync_id)
+
+
+def with_messages(spec: Spec, path: str) -> Spec:
+    """The same pipeline with its messages read from elsewhere."""
+    if spec.source is None:
+        raise SpecInvalidError("this pipeline reads no messages.", remedy="Give it a 'source' with a catalog.")
+    return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
 
 
 def partial_job_id(job_id: str, source: SourceState) -> str:

@@ -19,6 +19,7 @@ from job.shape.cursor import spark_literal
 from job.shape.envelope import plan_documents, plan_rows
 from job.shape.plan import DELETED, plan_shape
 from job.shape.shapers import AnyPlan
+from job.source.airbyte_messages import Unread
 from job.source.feed import Feed, open_feed
 from job.source.json_schema import declared_properties, record_type
 from job.spec import GlueCatalog, Spec, TableSpec
@@ -82,6 +83,8 @@ def _enveloped(
     condition = cursor_condition(table, cursor)
     if sync is not None and sync.feed is not None:
         feed: Feed = sync.feed.merged() if single else sync.feed
+    elif table.stream is not None:
+        feed = Unread()
     else:
         feed = open_feed(spark, table, condition=condition, deleted_column=DELETED, single=single)
     try:

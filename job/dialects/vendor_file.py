@@ -1,7 +1,7 @@
 """Files that a lake.yaml names and that belong to it: the vendor's own configuration, a configured catalog."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def expanded(document: Document, destinations: Mapping[str, type[BaseModel]]) ->
         kind = destinations.get(str(destination.get("type")))
         content = _read(document.folder, destination["config_file"], "destination.config_file")
         if kind is not None and issubclass(kind, AirbyteDestination):
-            content, unknown = _known(kind, content)
+            content, unknown = known(kind, content)
             warnings = [f"{destination['config_file']}: {key} is not known here and has no effect." for key in unknown]
         data["destination"] = content | own
     if isinstance(source, dict) and isinstance(source.get("catalog"), str):
@@ -46,10 +46,13 @@ def _reason(error: Exception) -> str:
     return f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-def _known(kind: type[AirbyteDestination], content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The content without keys that mean nothing here, and those keys."""
-    unknown = [key for key in content if key not in kind.vendor_keys]
-    kept = {key: value for key, value in content.items() if key in kind.vendor_keys}
+def known(
+    kind: type[AirbyteDestination], content: dict[str, Any], extra: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """The content without keys that mean nothing here, and those keys; ``extra`` keys are this project's own."""
+    keys = (*kind.vendor_keys, *extra)
+    unknown = [key for key in content if key not in keys]
+    kept = {key: value for key, value in content.items() if key in keys}
     form = kept.get("format")
     model = FORMATS.get(str(form.get("format_type"))) if isinstance(form, dict) else None
     if isinstance(form, dict) and model is not None:

@@ -106,6 +106,23 @@ def index(spark: SparkSession, found: MessageFiles, partitions: Sequence[tuple[P
     return {piece: Contents.from_json(json.loads(text)) for piece, text in zip(pieces, texts, strict=True)}
 
 
+class Unread:
+    """Messages that are not read now, where only the columns are asked for."""
+
+    kind = "splits"
+    reason = "Airbyte messages, read by the tasks themselves"
+    schema: pa.Schema = DOCUMENTS
+    partitions = 0
+    counts: tuple[int, ...] | None = None
+
+    def run(self, body: Body) -> list[str]:
+        """Nothing."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 class MessagesFeed:
     """Documents of one stream, at most 8,192 rows and about 8 MiB each."""
 
