@@ -116,6 +116,11 @@ class Loader:
                 path, failure = spool_input(sys.stdin.buffer, folder), ""
             yield self._looked_through((str(path),), failure)
 
+    def saved_state(self) -> str | None:
+        """The state for the source as it is now, with nothing recovered."""
+        self.states = {name: control.state.read() for name, control in self.controls.items()}
+        return self.handed_back()
+
     def handed_back(self) -> str | None:
         """The state for the source: of incremental streams, and of those whose last sync did not end."""
         kept = []

@@ -16,6 +16,7 @@ from job.shape.envelope import EnvelopePlan
 from job.shape.plan import ColumnPlan
 from job.shape.shapers import AnyPlan
 from job.spec import Model, Spec, TableSpec
+from job.sync import Ending, table_intent
 
 
 class PlannedColumn(Model):
@@ -40,6 +41,7 @@ class PlannedTable(Model):
     reads: str = ""
     columns: tuple[PlannedColumn, ...] = ()
     catalog: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str | None = None
 
@@ -63,7 +65,8 @@ def plan(
             check_empty(control.store, table, state)
             prepared = prepare(spec, table, state.cursor, names, clients, spark)
             try:
-                tables.append(planned.model_copy(update=_details(table, prepared)))
+                found = _details(table, prepared) | {"deletes": _deletes(spec, table, control)}
+                tables.append(planned.model_copy(update=found))
             finally:
                 prepared.feed.close()
         except LakeError as error:
@@ -92,6 +95,14 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         "catalog": tuple(_catalog_changes(prepared)),
         "warnings": tuple(_warnings(table, prepared)),
     }
+
+
+def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
+    """The objects that go when a full refresh succeeds."""
+    if spec.envelope is None:
+        return ()
+    planned = table_intent(spec, table, control, 0, Ending())
+    return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
 
 
 def _source_columns(shape: AnyPlan) -> tuple[ColumnPlan, ...]:

@@ -13,6 +13,7 @@ from job.airbyte.writer import STEP_BYTES, Writer
 from job.aws import Clients
 from job.check import run_checks
 from job.dialects.airbyte_connector import connector_spec, connector_specification
+from job.dialects.lake_yaml import load_spec
 from job.errors import EXIT_FAILED, EXIT_OK, LakeError
 from job.load import Loader
 from job.source.session import spark_session
@@ -39,6 +40,20 @@ def check(config: Path) -> None:
     """Print a CONNECTION_STATUS message."""
     with standard_output() as emit:
         emit(connection_status(_problem(config, emit)))
+
+
+@airbyte.command()
+@click.argument("lake", type=click.Path(path_type=Path))
+@click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
+def state(lake: Path, stage: str | None) -> None:
+    """Print the state that the source of a pipeline is to go on from, for its --state; nothing where there is none."""
+    try:
+        own = load_spec(lake, stage=stage)
+        loader = Loader(own, "", Clients(own.access), lambda: spark_session("lakewriter airbyte"), lambda *_: None)
+        click.echo(loader.saved_state() or "", nl=False)
+    except LakeError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
 
 
 @airbyte.command()

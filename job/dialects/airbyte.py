@@ -26,7 +26,7 @@ from job.dialects.airbyte_paths import constant_prefix, key_layout
 from job.dialects.form import FormField, Provided
 from job.dialects.tables import TableSource
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
-from job.spec import MIB, Access, Encoding, IndexKind, Limits, NoCatalog, SecretText, Spec, TableSpec
+from job.spec import MIB, Access, Encoding, IndexKind, Limits, Mode, NoCatalog, SecretText, Spec, TableSpec
 from job.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
@@ -178,6 +178,11 @@ def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
             raise SpecInvalidError(
                 f"table {source.source_table!r} has 'deleted', and this destination has no column for it.",
                 remedy="Leave it out; the source's own columns are written as they are.",
+            )
+        if source.mode is Mode.OVERWRITE and source.cursor is not None:
+            raise SpecInvalidError(
+                f"table {source.source_table!r} is overwritten and has a cursor: rows before it would be lost.",
+                remedy="Leave the cursor out, or append.",
             )
     return [source.model_copy(update={"index": IndexKind.SPARSE}) for source in sources]
 

@@ -113,7 +113,7 @@ class _Reader:
             return [("unknown", _JSON)]
         names = [declared] if isinstance(declared, str) else list(declared)
         kept = [name for name in names if name != "null"]
-        return _merged(self._branch(str(name), schema, path, seen) for name in kept) or [("unknown", _JSON)]
+        return _merged(self._branch(str(name), schema, path, seen) for name in kept)
 
     def _branch(self, name: str, schema: Schema, path: str, seen: tuple[str, ...]) -> Branch:
         if name == "object":
@@ -200,6 +200,8 @@ def _settled(branches: Sequence[Branch]) -> DocumentType:
     depending on where one looks. So times beside text are text; so are several kinds of them, and those that Avro
     stores as numbers beside integers. Whatever has no schema is text too.
     """
+    if not branches:
+        return _JSON
     kinds = {t.kind for _, t in branches if isinstance(t, Leaf)}
     times = [kind for kind in _TIMES if kind in kinds]
     clash = len(times) > 1 or (Kind.INTEGER in kinds and any(kind in _LONGS for kind in times))

@@ -149,8 +149,8 @@ PROBLEMS = [
     ({"file_name_pattern": "a b{part_number}"}, "destination.file_name_pattern: 'a b{part_number}': a file name "
      "pattern has no spaces."),
     ({"file_name_pattern": "{partnumber}"}, "destination.file_name_pattern: '{partnumber}': '{partnumber}' is no "
-     "variable; known: {date}, {date:yyyy_MM}, {timestamp}, {timestamp:millis}, {timestamp:micros}, {part_number}, {sync_id}, "
-     "{format_extension}; did you mean '{part_number}'?"),
+     "variable; known: {date}, {date:yyyy_MM}, {timestamp}, {timestamp:millis}, {timestamp:micros}, {part_number}, "
+     "{sync_id}, {format_extension}; did you mean '{part_number}'?"),
     ({"format": {"format_type": "Parquet", "compression_codec": "LZO"}}, "destination.format.compression_codec: "
      "'LZO': no Parquet writer or reader here has LZO; take 'SNAPPY' or 'LZ4' for speed, or 'ZSTD'."),
     ({"format": {"format_type": "Parquet", "compression_codec": "LZ5"}}, "destination.format.compression_codec: 'LZ5' "

@@ -137,8 +137,8 @@ def test_nothing_of_a_record_is_lost_in_text(lake):
 
 
 def test_changes(lake):
-    odd = record("users", {"user_id": 2**70, "name": {"first": 1.5}, "more": 1},
-                 meta={"changes": [{"field": "z", "change": "NULLED", "reason": "SOURCE_SERIALIZATION_ERROR"}]})  # fmt: skip
+    own = {"changes": [{"field": "z", "change": "NULLED", "reason": "SOURCE_SERIALIZATION_ERROR"}]}
+    odd = record("users", {"user_id": 2**70, "name": {"first": 1.5}, "more": 1}, meta=own)
     lake.write({"format": {"format_type": "Avro"}, "record_undeclared": True},
                source={"messages": lake.messages(odd), "catalog": catalog(stream("users"))})  # fmt: skip
     (result,) = lake.load("j").tables
@@ -154,7 +154,8 @@ def test_changes(lake):
 
 def interleaved(*last):
     return [
-        record("users", {"user_id": 1}), record("orders", {"id": "a"}), state("users", 1), record("users", {"user_id": 2}),
+        record("users", {"user_id": 1}), record("orders", {"id": "a"}), state("users", 1),
+        record("users", {"user_id": 2}),
         state("orders", 1), record("orders", {"id": {"odd": 1}}), "this is no message", record("strangers", {"x": 1}),
         state("users", 2), record("users", {"user_id": 3}), *last,
     ]  # fmt: skip
