@@ -20,6 +20,7 @@ from job.load import load
 from job.naming import ControlKeys
 from job.report import RunReport
 from job.spec import Spec
+from tests.load.lakes import Lake
 from tests.support.server import StrictAws
 
 BUCKET = "acme-lake"
@@ -34,6 +35,8 @@ USERS = {
 
 class SyncLake:
     """One pipeline of a test."""
+
+    killed = Lake.killed
 
     def __init__(self, folder: Path, aws: StrictAws, spark: SparkSession) -> None:
         self.folder, self.aws, self._spark = folder, aws, spark
