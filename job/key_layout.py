@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from job.layout import ObjectNames, Template, file_uuid
+from job.layout import ObjectNames, Template, file_uuid, uuid_pattern
 
 UNIQUE: Final = frozenset({"uuid", "epoch", "epoch_micros", "job_id"})
 """Variables that no two loads share."""
@@ -116,7 +116,7 @@ class KeyNames:
         """Matches the keys this attempt can make; none at all where another load could make them too."""
         if not self.varies:
             return _NEVER
-        return _pattern(self.template)
+        return re.compile(_pattern(self.template).pattern.replace(_UUID, uuid_pattern(self.attempt)))
 
     def numbered(self, keys: Iterable[str]) -> "KeyNames":
         """The same names with part numbers beyond those of ``keys``, which begin with ``prefix``."""

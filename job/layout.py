@@ -114,7 +114,7 @@ class ObjectNames:
 
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
-        values = {"seq": r"\d{5,}", "uuid": _uuid_pattern(self.attempt)}
+        values = {"seq": r"\d{5,}", "uuid": uuid_pattern(self.attempt)}
         name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
         return re.compile(re.escape(self.location + "/" if self.location else "") + name + re.escape(self.extension))
 
@@ -132,5 +132,6 @@ def file_uuid(attempt: str, seq: int) -> uuid.UUID:
     return uuid.UUID(bytes=bytes(raw))
 
 
-def _uuid_pattern(attempt: str) -> str:
+def uuid_pattern(attempt: str) -> str:
+    """Matches the UUIDs of one attempt's files."""
     return re.escape(str(file_uuid(attempt, 0))[:18]) + r"-[0-9a-f]{4}-[0-9a-f]{12}"

@@ -38,7 +38,8 @@ class Input:
         start = 0
         if before is not None and before.job_id == job_id:
             start = max((event.place + 1 for event in states if event.digest == before.digest), default=0)
-        source = source_state(last, job_id) if last else None
+        # A source with nothing new may say nothing of where it is: then it still is where it was.
+        source = source_state(last, job_id) if last else before
         if not error:
             return Verdict(Stretch(stream, start), source, complete=True)
         if last is None or last.place < start:

@@ -66,8 +66,8 @@ def plan_documents(
 ) -> EnvelopePlan:
     """The plan for documents; ``record`` types them for files that have types."""
     if not envelope.typed:
-        kept = None if envelope.data else tuple(name for name in properties if name not in envelope.names)
-        fields = [_json(name) for name in kept or ()]
+        kept = None if envelope.data else tuple(properties)
+        fields = [_json(name) for name in distinct(kept or (), reserved=envelope.names)]
         return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, properties=kept)
     rename = partial(avro_names, reserved=envelope.names)
     names = rename([name for name, _ in record.fields])

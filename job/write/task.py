@@ -11,7 +11,7 @@ import pyarrow as pa
 from job.aws import Clients, shared_clients
 from job.encode.footer import Tail, column_statistics
 from job.encode.formats import FileEncoding, encoder
-from job.errors import SourceFailedError
+from job.errors import SourceFailedError, SpecInvalidError
 from job.key_layout import Names
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
@@ -72,8 +72,7 @@ class _PartitionWriter:
         self._next_index = plan.first_indexes[partition]
         self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
-        endless = plan.limits.model_copy(update={"target_file_bytes": sys.maxsize})
-        self._limits = endless if plan.single_file else plan.limits
+        self._limits = _endless(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 
     def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
         batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
@@ -106,6 +105,11 @@ class _PartitionWriter:
 
     def _file(self, rows: CanonicalRows, seq: int) -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)
+        if plan.single_file and self._uploads:
+            raise SpecInvalidError(
+                "later rows are so wide that they need a file of their own, and all files would have one name.",
+                remedy="Add {part_number} to file_name_pattern.",
+            )
         key = plan.names.object_key(seq)
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
@@ -142,6 +146,12 @@ class _PartitionWriter:
             undeclared=dict(found.undeclared),
             columns={} if footer is None else column_statistics(footer),
         )
+
+
+def _endless(limits: Limits, *, groups: bool) -> Limits:
+    """Limits of a file that takes all rows; where there are row groups, these still bound the memory."""
+    row_group = limits.row_group_bytes if groups else sys.maxsize
+    return limits.model_copy(update={"target_file_bytes": sys.maxsize, "row_group_bytes": row_group})
 
 
 class _FileSink:
