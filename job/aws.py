@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import boto3
 import botocore.session
+from boto3.s3.transfer import TransferConfig
 from botocore.client import Config
 from botocore.credentials import (
     AssumeRoleCredentialFetcher,
@@ -29,6 +30,7 @@ SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""
 
 _ROLE_RETRY_SECONDS: Final = 5.0
+_STREAM_PART: Final = 64 * 1024 * 1024
 
 
 def code_of(error: ClientError) -> str:
@@ -106,7 +108,11 @@ def list_objects(bucket: str, prefix: str) -> tuple[list[tuple[str, int]], list[
 
 def default_keys() -> dict[str, str]:
     """The default chain's keys under pyarrow's names, for reading a source; none: to read without a signature."""
-    credentials = boto3.Session().get_credentials()
+    return _named_keys(boto3.Session())
+
+
+def _named_keys(session: boto3.Session) -> dict[str, str]:
+    credentials = session.get_credentials()
     if credentials is None:
         return {}
     keys = credentials.get_frozen_credentials()
@@ -143,6 +149,18 @@ class Clients:
         """STS with the destination's own credentials."""
         return self._client("sts", config=_config())
 
+    def keys(self) -> dict[str, str]:
+        """The destination's keys under pyarrow's names."""
+        return _named_keys(self._session)
+
+    def upload_stream(self, stream: Any, key: str) -> int:
+        """An object of all that a stream gives, up to 640 GB; its size."""
+        counted = _Counted(stream)
+        self.s3.upload_fileobj(
+            counted, self.access.bucket, key, Config=TransferConfig(multipart_chunksize=_STREAM_PART)
+        )
+        return counted.size
+
     def _client(self, service: str, **options: Any) -> Any:
         with self._making:
             if service not in self._made:
@@ -155,6 +173,19 @@ class Clients:
     def _count(self, request: Any, **_: Any) -> None:
         with self._counting:
             self.requests[request.method] += 1
+
+
+class _Counted:
+    """A stream that knows how much was read of it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.size = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._stream.read(size)
+        self.size += len(data)
+        return data
 
 
 def _refuse_redirect(response: Any, operation: Any, **_: Any) -> None:

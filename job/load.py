@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,10 +21,19 @@ from job.naming import ControlKeys
 from job.prepare import SparkFactory
 from job.report import RunReport, TableResult, counted
 from job.run import Progress, run
-from job.source.airbyte_messages import MessagesFeed, Piece, holding, index, message_files, pieces_of, unknown_streams
+from job.source.airbyte_messages import (
+    MessageFiles,
+    MessagesFeed,
+    Piece,
+    holding,
+    index,
+    message_files,
+    pieces_of,
+    unknown_streams,
+)
 from job.source.messages import Contents, StreamKey
-from job.source.spool import run_connector, spool_folder, spool_input
-from job.source.storage import Store
+from job.source.spool import run_connector, spool
+from job.source.storage import AnyStore
 from job.spec import Spec, TableSpec
 from job.stream import MessageSource, Stream
 from job.sync import Ending, Sync, TableSync, sync_number, table_intent
@@ -36,7 +46,7 @@ _STDIN: Final = ("-",)
 class Messages:
     """An input, looked through: its pieces with what each holds, and how it ended."""
 
-    store: Store
+    store: AnyStore
     partitions: tuple[tuple[Piece, ...], ...]
     contents: Mapping[Piece, Contents]
     input: Input
@@ -107,14 +117,16 @@ class Loader:
     def _opened(self, source: MessageSource) -> Iterator[Messages]:
         spark = self._spark()
         if not source.command and source.paths != _STDIN:
-            yield self._looked_through(source.paths, "")
+            yield self._looked_through(message_files(source.paths), "")
             return
-        with spool_folder(spark) as folder:
+        keys = ControlKeys(self.spec.access.prefix, self.spec.pipeline)
+        key = f"{keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
+        with spool(spark, self._clients, key) as place:
             if source.command:
-                path, failure = run_connector(source.command, Path(source.folder), self.handed_back(), folder)
+                found, failure = run_connector(source.command, Path(source.folder), self.handed_back(), place)
             else:
-                path, failure = spool_input(sys.stdin.buffer, folder), ""
-            yield self._looked_through((str(path),), failure)
+                found, failure = place.put(sys.stdin.buffer), ""
+            yield self._looked_through(found, failure)
 
     def saved_state(self) -> str | None:
         """The state for the source as it is now, with nothing recovered."""
@@ -131,8 +143,8 @@ class Loader:
                 kept.append((state.sync_id, state.source))
         return handed_back(kept)
 
-    def _looked_through(self, paths: tuple[str, ...], failure: str) -> Messages:
-        spark, found = self._spark(), message_files(paths)
+    def _looked_through(self, found: MessageFiles, failure: str) -> Messages:
+        spark = self._spark()
         partitions = tuple(pieces_of(spark, found))
         contents = index(spark, found, partitions)
         events = [event for own in contents.values() for event in own.events]

@@ -17,7 +17,7 @@ from job.errors import SourceFailedError
 from job.source.failures import SPARK_ERRORS, Origin
 from job.source.messages import Contents, StreamKey, parsed, scan
 from job.source.packing import Chunk, SourceFile, pack, sizes_of
-from job.source.storage import NotListable, Store, list_files
+from job.source.storage import AnyStore, NotListable, list_files
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 
@@ -33,7 +33,7 @@ _GZIP: Final = ".gz"
 class MessageFiles:
     """Files of messages in order."""
 
-    store: Store
+    store: AnyStore
     files: tuple[SourceFile, ...]
 
     @property
@@ -131,7 +131,12 @@ class MessagesFeed:
     schema: pa.Schema = DOCUMENTS
 
     def __init__(
-        self, spark: SparkSession, store: Store, stretch: Stretch, partitions: Iterable[tuple[Piece, ...]], table: str
+        self,
+        spark: SparkSession,
+        store: AnyStore,
+        stretch: Stretch,
+        partitions: Iterable[tuple[Piece, ...]],
+        table: str,
     ) -> None:
         kept = (tuple(piece for piece in partition if stretch.holds(piece)) for partition in partitions)
         self._pieces = [partition for partition in kept if partition]
@@ -167,12 +172,12 @@ def holding(
     return [tuple(piece for piece in own if contents[piece].records[stream]) for own in partitions]
 
 
-def _scan(store: Store, piece: Piece) -> str:
+def _scan(store: AnyStore, piece: Piece) -> str:
     return json.dumps(scan(lines(store.open(), piece)).to_json())
 
 
 def _task(
-    store: Store, stretch: Stretch, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
+    store: AnyStore, stretch: Stretch, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
 ) -> Iterator[str]:
     system = store.open()
     yield from body(
