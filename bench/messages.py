@@ -170,14 +170,18 @@ class _Memory:
 
 
 def _workers() -> Iterator[int]:
-    page = os.sysconf("SC_PAGE_SIZE")
-    for entry in Path("/proc").glob("[0-9]*"):
+    """What each Python process below this one holds of its own, and this one; the embedded server is not counted."""
+    page, own = os.sysconf("SC_PAGE_SIZE"), {os.getpid()}
+    for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
         try:
             command = (entry / "cmdline").read_bytes()
-            if b"pyspark" in command and b"java" not in command.split(b"\0")[0] and b"moto" not in command:
-                shared = (entry / "statm").read_text().split()
-                yield (int(shared[1]) - int(shared[2])) * page
-        except OSError:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in own or int(entry.name) in own:
+                own.add(int(entry.name))
+                held = (entry / "statm").read_text().split()
+                python = b"java" not in command.split(b"\0")[0] and b"moto" not in command
+                yield (int(held[1]) - int(held[2])) * page if python else 0
+        except (OSError, ValueError):
             continue
 
 
