@@ -29,9 +29,8 @@ from job.source.airbyte_messages import (
     index,
     message_files,
     pieces_of,
-    unknown_streams,
 )
-from job.source.messages import Contents, StreamKey
+from job.source.messages import Contents, StreamKey, unknown_streams
 from job.source.spool import run_connector, spool
 from job.source.storage import AnyStore
 from job.spec import Spec, TableSpec

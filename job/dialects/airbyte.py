@@ -8,20 +8,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from job.dialects.airbyte_catalog import SourceEntry, streams
-from job.dialects.airbyte_form import (
-    AirbyteS3,
-    Avro,
-    Bzip2,
-    Csv,
-    Deflate,
-    HeroPixelS3,
-    JsonLines,
-    NoCodec,
-    Parquet,
-    Snappy,
-    Xz,
-    Zstandard,
-)
+from job.dialects.airbyte_form import AirbyteS3, HeroPixelS3
+from job.dialects.airbyte_formats import Avro, Bzip2, Csv, Deflate, JsonLines, NoCodec, Parquet, Snappy, Xz, Zstandard
 from job.dialects.airbyte_paths import constant_prefix, key_layout
 from job.dialects.form import FormField, Provided
 from job.dialects.tables import TableSource

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from job.spec import IndexKind, Mode, Model, Read
 from job.stream import MessageSource, Stream
@@ -79,7 +79,7 @@ class SourceEntry(Model):
     """Files, folders or ``s3://`` paths, or ``-`` for standard input."""
     command: tuple[str, ...] = ()
     """A connector that the job runs; the state of the last load is added as ``--state FILE``."""
-    catalog: ConfiguredCatalog
+    catalog: Annotated[ConfiguredCatalog, WithJsonSchema({"type": ["string", "object"]})]
     """The configured catalog, or the path of its file."""
     namespace_definition: Literal["source", "destination", "customformat"] = "source"
     """Where a stream's namespace comes from, as a connection has it."""

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ValidationError
 
 from job.dialects import airbyte
 from job.dialects.airbyte_catalog import ConfiguredCatalog, SourceEntry
-from job.dialects.airbyte_form import FORMATS, PARTS, AirbyteS3
+from job.dialects.airbyte_form import AirbyteS3
+from job.dialects.airbyte_formats import FORMATS, PARTS
 from job.dialects.problems import keys_of, problems
 from job.dialects.text import Document
 from job.dialects.vendor_file import known
@@ -36,7 +37,7 @@ def connector_specification() -> dict[str, Any]:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "S3 Destination Spec",
         "type": "object",
-        "required": [key for key in schema["required"] if key in keys],
+        "required": [key for key in keys if AirbyteS3.model_fields[key].is_required()],
         "properties": properties,
         "$defs": {name: own for name, own in schema["$defs"].items() if f'/{name}"' in json.dumps(schema)},
         "additionalProperties": True,

@@ -1,11 +1,12 @@
 """Airbyte's S3 destination form, under the JSON keys of its own configuration, and Hero Pixel's, which is older."""
 
 import re
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from job.dialects.airbyte_formats import Format
 from job.dialects.airbyte_paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from job.spec import Model, SecretText
 from job.trust import ALPHABET, EXTERNAL_ID
@@ -14,132 +15,18 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 _REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
-Flattening = Literal["No flattening", "Root level flattening"]
 
-
-class NoCompression(Model):
-    """Plain text."""
-
-    compression_type: Literal["No Compression"]
-
-
-class Gzip(Model):
-    """The default, as documented."""
-
-    compression_type: Literal["GZIP"] = "GZIP"
-
-
-Compression = Annotated[NoCompression | Gzip, Field(discriminator="compression_type")]
-
-
-class _Text(Model):
-    flattening: Flattening = "No flattening"
-    compression: Compression = Gzip()
-
-    @property
-    def gzip(self) -> bool:
-        """Whether the file is compressed."""
-        return isinstance(self.compression, Gzip)
-
-
-class Csv(_Text):
-    """Comma-separated values."""
-
-    format_type: Literal["CSV"]
-
-
-class JsonLines(_Text):
-    """One JSON object a line."""
-
-    format_type: Literal["JSONL"]
-
-
-class NoCodec(Model):
-    """Avro blocks as they are."""
-
-    codec: Literal["no compression"] = "no compression"
-
-
-class Deflate(Model):
-    """Level 0 stores."""
-
-    codec: Literal["Deflate"]
-    compression_level: int = Field(0, ge=0, le=9)
-
-
-class Bzip2(Model):
-    """It has no levels."""
-
-    codec: Literal["bzip2"]
-
-
-class Xz(Model):
-    """LZMA."""
-
-    codec: Literal["xz"]
-    compression_level: int = Field(6, ge=0, le=9)
-
-
-class Zstandard(Model):
-    """Negative levels are fast modes."""
-
-    codec: Literal["zstandard"]
-    compression_level: int = Field(3, ge=-5, le=22)
-    include_checksum: bool = False
-
-
-class Snappy(Model):
-    """It has no levels."""
-
-    codec: Literal["snappy"]
-
-
-AvroCodec = Annotated[NoCodec | Deflate | Bzip2 | Xz | Zstandard | Snappy, Field(discriminator="codec")]
-
-
-class Avro(Model):
-    """``compression_codec`` is an object here, and a string for Parquet."""
-
-    format_type: Literal["Avro"]
-    compression_codec: AvroCodec = NoCodec()
-
-
-class Parquet(Model):
-    """Sizes are in the units that their names say."""
-
-    format_type: Literal["Parquet"]
-    compression_codec: Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"] = "UNCOMPRESSED"
-    block_size_mb: int = Field(128, ge=1)
-    max_padding_size_mb: int = Field(8, ge=0)
-    page_size_kb: int = Field(1024, ge=1)
-    dictionary_page_size_kb: int = Field(1024, ge=1)
-    dictionary_encoding: bool = True
-
-    @field_validator("compression_codec", mode="before")
-    @classmethod
-    def _no_lzo(cls, value: Any) -> Any:
-        if value == "LZO":
-            raise ValueError("no Parquet writer or reader here has LZO; take 'SNAPPY' or 'LZ4' for speed, or 'ZSTD'")
-        return value
-
-
-Format = Annotated[Csv | JsonLines | Avro | Parquet, Field(discriminator="format_type")]
-FORMATS: Final[dict[str, type[Model]]] = {"CSV": Csv, "JSONL": JsonLines, "Avro": Avro, "Parquet": Parquet}
-PARTS: Final[dict[str, type[Model]]] = {
-    "No Compression": NoCompression,
-    "GZIP": Gzip,
-    "no compression": NoCodec,
-    "Deflate": Deflate,
-    "bzip2": Bzip2,
-    "xz": Xz,
-    "zstandard": Zstandard,
-    "snappy": Snappy,
-}
-"""The models of a format's own objects, by what tells them apart."""
+def _or_config_file(schema: dict[str, Any]) -> None:
+    """An editor takes the vendor's file in place of the keys, since the file is read before they are checked."""
+    needed = [key for key in schema["required"] if key != "type"]
+    schema["properties"]["config_file"] = {"type": "string"}
+    schema |= {"required": ["type"], "anyOf": [{"required": ["config_file"]}, {"required": needed}]}
 
 
 class AirbyteDestination(Model):
     """The settings both products have; those from ``external_id`` on are this project's own."""
+
+    model_config = ConfigDict(json_schema_extra=_or_config_file)
 
     vendor_keys: ClassVar = (
         "access_key_id", "secret_access_key", "role_arn", "s3_bucket_name", "s3_bucket_path", "s3_bucket_region",

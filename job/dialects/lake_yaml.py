@@ -10,7 +10,8 @@ from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 from job.deployment import Deployment
 from job.dialects import airbyte
 from job.dialects.airbyte_catalog import SourceEntry
-from job.dialects.airbyte_form import FORMATS, PARTS, AirbyteS3, HeroPixelS3
+from job.dialects.airbyte_form import AirbyteS3, HeroPixelS3
+from job.dialects.airbyte_formats import FORMATS, PARTS
 from job.dialects.form import FormField
 from job.dialects.problems import keys_of, nearest, problems
 from job.dialects.supaflow import form_fields, translate

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from job.dialects.airbyte_form import FORMATS, PARTS, AirbyteDestination
+from job.dialects.airbyte_form import AirbyteDestination
+from job.dialects.airbyte_formats import FORMATS, PARTS
 from job.dialects.text import Document
 from job.errors import SpecInvalidError
 

@@ -1,7 +1,6 @@
 """The splits feed of messages: each task reads its own stretches of the files, and nothing crosses from the JVM."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +23,7 @@ Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 FILE_BITS: Final = 42
 """A line's place is its file's number above these bits, and its first byte's offset below them."""
 _BLOCK: Final = 4 * 1024 * 1024
-_ROWS: Final = 8192
-_BYTES: Final = 8 * 1024 * 1024
+_ROWS, _BYTES = 8192, 8 * 1024 * 1024
 _GZIP: Final = ".gz"
 
 
@@ -222,7 +220,7 @@ def lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes]]:
                 yield from _lines(stream.read, 0, None, base)
             return
         with system.open_input_file(chunk.path) as source:
-            # A piece that does not begin a file has its first line from the byte before it, which may end a line.
+            # The byte before the piece tells whether its first line begins there.
             start = max(chunk.start - 1, 0)
             source.seek(start)
             yield from _lines(source.read, start, chunk.start + chunk.length, base, skip=chunk.start > 0)
@@ -251,8 +249,3 @@ def _lines(
     line = b"".join(rest)
     if line and not skip:
         yield base + place, line
-
-
-def unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:
-    """Records of streams that no catalog names."""
-    return Counter({key: count for key, count in contents.records.items() if key not in set(known)})

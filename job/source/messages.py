@@ -198,3 +198,8 @@ def _trace(place: int, trace: _Trace) -> Event | None:
 
 def _key(descriptor: Descriptor | None) -> StreamKey | None:
     return None if descriptor is None else (descriptor.namespace, descriptor.name)
+
+
+def unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:
+    """Records of streams that no catalog names."""
+    return Counter({key: count for key, count in contents.records.items() if key not in set(known)})
