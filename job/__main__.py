@@ -1,25 +1,20 @@
-"""The command line: arguments to a command to an exit code; the only place that prints and exits."""
+"""The command line: arguments to a command to an exit code; each command prints and exits."""
 
-import json
 import sys
-import uuid
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
-from pydantic import BaseModel
-from rich.console import Console
 
-from job import console, queries
+from job import console, job_ids, queries
 from job.check import run_checks
+from job.cli import ERR, JSON, LAKE, OUT, STAGE, print_json, report_errors
+from job.cli_policy import policy
 from job.commit.control import Control
 from job.context import Context
 from job.dialects.lake_yaml import LakeFile
 from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
-from job.naming import JOB_ID
-from job.outcome import ending
+from job.handover import handed_over
+from job.outcome import failure
 from job.plan import plan as plan_tables
 from job.receipt import Cursor
 from job.repair import abandon as abandon_load
@@ -30,51 +25,14 @@ from job.shape.cursor import parsed_cursor
 from job.spec import NoCatalog
 from job.verify import verify as verify_load
 
-WIDE = 160
-"""Columns for output that no terminal bounds."""
-
-OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
-ERR = Console(stderr=True, highlight=False)
-
-
-def report_errors(command: Callable[..., int]) -> Callable[..., None]:
-    """The command's exit code; a failure a user can act on is printed as ``CODE: message``, without a traceback."""
-
-    @wraps(command)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs)
-        except LakeError as error:
-            _print_error(error)
-            code = error.exit_code
-        sys.exit(code)
-
-    return guarded
-
-
-def _print_error(error: LakeError) -> None:
-    if isinstance(error, SpecInvalidError) and error.problems:
-        print(
-            f"{error.code}: {error.summary}", *(f"  {problem}" for problem in error.problems), sep="\n", file=sys.stderr
-        )
-        return
-    print(str(error), *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
-
-
-def _print_json(value: Any) -> None:
-    plain = value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
-    print(json.dumps(plain, indent=1, default=str))
-
-
-LAKE = click.argument("lake", type=click.Path(path_type=Path))
-STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lakewriter", prog_name="lakewriter")
 def main() -> None:
     """Write tables to an S3 data lake, exactly once, as lake.yaml says."""
+
+
+main.add_command(policy)
 
 
 @main.command()
@@ -85,9 +43,9 @@ def main() -> None:
 def check(lake: Path, stage: str | None, as_json: bool) -> int:
     """Try every permission and setting a load needs; say what to mend."""
     context = _context(lake, stage)
-    findings = run_checks(context.spec, context.clients)
+    findings = run_checks(context.spec, context.clients, deployment=context.deployment)
     if as_json:
-        _print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
+        print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
     else:
         console.show_findings(OUT, findings)
     failed = [finding for finding in findings if finding.status == "failed"]
@@ -103,12 +61,12 @@ def check(lake: Path, stage: str | None, as_json: bool) -> int:
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Show keys, columns, types and catalog changes a run would make; write nothing."""
     context = _context(lake, stage)
-    job = None if job_id is None else _job_id(job_id)
+    job = None if job_id is None else job_ids.parsed(job_id)
     tables = plan_tables(
         context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
     )
     if as_json:
-        _print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
+        print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
     else:
         console.show_plan(OUT, tables)
     errors = [table.error for table in tables if table.error]
@@ -118,18 +76,27 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
 @main.command()
 @LAKE
 @click.option("--job-id", help="The load's name; the same name again is the same load.")
+@click.option("--scheduled-at", metavar="TIME", help="The load of this time, such as 2026-01-31T06:00:00Z.")
+@click.option("--outcome", metavar="NAME", help="Leave the outcome under NAME, for whoever started this.")
 @STAGE
 @JSON
 @report_errors
-def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+def run(
+    lake: Path, job_id: str | None, scheduled_at: str | None, outcome: str | None, stage: str | None, as_json: bool
+) -> int:
     """Load every table once under this job id."""
-    job = str(uuid.uuid4()) if job_id is None else _job_id(job_id)
+    name = None if outcome is None else job_ids.parsed(outcome, "outcome")
     context = _context(lake, stage)
-    with console.progress(context.spec, ERR) as progress:
-        report = run_load(context.spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress)
+
+    def load() -> RunReport:
+        job = job_ids.chosen(context.spec.pipeline, job_id, scheduled_at)
+        with console.progress(context.spec, ERR) as progress:
+            return run_load(context.spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress)
+
+    report = handed_over(load, name=name, controls=context.controls(), warn=_warn)
     error = _print_failures(report)
     if as_json:
-        _print_json(report)
+        print_json(report)
     else:
         console.show_run(OUT, report)
     return error.exit_code if error else EXIT_OK
@@ -137,7 +104,7 @@ def run(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int
 
 def _print_failures(report: RunReport) -> LakeError | None:
     failed = [result for result in report.tables if result.code]
-    error = ending([CODES[result.code](result.message or "") for result in failed if result.code])
+    error = failure(report)
     for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
         print(f"{result.code}: {result.message}", *result.notes, sep="\n", file=sys.stderr)
     return error
@@ -152,9 +119,9 @@ def _print_failures(report: RunReport) -> LakeError | None:
 def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
     """Compare a committed load's receipts with S3, row counts and the catalog."""
     context = _context(lake, stage)
-    found = verify_load(context.controls(), _job_id(job), context.clients)
+    found = verify_load(context.controls(), job_ids.parsed(job), context.clients)
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         console.show_verified(OUT, found)
     return EXIT_FAILED if found.differences else EXIT_OK
@@ -169,7 +136,7 @@ def status(lake: Path, stage: str | None, as_json: bool) -> int:
     """Show each table's cursor, last commit, running attempts and pending intent."""
     states = {table_id: control.state.read() for table_id, control in _context(lake, stage).controls().items()}
     if as_json:
-        _print_json({"tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()}})
+        print_json({"tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()}})
     else:
         console.show_status(OUT, states)
     return EXIT_OK
@@ -183,7 +150,7 @@ def status(lake: Path, stage: str | None, as_json: bool) -> int:
 @report_errors
 def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
     """Give up a pending load that cannot go on."""
-    for table_id, what in abandon_load(_context(lake, stage).controls(), _job_id(job), reason).items():
+    for table_id, what in abandon_load(_context(lake, stage).controls(), job_ids.parsed(job), reason).items():
         OUT.print(f"{table_id}: {what}", markup=False, soft_wrap=True)
     return EXIT_OK
 
@@ -240,7 +207,7 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
         ERR.print("warning: Athena sees the tables once they are in Glue, which is off here", soft_wrap=True)
     found = queries.athena(context.spec, _latest_jobs(context))
     if as_json:
-        _print_json({"queries": [vars(query) for query in found]})
+        print_json({"queries": [vars(query) for query in found]})
     else:
         console.show_queries(OUT, found)
     return EXIT_OK
@@ -260,7 +227,7 @@ def _latest_jobs(context: Context) -> dict[str, str]:
 @report_errors
 def schema() -> int:
     """Print the JSON Schema of lake.yaml."""
-    _print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
+    print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
     return EXIT_OK
 
 
@@ -271,10 +238,8 @@ def _context(lake: Path, stage: str | None) -> Context:
     return context
 
 
-def _job_id(text: str) -> str:
-    if not JOB_ID.fullmatch(text):
-        raise SpecInvalidError(f"job id {text!r} is not of the form {JOB_ID.pattern}.")
-    return text
+def _warn(text: str) -> None:
+    ERR.print(f"warning: {text}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

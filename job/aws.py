@@ -143,6 +143,11 @@ class Clients:
         """STS with the destination's own credentials."""
         return self._client("sts", config=_config())
 
+    @property
+    def iam(self) -> Any:
+        """IAM, which has no regions."""
+        return self._client("iam", config=_config())
+
     def _client(self, service: str, **options: Any) -> Any:
         with self._making:
             if service not in self._made:

@@ -104,9 +104,15 @@ class Spark(Model):
         return self.driver.cores + self.max_executors * self.executor.cores
 
     @property
+    def pauses(self) -> tuple[timedelta, ...]:
+        """Between one attempt and the next: a minute, doubled each time, a quarter of an hour at most."""
+        return tuple(timedelta(minutes=min(2**number, 15)) for number in range(self.attempts - 1))
+
+    @property
     def longest_load(self) -> timedelta:
         """From the first attempt's start to the last one's end, waits included."""
-        return self.attempts * timedelta(minutes=self.timeout_minutes + self.queue_timeout_minutes)
+        attempts = self.attempts * timedelta(minutes=self.timeout_minutes + self.queue_timeout_minutes)
+        return attempts + sum(self.pauses, timedelta())
 
 
 class Network(Model):

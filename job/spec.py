@@ -214,6 +214,8 @@ class Spec(Model):
     limits: Limits = Limits()
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    database_prefix: str = ""
+    """What the names of the vendor's databases in Glue are, or begin with, an underscore following."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -9,6 +9,7 @@ from job import aws
 from job.aws_errors import GLUE_REMEDY
 from job.check.probe import Finding, Probe, call, code_behind
 from job.errors import GlueAccessDeniedError, LakeError
+from job.naming import CHECK_TABLE
 from job.spec import GlueCatalog, Spec, TableSpec
 
 _MISSING: Final = "EntityNotFoundException"
@@ -72,7 +73,7 @@ class CatalogProbes:
 
     @property
     def _nowhere(self) -> str:
-        return f"lakewriter_check_{self.mark}"
+        return f"{CHECK_TABLE}{self.mark}"
 
     def _without_effect(self, name: str) -> bool:
         """A table can only be refused to be created where there is no database for it."""

@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 
 from job.deployment import Deployment
 from job.dialects.form import FormField
-from job.dialects.problems import keys_of, nearest, problems
+from job.dialects.problems import keys_of, model_at, nearest, problems
 from job.dialects.supaflow import form_fields, translate
 from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
 from job.dialects.tables import ReadEntry, TableEntry, absolute
@@ -115,6 +115,8 @@ def _validated(document: Document) -> LakeFile:
         last = next((step for step in reversed(parent) if isinstance(step, str)), None)
         if last == "destination" and kind:
             return keys_of(DESTINATIONS[kind])
+        if parent[:1] == ("deployment",):
+            return keys_of(model_at(Deployment, parent[1:]))
         below: dict[str, type[Model]] = {"tables": TableEntry, "read": ReadEntry, "limits": LimitsEntry}
         model: type[Model] = ReadEntry if "views" in parent else below.get(str(last), LakeFile)
         return keys_of(model)

@@ -45,6 +45,7 @@ def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[
         catalog=catalog if destination.glue else NoCatalog(),
         tracking=TRACKING,
         tables=tables,
+        database_prefix=schema_name(destination.glue_database_prefix) if destination.glue else "",
         warnings=warnings,
     )
 
