@@ -53,7 +53,7 @@ def schedule(settings: Settings) -> Section:
         ("Flexible window", f"{given.flexible_minutes} min" if given.flexible_minutes else "none"),
         ("Enabled", "yes" if given.enabled else "no"),
     )
-    text = "A start that falls due while a load runs is refused, not queued."
+    text = "A start that falls due while a load runs is skipped, not queued."
     return Section("Schedule", text, (Table((), facts),))
 
 
