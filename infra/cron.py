@@ -116,13 +116,15 @@ class Cron:
         moments = (datetime.combine(day, at) for day in self.dates(moment.date()) for at in self.times)
         return tuple(islice((each for each in moments if each >= moment), count))
 
-    def shortest_period(self) -> timedelta | None:
-        """The least time between two firings; None when there is one only. A change of clocks is not counted."""
+    def periods(self) -> tuple[timedelta, timedelta] | None:
+        """The least and the most time between two firings; None when there is one only. A change of clocks is not
+        counted."""
         times = [timedelta(hours=at.hour, minutes=at.minute) for at in self.times]
         within = [later - earlier for earlier, later in pairwise(times)]
         days = [later - earlier for earlier, later in pairwise(self.dates())]
-        over_night = [min(days) - times[-1] + times[0]] if days else []
-        return min(within + over_night, default=None)
+        over_night = [apart - times[-1] + times[0] for apart in (min(days), max(days))] if days else []
+        found = within + over_night
+        return (min(found), max(found)) if found else None
 
     def _days(self, year: int, month: int) -> set[int]:
         first, length = calendar.monthrange(year, month)
@@ -133,14 +135,16 @@ class Cron:
         return {day for part in self.weekday.split(",") for day in _of_week(part, weekday_of)}
 
 
-def shortest_period(schedule: Schedule) -> timedelta | None:
-    """The least time between two starts; None when there is one only, ``ValueError`` when the expression is wrong."""
+def periods(schedule: Schedule) -> tuple[timedelta, timedelta] | None:
+    """The least and the most time between two starts; None when there is one only, ``ValueError`` when the expression
+    is wrong."""
     if schedule.cron is not None:
-        return Cron.parse(schedule.cron).shortest_period()
+        return Cron.parse(schedule.cron).periods()
     count, unit = str(schedule.rate).split()
     if count == "0":
         raise ValueError("0 is no rate; expected a positive number")
-    return timedelta(**{f"{unit.rstrip('s')}s": int(count)})
+    period = timedelta(**{f"{unit.rstrip('s')}s": int(count)})
+    return period, period
 
 
 def _of_month(part: str, weekday_of: dict[int, int]) -> set[int]:

@@ -23,12 +23,13 @@ from job.aws_errors import ELSEWHERE, explain
 from job.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
 from job.spec import Access, SecretText
 
-__all__ = ["BotoCoreError", "ClientError", "Clients", "code_of", "explain", "resolve", "status_of"]
+__all__ = ["BotoCoreError", "ClientError", "Clients", "code_of", "explain", "read_object", "resolve", "status_of"]
 
 SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""
 
 _ROLE_RETRY_SECONDS: Final = 5.0
+_BROKEN_ANSWERS: Final = 5
 
 
 def code_of(error: ClientError) -> str:
@@ -112,6 +113,20 @@ def default_keys() -> dict[str, str]:
     keys = credentials.get_frozen_credentials()
     named = {"access_key": keys.access_key, "secret_key": keys.secret_key, "session_token": keys.token}
     return {name: value for name, value in named.items() if value}
+
+
+def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
+    """An object's content, or its ``Range``, and its etag.
+
+    The SDK asks again until an answer begins; one that breaks off is asked for again here.
+    """
+    for _ in range(_BROKEN_ANSWERS):
+        answer = client.get_object(**arguments)
+        try:
+            return answer["Body"].read(), str(answer["ETag"])
+        except BotoCoreError as error:
+            broken = error
+    raise broken
 
 
 class Clients:

@@ -128,7 +128,8 @@ class Alarms(Model):
     topic_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[\w-]+$")
     email: str | None = None
     """Makes a topic of the stack's own that sends here."""
-    no_success_hours: int = Field(24, ge=1, le=168)
+    no_success_hours: int | None = Field(None, ge=1, le=168)
+    """By default the longest time between two starts and that of one attempt; no alarm where that is over a week."""
     queued_minutes: int = Field(30, ge=5, le=720)
 
     @model_validator(mode="after")

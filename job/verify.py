@@ -83,9 +83,10 @@ def _rows(receipt: Receipt, clients: aws.Clients) -> int | None:
     for size in (TAIL_BYTES, receipt.size):
         start = max(0, receipt.size - size)
         try:
-            answer = clients.s3.get_object(Bucket=receipt.bucket, Key=receipt.key, Range=f"bytes={start}-")
+            place = {"Bucket": receipt.bucket, "Key": receipt.key}
+            body, _ = aws.read_object(clients.s3, **place, Range=f"bytes={start}-")
             tail = Tail()
-            tail.write(answer["Body"].read())
+            tail.write(body)
         except (aws.ClientError, aws.BotoCoreError) as error:
             doing = f"s3:GetObject on s3://{receipt.bucket}/{receipt.key}"
             raise aws.explain(error, doing=doing, access=clients.access) from error

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from zoneinfo import available_timezones
 
-from infra.cron import shortest_period
+from infra.cron import periods
 from infra.settings import Settings
 from infra.text import hours
 
@@ -19,18 +19,27 @@ def schedule(settings: Settings) -> Iterator[str]:
     if known and given.timezone not in known:
         yield f"deployment.schedule.timezone: {given.timezone!r} is unknown; expected a name such as 'Europe/Berlin'."
     try:
-        period = shortest_period(given)
+        found = periods(given)
     except ValueError as error:
         yield f"deployment.schedule: {given.expression}: {error}."
         return
     if spark.mode == "STREAMING":
         # It goes on until it is stopped: each start but the first finds it running.
         return
+    if found is None:
+        return
+    shortest, longest = found
     timeout = timedelta(minutes=spark.timeout_minutes)
-    if period is not None and period - timedelta(minutes=given.flexible_minutes) < timeout:
+    if shortest - timedelta(minutes=given.flexible_minutes) < timeout:
         flexible = f", less flexible_minutes, {given.flexible_minutes} min" if given.flexible_minutes else ""
         yield (
-            f"deployment.schedule: {given.expression} starts loads {hours(period)} apart{flexible}, and an attempt may "
-            f"take {hours(timeout)}; expected starts at least that far apart, since loads do not overlap. Lower "
+            f"deployment.schedule: {given.expression} starts loads {hours(shortest)} apart{flexible}, and an attempt "
+            f"may take {hours(timeout)}; expected starts at least that far apart, since loads do not overlap. Lower "
             "deployment.spark.timeout_minutes, or start loads less often."
+        )
+    silence = settings.deployment.alarms.no_success_hours
+    if silence is not None and timedelta(hours=silence) <= longest:
+        yield (
+            f"deployment.alarms.no_success_hours: {silence} hours may pass between two starts, which "
+            f"{given.expression} has up to {hours(longest)} apart; expected more than that. Raise it, or leave it out."
         )

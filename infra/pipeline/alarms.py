@@ -1,7 +1,9 @@
 """When to call somebody: alarms, and the topic by which they call."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -15,12 +17,20 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from infra.cron import periods
 from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, Told, dimensions
 from infra.settings import Settings
+from job.deployment import Deployment
 
 PENDING_HOURS: Final = 24
 """An intent that is pending for so long needs somebody to look at it."""
+
+LONGEST_SILENCE: Final = 168
+"""Hours that an alarm with periods of an hour can look back.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+"""
 
 WAITING: Final = ("SubmittedJobs", "QueuedJobs", "PendingJobs", "ScheduledJobs")
 """Counts of job runs that have not begun.
@@ -113,8 +123,7 @@ class Alarms(Construct):
                 period=Duration.minutes(5), statistic="Maximum"
             )
             yield self._alarm("DeadLetters", letters, "A scheduled start could not be delivered; its queue says why.")
-        if deployment.schedule and deployment.schedule.enabled and deployment.spark.mode == "BATCH":
-            hours = deployment.alarms.no_success_hours
+        if hours := silence_hours(deployment):
             yield self._alarm(
                 "NoSuccess",
                 watched.told(Told.LOADS_DONE, "Sum", Duration.hours(1)),
@@ -152,6 +161,23 @@ class Alarms(Construct):
         if given.topic_arn:
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
         return EmailTopic(self, "Email", address=given.email, key=key).topic if given.email else None
+
+
+def silence_hours(deployment: Deployment) -> int | None:
+    """Without a success for so long, something is wrong; None where no start is due within what an alarm can see."""
+    schedule, spark = deployment.schedule, deployment.spark
+    if schedule is None or not schedule.enabled or spark.mode == "STREAMING":
+        return None
+    if deployment.alarms.no_success_hours:
+        return deployment.alarms.no_success_hours
+    found = periods(schedule)
+    if found is None:
+        return None
+    whole = found[1] + timedelta(
+        minutes=schedule.flexible_minutes + spark.queue_timeout_minutes + spark.timeout_minutes
+    )
+    hours = math.ceil(whole / timedelta(hours=1))
+    return hours if hours <= LONGEST_SILENCE else None
 
 
 class EmailTopic(Construct):

@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.cron import shortest_period
+from infra.cron import periods
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
@@ -121,5 +121,5 @@ class LoadSchedule(Construct):
 
 def longest_age(schedule: Schedule) -> timedelta:
     """How late a start is still delivered: not after the next one is due, nor later than an hour."""
-    period = shortest_period(schedule) or LONGEST_AGE
-    return max(SHORTEST_AGE, min(period, LONGEST_AGE))
+    found = periods(schedule)
+    return max(SHORTEST_AGE, min(found[0], LONGEST_AGE)) if found else LONGEST_AGE

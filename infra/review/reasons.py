@@ -16,7 +16,7 @@ REASONS: Final = {
     "EncryptEventLog": "The job's logs are under this key.",
     "EncryptLogGroups": "CloudWatch Logs keeps the pipeline's logs under this key.",
     "EncryptUndelivered": "The queue of starts that could not be delivered is under this key.",
-    "EncryptWorkers": "EMR Serverless encrypts its workers' disks and the job's logs with this key.",
+    "EncryptJobLogs": "EMR Serverless encrypts the job's logs with this key.",
     "FindLogGroup": "EMR Serverless looks for its log group first.",
     "FindRunningLoads": "A start is refused while a load of this pipeline runs.",
     "FollowAndCancelJobRuns": "To see an attempt's end, and to cancel it when its load is stopped.",

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from infra.cron import Cron, shortest_period
+from infra.cron import Cron, periods
 from job.deployment import Schedule
 
 # Expressions and their meaning: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
@@ -32,18 +32,20 @@ FIRINGS = [
 ]
 
 PERIODS = [
-    ({"cron": "0 * * * ? *"}, timedelta(hours=1)),
-    ({"cron": "0/15 * * * ? *"}, timedelta(minutes=15)),
-    ({"cron": "5,50 * * * ? *"}, timedelta(minutes=15)),
-    ({"cron": "0 1,23 * * ? *"}, timedelta(hours=2)),
-    ({"cron": "30 2 ? * MON,WED *"}, timedelta(days=2)),
-    ({"cron": "0 0 1 * ? *"}, timedelta(days=28)),
-    ({"cron": "0 0,6 1 * ? *"}, timedelta(hours=6)),
-    ({"cron": "0 0 29 2 ? *"}, timedelta(days=1461)),
+    # the least and the most time between two starts
+    ({"cron": "0 * * * ? *"}, (timedelta(hours=1), timedelta(hours=1))),
+    ({"cron": "0/15 * * * ? *"}, (timedelta(minutes=15), timedelta(minutes=15))),
+    ({"cron": "5,50 * * * ? *"}, (timedelta(minutes=15), timedelta(minutes=45))),
+    ({"cron": "0 1,23 * * ? *"}, (timedelta(hours=2), timedelta(hours=22))),
+    ({"cron": "30 2 ? * MON,WED *"}, (timedelta(days=2), timedelta(days=5))),
+    ({"cron": "0 6 ? * MON-FRI *"}, (timedelta(days=1), timedelta(days=3))),
+    ({"cron": "0 0 1 * ? *"}, (timedelta(days=28), timedelta(days=31))),
+    ({"cron": "0 0,6 1 * ? *"}, (timedelta(hours=6), timedelta(days=30, hours=18))),
+    ({"cron": "0 0 29 2 ? *"}, (timedelta(days=1461), timedelta(days=1461))),
     ({"cron": "0 0 1 1 ? 2030"}, None),
-    ({"rate": "1 hour"}, timedelta(hours=1)),
-    ({"rate": "90 minutes"}, timedelta(minutes=90)),
-    ({"rate": "2 days"}, timedelta(days=2)),
+    ({"rate": "1 hour"}, (timedelta(hours=1), timedelta(hours=1))),
+    ({"rate": "90 minutes"}, (timedelta(minutes=90), timedelta(minutes=90))),
+    ({"rate": "2 days"}, (timedelta(days=2), timedelta(days=2))),
 ]
 
 WRONG = [
@@ -72,8 +74,8 @@ def test_cron_fires(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), PERIODS)
-def test_shortest_period(given: dict[str, str], expected: timedelta | None) -> None:
-    assert shortest_period(Schedule(**given)) == expected
+def test_periods(given: dict[str, str], expected: tuple[timedelta, timedelta] | None) -> None:
+    assert periods(Schedule(**given)) == expected
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
@@ -84,4 +86,4 @@ def test_cron_wrong(text: str, message: str) -> None:
 
 def test_rate_of_nothing() -> None:
     with pytest.raises(ValueError, match="0 is no rate; expected a positive number"):
-        shortest_period(Schedule(rate="0 minutes"))
+        periods(Schedule(rate="0 minutes"))

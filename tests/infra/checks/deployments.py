@@ -121,6 +121,14 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "an alarm that every weekend would set off",
+        {"deployment": {"schedule": {"cron": "0 6 ? * MON-FRI *"}, "alarms": {"no_success_hours": 24}}},
+        [
+            "deployment.alarms.no_success_hours: 24 hours may pass between two starts, which "
+            "cron(0 6 ? * MON-FRI *) has up to 72 h apart; expected more than that. Raise it, or leave it out."
+        ],
+    ),
+    (
         "an application of another architecture than the bundle",
         {"deployment": {"spark": {"architecture": "ARM64"}}},
         [

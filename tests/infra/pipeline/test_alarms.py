@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from infra.pipeline.alarms import silence_hours
+from job.deployment import Deployment
 from tests.infra.pipeline.deployments import EMAIL
 from tests.infra.pipeline.templates import has, properties
 
@@ -16,7 +18,7 @@ ALARMS = {
     "Pending": ("PendingHours", 24, "GreaterThanOrEqualToThreshold", 1, 300, "ignore"),
     "Queued": (None, 1, "GreaterThanOrEqualToThreshold", 30, None, "notBreaching"),
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
-    "NoSuccess": ("LoadsDone", 1, "LessThanThreshold", 24, 3600, "breaching"),
+    "NoSuccess": ("LoadsDone", 1, "LessThanThreshold", 5, 3600, "breaching"),
 }
 SHOWN = ("MetricName", "Threshold", "ComparisonOperator", "EvaluationPeriods", "Period", "TreatMissingData")
 
@@ -42,6 +44,24 @@ def test_alarms(plain):
 def test_alarms_that_have_nothing_to_watch(full, streaming):
     assert set(alarms(full)) == set(ALARMS) - {"NoSuccess"}
     assert set(alarms(streaming)) == set(ALARMS) - {"NoSuccess", "DeadLetters"}
+
+
+SILENCES = [
+    # the longest time between two starts, and an attempt of 3 hours that waits for one at most
+    ({"schedule": {"cron": "30 6 * * ? *"}}, 28),
+    ({"schedule": {"cron": "0 6 ? * MON-FRI *"}}, 76),
+    ({"schedule": {"rate": "6 hours", "flexible_minutes": 90}}, 12),
+    ({"schedule": {"cron": "0 6 ? * SUN *"}}, None),
+    ({"schedule": {"cron": "0 0 1 1 ? 2030"}}, None),
+    ({"schedule": {"rate": "6 hours"}, "alarms": {"no_success_hours": 48}}, 48),
+    ({"schedule": {"rate": "6 hours", "enabled": False}}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("given", "hours"), SILENCES)
+def test_how_long_without_a_success(given, hours):
+    assert silence_hours(Deployment.model_validate(given)) == hours
 
 
 def test_whom_alarms_call(plain, full, streaming):
