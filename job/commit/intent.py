@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_serializer, field_validator
 from job.errors import PendingUnrecoverableError
 from job.receipt import Cursor, Receipt
 from job.report import TableReport
-from job.spec import Access, Model
+from job.spec import Access, IcebergService, Model
 
 
 class FilesAction(Model):
@@ -36,7 +36,19 @@ class GlueAction(Model):
     partition_location: str | None
 
 
-CatalogAction = Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
+class IcebergAction(Model):
+    """An Iceberg table as it was made ready for this load; blank until then. ``schema_id`` is that of its files."""
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IcebergService
+    namespace: str
+    table: str
+    location: str
+    uuid: str = ""
+    schema_id: int = 0
+
+
+CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
 
 
 class Intent(Model):
