@@ -6,7 +6,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from job import aws
-from job.commit.glue import GlueBefore, GlueTables
+from job.commit.glue import GlueTables
+from job.commit.glue_before import GlueBefore
 from job.commit.iceberg.append import IcebergTables
 from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import CatalogAction, FilesAction, GlueAction, Intent

@@ -34,9 +34,9 @@ Reach = Callable[[Access], aws.Clients]
 def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
     """The state with nothing pending. An intent of another attempt than ``mine`` that its role can no longer reach is
     ``PENDING_UNRECOVERABLE``."""
-    while (pending := control.state.latest().pending) is not None:
+    while (pending := (state := control.state.latest()).pending) is not None:
         try:
-            _advance(control, pending, reach)
+            _advance(control, pending, state.committed + 1, reach)
         except _OUT_OF_REACH as error:
             if pending.attempt == mine:
                 raise
@@ -47,7 +47,8 @@ def recover(control: Control, reach: Reach, *, mine: str | None = None) -> Table
     return control.state.latest()
 
 
-def _advance(control: Control, pending: Pending, reach: Reach) -> None:
+def _advance(control: Control, pending: Pending, number: int, reach: Reach) -> None:
+    """``number`` is what the load will be, by the state that names it as pending."""
     intent = control.intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
@@ -56,7 +57,7 @@ def _advance(control: Control, pending: Pending, reach: Reach) -> None:
         case "uploaded":
             clients = reach(intent.access)
             catalog = catalog_writer(intent, clients)
-            catalog.publish(intent)
+            catalog.publish(intent, number)
             catalog.read_back(intent)
             close(control, pending, intent, intent.report())
         case "aborting":

@@ -24,6 +24,11 @@ class IcebergBefore:
         self._pipeline = pipeline
         self._found = self._own.load()
 
+    def location(self) -> str | None:
+        """The table's own; where the catalog will decide, None until there is one."""
+        found = self._found.location().rstrip("/") if self._found else self._own.action.location
+        return found or None
+
     def types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """What each column of ``wanted`` has to become, by name in lower case: Iceberg has no integer below 32 bits."""
         known = arrow_types(self._found.schema()) if self._found else {}
