@@ -105,12 +105,15 @@ class GlueService(Model):
 
 
 class RestService(Model):
-    """An Iceberg REST catalog with OAuth2 client credentials; ``warehouse`` is the catalog's name in it."""
+    """An Iceberg REST catalog with OAuth2 client credentials; ``warehouse`` is the catalog's name in it.
+
+    ``client_id`` may be a reference, as a secret may; the secret must be one.
+    """
 
     kind: Literal["rest"] = "rest"
     uri: str
     warehouse: str
-    client_id: SecretText
+    client_id: str
     client_secret: SecretText
     scope: str
 

@@ -21,7 +21,7 @@ from job.errors import (
     LakeError,
     NoAnswerError,
 )
-from job.spec import GlueService, IcebergService, RestService
+from job.spec import GlueService, IcebergService, RestService, SecretText
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
 
@@ -80,7 +80,9 @@ def open_catalog(service: IcebergService, clients: aws.Clients, written: list[st
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     region = clients.access.region
-    credential = ":".join(aws.resolve(part, region=region) for part in (service.client_id, service.client_secret))
+    credential = ":".join(
+        aws.resolve(SecretText.parse(part), region=region) for part in (service.client_id, service.client_secret)
+    )
     with explained(service, clients):
         return _Rest(
             "rest", uri=service.uri, warehouse=service.warehouse, credential=credential, scope=service.scope, **shared
