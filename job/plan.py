@@ -56,7 +56,7 @@ def plan(
             control = controls[table.id]
             state = control.state.read()
             check_empty(control.store, table, state)
-            prepared = prepare(spec, table, state.cursor, names, clients, spark)
+            prepared = prepare(spec, table, state, names, f"{spec.pipeline}/plan/plan", clients, spark)
             try:
                 tables.append(planned.model_copy(update=_details(table, prepared)))
             finally:

@@ -37,10 +37,21 @@ class Prepared:
 
 
 def prepare(
-    spec: Spec, table: TableSpec, cursor: Cursor | None, names: ObjectNames, clients: Clients, spark: SparkFactory
+    spec: Spec,
+    table: TableSpec,
+    state: TableState,
+    names: ObjectNames,
+    load: str,
+    clients: Clients,
+    spark: SparkFactory,
 ) -> Prepared:
-    """The feed is the caller's to close; it is closed here when something after it fails."""
-    found = catalog_table(catalog_action(spec, table, names), clients, spec.pipeline)
+    """The feed is the caller's to close; it is closed here when something after it fails.
+
+    ``load`` is the value of the objects' load metadata.
+    """
+    found = catalog_table(catalog_action(spec, table, names), clients, load)
+    _check_unwritten(found, table, state)
+    cursor = state.cursor if table.cursor else None
     condition = cursor_condition(table, cursor)
     feed = open_feed(spark, table, condition=condition, deleted_column=DELETED)
     try:
@@ -56,13 +67,10 @@ def prepare(
 
 
 def make_ready(
-    prepared: Prepared, access: Access, names: ObjectNames, committed: int
+    prepared: Prepared, access: Access, names: ObjectNames, state: TableState
 ) -> tuple[CatalogAction, ShapePlan, ObjectNames]:
-    """The catalog's table made ready for files: what to commit, how to shape, and where the files go.
-
-    ``committed`` is how many loads the table's state counts.
-    """
-    action, schema = prepared.table.ready(prepared.shape.schema, committed)
+    """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
+    action, schema = prepared.table.ready(prepared.shape.schema, state)
     if isinstance(action, IcebergAction):
         names = replace(names, directory=data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names
@@ -107,15 +115,28 @@ def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogA
 
 
 def check_empty(store: Store, table: TableSpec, state: TableState) -> None:
-    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded."""
+    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded.
+
+    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data.
+    """
     if not table.must_be_empty or state.committed:
         return
-    found = next(iter(store.entries(table.path + "/", limit=1)), None)
+    metadata = f"{table.path}/metadata/"
+    found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if found is not None:
-        raise TableNotEmptyError(
-            f"table {table.id} was never loaded, and {found.key!r} lies under its path {table.path + '/'!r}.",
-            remedy="Move what is there away, or set destination_table_handling: APPEND.",
-        )
+        raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
+
+
+def _check_unwritten(found: CatalogTable, table: TableSpec, state: TableState) -> None:
+    if table.must_be_empty and not state.committed and (what := found.occupied()):
+        raise _not_empty(table, what)
+
+
+def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:
+    return TableNotEmptyError(
+        f"table {table.id} was never loaded, and {what}.",
+        remedy="Move what is there away, or set destination_table_handling: APPEND.",
+    )
 
 
 def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:

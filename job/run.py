@@ -137,10 +137,10 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
-    prepared = prepare(load.spec, table, before, load.names[table.id], load.clients, load.spark)
+    prepared = prepare(load.spec, table, began, load.names[table.id], load.attempt.load, load.clients, load.spark)
     clock = time.monotonic()
     try:
-        action, shape, names = make_ready(prepared, load.spec.access, load.names[table.id], began.committed)
+        action, shape, names = make_ready(prepared, load.spec.access, load.names[table.id], began)
         if names != load.names[table.id]:
             load.names[table.id] = names
             attempts.abort_strays(control, names, (), load.attempt)
@@ -211,7 +211,7 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
 
 def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
     report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes")
+    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes", "health")
     return TableResult.model_validate(
         {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept}
     )

@@ -11,6 +11,8 @@ from job.commit.glue_before import GlueBefore
 from job.commit.iceberg.append import IcebergTables
 from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
+from job.commit.state import TableState
+from job.report import TableHealth
 
 
 class CatalogTable(Protocol):
@@ -19,33 +21,43 @@ class CatalogTable(Protocol):
     def location(self) -> str | None:
         """The ``s3://`` URI that the catalog keeps the table at; None where the layout decides."""
 
+    def occupied(self) -> str | None:
+        """What tells that others have written to the table, in words; None where only its path can."""
+
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
 
     def changes(self, schema: pa.Schema) -> list[str]:
         """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
 
-    def ready(self, schema: pa.Schema, committed: int) -> tuple[CatalogAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState) -> tuple[CatalogAction, pa.Schema]:
         """Do what has to be done before a file is encoded: the action to commit, and the schema to encode by.
 
-        ``committed`` is how many loads the table's state counts.
+        ``state`` is the table's own, with this attempt registered.
         """
 
 
 class CatalogWriter(Protocol):
-    """Both calls may be made any number of times for one intent, by several processes at once."""
+    """Every call may be made any number of times for one intent, by several processes at once."""
 
     def publish(self, intent: Intent, number: int) -> None:
         """Make the intent's files known to readers, as load ``number`` of its pipeline in this table."""
 
-    def read_back(self, intent: Intent) -> None:
+    def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare what the catalog says with the intent; ``COMMIT_UNKNOWN`` when they differ."""
+
+    def clear_up(self, intent: Intent) -> None:
+        """Delete what processes that are gone left in the catalog's own files; once the intent is published."""
 
 
 class NoTable:
     """Readers list the bucket."""
 
     def location(self) -> str | None:
+        """See ``CatalogTable``."""
+        return None
+
+    def occupied(self) -> str | None:
         """See ``CatalogTable``."""
         return None
 
@@ -57,7 +69,7 @@ class NoTable:
         """There is nothing to change."""
         return []
 
-    def ready(self, schema: pa.Schema, committed: int) -> tuple[CatalogAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState) -> tuple[CatalogAction, pa.Schema]:
         """There is nothing to do."""
         return FilesAction(), schema
 
@@ -68,19 +80,24 @@ class FilesOnly:
     def publish(self, intent: Intent, number: int) -> None:
         """Complete objects are published."""
 
-    def read_back(self, intent: Intent) -> None:
+    def read_back(self, intent: Intent) -> TableHealth | None:
         """The store has answered for each object already."""
+        return None
+
+    def clear_up(self, intent: Intent) -> None:
+        """There is nothing of its own."""
 
 
-def catalog_table(action: CatalogAction, clients: aws.Clients, pipeline: str) -> CatalogTable:
-    """The table that the action names."""
+def catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:
+    """The table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
     if isinstance(action, FilesAction):
         return NoTable()
-    return GlueBefore(action, clients) if isinstance(action, GlueAction) else IcebergBefore(action, clients, pipeline)
+    return GlueBefore(action, clients) if isinstance(action, GlueAction) else IcebergBefore(action, clients, load)
 
 
 def catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
     """The catalog that the intent names."""
-    if isinstance(intent.catalog, FilesAction):
+    action = intent.catalog
+    if isinstance(action, FilesAction):
         return FilesOnly()
-    return GlueTables(clients) if isinstance(intent.catalog, GlueAction) else IcebergTables(clients)
+    return GlueTables(clients) if isinstance(action, GlueAction) else IcebergTables(action, clients, intent.load)

@@ -63,6 +63,9 @@ class GlueTables:
                 remedy="Run the same job id again; look for another writer of this table.",
             )
 
+    def clear_up(self, intent: Intent) -> None:
+        """Glue keeps no files of its own."""
+
     def partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
         found = self._ask(

@@ -7,6 +7,7 @@ import pyarrow as pa
 from job import aws, types
 from job.commit.glue import Columns, GlueTables, merge
 from job.commit.intent import GlueAction
+from job.commit.state import TableState
 
 
 class GlueBefore:
@@ -19,6 +20,10 @@ class GlueBefore:
     def location(self) -> str | None:
         """The layout decides; a table that lies elsewhere was refused when it was looked at."""
         return self._action.location
+
+    def occupied(self) -> str | None:
+        """Its path tells."""
+        return None
 
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Those of the table that differ from ``wanted``, both by name in lower case."""
@@ -42,7 +47,7 @@ class GlueBefore:
             )
         return changes
 
-    def ready(self, schema: pa.Schema, committed: int) -> tuple[GlueAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState) -> tuple[GlueAction, pa.Schema]:
         """The action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
         columns = _columns(schema)
         merge(self._name, list(self._existing.items()), columns)

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_serializer, field_validator
 
 from job.errors import PendingUnrecoverableError
 from job.receipt import Cursor, Receipt
-from job.report import TableReport
+from job.report import TableHealth, TableReport
 from job.spec import Access, IcebergService, Model
 
 
@@ -90,7 +90,7 @@ class Intent(Model):
         """Rows of all files."""
         return sum(receipt.rows for receipt in self.receipts)
 
-    def report(self, *notes: str) -> TableReport:
+    def report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
         """What the table's report says when this intent is closed."""
         return TableReport(
             pipeline=self.pipeline,
@@ -110,6 +110,7 @@ class Intent(Model):
             cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
             staged_seconds=self.staged_seconds,
             notes=(*self.notes, *notes),
+            health=health,
         )
 
     @classmethod

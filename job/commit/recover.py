@@ -36,7 +36,7 @@ def recover(control: Control, reach: Reach, *, mine: str | None = None) -> Table
     ``PENDING_UNRECOVERABLE``."""
     while (pending := (state := control.state.latest()).pending) is not None:
         try:
-            _advance(control, pending, state.committed + 1, reach)
+            _advance(control, pending, state.committed + 1, reach, mine)
         except _OUT_OF_REACH as error:
             if pending.attempt == mine:
                 raise
@@ -47,7 +47,7 @@ def recover(control: Control, reach: Reach, *, mine: str | None = None) -> Table
     return control.state.latest()
 
 
-def _advance(control: Control, pending: Pending, number: int, reach: Reach) -> None:
+def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine: str | None) -> None:
     """``number`` is what the load will be, by the state that names it as pending."""
     intent = control.intent(pending.job_id, pending.attempt)
     match pending.phase:
@@ -58,8 +58,10 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach) -> N
             clients = reach(intent.access)
             catalog = catalog_writer(intent, clients)
             catalog.publish(intent, number)
-            catalog.read_back(intent)
-            close(control, pending, intent, intent.report())
+            health = catalog.read_back(intent)
+            if pending.attempt != mine:
+                catalog.clear_up(intent)
+            close(control, pending, intent, intent.report(health=health))
         case "aborting":
             undo(control, pending, intent)
 

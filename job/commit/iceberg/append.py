@@ -16,16 +16,23 @@ from job.commit.iceberg.tables import IcebergTable
 from job.commit.intent import IcebergAction, Intent
 from job.errors import CommitUnknownError, PendingUnrecoverableError
 from job.receipt import Receipt
+from job.report import TableHealth
+from job.spec import MIB
+
+MANIFESTS: Final = 20
+"""So many are read to count files: manifests are merged when there are more."""
+
+SMALL_FILE: Final = 32 * MIB
 
 LOAD: Final = "lakewriter.load"
 """In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
 
 
 class IcebergTables:
-    """Appends loads; both calls may be made any number of times for one intent, by several processes at once."""
+    """Appends loads; every call may be made any number of times for one intent, by several processes at once."""
 
-    def __init__(self, clients: aws.Clients) -> None:
-        self._clients = clients
+    def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
+        self._own = IcebergTable(action, clients, load)
 
     def publish(self, intent: Intent, number: int) -> None:
         """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
@@ -35,26 +42,26 @@ class IcebergTables:
         """
         if not intent.receipts:
             return
-        own = IcebergTable(_action(intent), self._clients)
-        table = _same(own.load(), intent)
 
         def done(seen: Table) -> bool:
             return _counted(_same(seen, intent), intent) >= number
 
-        own.change(table, done, lambda seen: _append(seen, intent, number))
+        self._own.change(_same(self._own.load(), intent), done, lambda seen: _append(seen, intent, number))
 
-    def read_back(self, intent: Intent) -> None:
+    def read_back(self, intent: Intent) -> TableHealth | None:
         """The table's own account of the load; ``COMMIT_UNKNOWN`` when it differs from the receipts."""
-        if not intent.receipts:
-            return
-        action = _action(intent)
-        differences = _differences(_same(IcebergTable(action, self._clients).load(), intent), intent)
+        table = _same(self._own.load(), intent)
+        differences = _differences(table, intent) if intent.receipts else []
         if differences:
             raise CommitUnknownError(
-                f"Iceberg table {action.namespace}.{action.table} does not show the load as it was written: "
-                f"{'; '.join(differences)}.",
+                f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
                 remedy="Look for another writer that rolled the table back.",
             )
+        return health(table)
+
+    def clear_up(self, intent: Intent) -> None:
+        """Delete the metadata that processes which are gone wrote for this load and did not commit."""
+        self._own.clear_up(intent.load, intent.started)
 
 
 def _action(intent: Intent) -> IcebergAction:
@@ -152,3 +159,20 @@ def _file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> 
         if found[name] != expected[name]
     ]
     return told
+
+
+def health(table: Table) -> TableHealth:
+    """What small loads make of a table in time."""
+    snapshot = table.current_snapshot()
+    manifests = snapshot.manifests(table.io) if snapshot else []
+    sizes = [
+        entry.data_file.file_size_in_bytes
+        for manifest in manifests[:MANIFESTS]
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+    complete = len(manifests) <= MANIFESTS
+    return TableHealth(
+        snapshots=len(table.metadata.snapshots),
+        files=len(sizes) if complete else None,
+        small_files=sum(size < SMALL_FILE for size in sizes) if complete else None,
+    )

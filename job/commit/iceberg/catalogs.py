@@ -13,7 +13,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from job import aws
-from job.commit.iceberg.file_io import CLIENTS, WRITTEN, ClientsFileIO
+from job.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
 from job.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,
@@ -74,9 +74,9 @@ class _Rest(RestCatalog):
         return answer
 
 
-def open_catalog(service: IcebergService, clients: aws.Clients, written: list[str]) -> Catalog:
-    """The catalog; the locations of all files it writes are added to ``written``."""
-    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, WRITTEN: written}
+def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
+    """The catalog; all files it writes are marked with ``load``, and their locations are added to ``written``."""
+    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written}
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     region = clients.access.region

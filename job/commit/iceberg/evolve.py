@@ -13,15 +13,16 @@ from job import aws
 from job.commit.iceberg.columns import arrow_types, with_ids
 from job.commit.iceberg.tables import IcebergTable
 from job.commit.intent import IcebergAction
+from job.commit.state import TableState
 from job.errors import SchemaIncompatibleError, SpecInvalidError
 
 
 class IcebergBefore:
-    """The table that one load finds; ``pipeline`` names the property that counts its loads."""
+    """The table that one load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
 
-    def __init__(self, action: IcebergAction, clients: aws.Clients, pipeline: str) -> None:
-        self._own = IcebergTable(action, clients)
-        self._pipeline = pipeline
+    def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
+        self._own = IcebergTable(action, clients, load)
+        self._pipeline, self._job_id, _ = load.split("/")
         self._found = self._own.load()
 
     def location(self) -> str | None:
@@ -29,10 +30,16 @@ class IcebergBefore:
         found = self._found.location().rstrip("/") if self._found else self._own.action.location
         return found or None
 
+    def occupied(self) -> str | None:
+        """A snapshot that is none of this pipeline's."""
+        if self._found is None or self._found.current_snapshot() is None:
+            return None
+        return f"Iceberg table {self._own.name} has {len(self._found.snapshots())} snapshots in the catalog"
+
     def types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """What each column of ``wanted`` has to become, by name in lower case: Iceberg has no integer below 32 bits."""
         known = arrow_types(self._found.schema()) if self._found else {}
-        types = {name: known.get(name, widened(t)) for name, t in wanted.items()}
+        types = {name: grown(known[name], t) if name in known else widened(t) for name, t in wanted.items()}
         return {name: t for name, t in types.items() if t != wanted[name]}
 
     def changes(self, schema: pa.Schema) -> list[str]:
@@ -54,14 +61,14 @@ class IcebergBefore:
                 told.append(f"make column {field.name} of {name} optional")
         return told
 
-    def ready(self, schema: pa.Schema, committed: int) -> tuple[IcebergAction, pa.Schema]:
-        """The table made and evolved: its action, and ``schema`` with the table's field ids.
-
-        ``committed`` is how many loads of this pipeline the state counts.
-        """
+    def ready(self, schema: pa.Schema, state: TableState) -> tuple[IcebergAction, pa.Schema]:
+        """The table made and evolved: its action, and ``schema`` with the table's field ids."""
         optional = pa.schema([field.with_nullable(True) for field in schema])
         table = self._own.make(optional)
-        self._check_count(table, committed)
+        self._check_count(table, state.committed)
+        running = state.running.get(self._job_id)
+        if running and running.first:
+            table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
 
         def fits(seen: Table) -> bool:
             return union(seen, optional, self._own.name).as_struct() == seen.schema().as_struct()
@@ -117,6 +124,23 @@ def _union(table: Table, schema: pa.Schema) -> Schema:
     update.commit()
     evolved: Schema = transaction.table_metadata.schema()
     return evolved
+
+
+def grown(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """``known`` with the longer decimals of ``wanted`` that it can become: those of the same scale, at any depth."""
+    if pt.is_decimal(known) and pt.is_decimal(wanted):
+        grows = wanted.scale == known.scale and wanted.precision > known.precision
+        return wanted if grows else known
+    if pt.is_struct(known) and pt.is_struct(wanted):
+        own = {field.name.lower(): field.type for field in wanted}
+        return pa.struct(
+            [field.with_type(grown(field.type, own.get(field.name.lower(), field.type))) for field in known]
+        )
+    if pt.is_map(known) and pt.is_map(wanted):
+        return pa.map_(known.key_type, grown(known.item_type, wanted.item_type))
+    if pt.is_list(known) and pt.is_list(wanted):
+        return pa.list_(known.value_field.with_type(grown(known.value_type, wanted.value_type)))
+    return known
 
 
 def widened(t: pa.DataType) -> pa.DataType:

@@ -1,18 +1,26 @@
 """Iceberg's metadata files, read and written with the destination's own clients, so that credentials are renewed."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
+from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from job import aws
+from job.naming import LOAD_METADATA
 
-CLIENTS: Final = "lakewriter.clients"
-"""The catalog property that carries the ``Clients`` to the ``ClientsFileIO`` that the library makes."""
+CLIENTS: Final = ":lakewriter.clients"
+"""The catalog property that carries the ``Clients`` to the ``ClientsFileIO`` that the library makes.
 
-WRITTEN: Final = "lakewriter.written"
+A table's properties are laid over it, so that no pipeline's own property can have this name.
+"""
+
+WRITTEN: Final = ":lakewriter.written"
 """The catalog property with the list to which every location written is added."""
+
+LOAD: Final = ":lakewriter.load"
+"""The catalog property with the load that objects are marked with, ``{pipeline}/{job_id}/{attempt}``."""
 
 PRECONDITION_FAILED: Final = 412
 
@@ -26,6 +34,7 @@ class ClientsFileIO(FileIO):
         super().__init__(properties)
         self._clients: aws.Clients = properties[CLIENTS]
         self._written: list[str] = properties[WRITTEN]
+        self._load: str = properties[LOAD]
 
     def new_input(self, location: str) -> "S3Input":
         """See ``FileIO``."""
@@ -33,7 +42,7 @@ class ClientsFileIO(FileIO):
 
     def new_output(self, location: str) -> "S3Output":
         """See ``FileIO``."""
-        return S3Output(location, self._clients, self._written.append)
+        return S3Output(location, self._clients, self._load, self._written.append)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """See ``FileIO``; an object that is not there is deleted."""
@@ -81,9 +90,10 @@ class S3Input(InputFile):
 class S3Output(OutputFile):
     """One object, put when its stream is closed."""
 
-    def __init__(self, location: str, clients: aws.Clients, note: Callable[[str], None]) -> None:
+    def __init__(self, location: str, clients: aws.Clients, load: str, note: Callable[[str], None]) -> None:
         super().__init__(location)
         self._clients = clients
+        self._load = load
         self._note = note
 
     def __len__(self) -> int:
@@ -102,13 +112,16 @@ class S3Output(OutputFile):
         return cast(OutputStream, _Buffer(self.put))
 
     def put(self, content: bytes) -> None:
-        """Create the object."""
+        """Create the object, marked with its load."""
         bucket, key = split(self.location)
         self._note(self.location)
 
+        options: dict[str, Any] = {} if self._clients.access.single_writer else {"IfNoneMatch": "*"}
+        options["Metadata"] = {LOAD_METADATA: self._load}
+
         def create(s3: Any) -> None:
             try:
-                s3.put_object(Bucket=bucket, Key=key, Body=content, IfNoneMatch="*")
+                s3.put_object(Bucket=bucket, Key=key, Body=content, **options)
             except aws.ClientError as error:
                 # The name has a UUID in it, so the object in the way is this one: the SDK has sent it twice.
                 if aws.status_of(error) != PRECONDITION_FAILED:
@@ -136,6 +149,26 @@ class _Buffer(io.BytesIO):
 
 def _nowhere(_: bytes) -> None:
     """What was being written failed half way."""
+
+
+def marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aws.Clients) -> Iterator[str]:
+    """Locations under ``prefix`` that are not ``known``, were written from ``since`` on, and whose mark begins so."""
+    scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
+
+    def pages(s3: Any) -> list[Any]:
+        return list(s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key))
+
+    def mark(key: str) -> str:
+        def head(s3: Any) -> str:
+            return str(s3.head_object(Bucket=bucket, Key=key)["Metadata"].get(LOAD_METADATA, ""))
+
+        return _asked("s3:GetObject", f"{scheme}://{bucket}/{key}", clients, head)
+
+    for page in _asked("s3:ListBucket", prefix, clients, pages):
+        for entry in page.get("Contents", ()):
+            location = f"{scheme}://{bucket}/{entry['Key']}"
+            if entry["LastModified"] >= since and location not in known and mark(entry["Key"]).startswith(load):
+                yield location
 
 
 def split(location: str) -> tuple[str, str]:

@@ -1,13 +1,17 @@
 """One Iceberg table: found, made, evolved; every commit is looked for before it is tried again."""
 
 import time
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
     NoSuchNamespaceError,
+    NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
@@ -15,16 +19,24 @@ from pyiceberg.table import Table
 
 from job import aws
 from job.commit.iceberg.catalogs import LostRace, UnclearCommit, explained, open_catalog
+from job.commit.iceberg.file_io import marked
 from job.commit.intent import IcebergAction
-from job.errors import CommitUnknownError
+from job.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from job.spec import GlueService
 
 TRIES: Final = 12
+FENCE: Final = "lakewriter-fence"
+"""A table property; no pipeline's own has this name."""
+
+SLACK: Final = timedelta(hours=1)
+"""How far clocks may differ."""
+
 PROPERTIES: Final = {
     "format-version": "2",
     "write.parquet.compression-codec": "zstd",
     # Small loads leave many small manifests and many versions of the metadata.
     "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "20",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "100",
 }
@@ -34,13 +46,14 @@ class IcebergTable:
     """The table that an action names, in its catalog."""
 
     def __init__(
-        self, action: IcebergAction, clients: aws.Clients, pause: Callable[[float], None] = time.sleep
+        self, action: IcebergAction, clients: aws.Clients, load: str, pause: Callable[[float], None] = time.sleep
     ) -> None:
         self.action = action
         self._clients = clients
+        self._load = load
         self._pause = pause
         self._written: list[str] = []
-        self._catalog = open_catalog(action.service, clients, self._written)
+        self._catalog = open_catalog(action.service, clients, load, self._written)
 
     @property
     def name(self) -> str:
@@ -56,6 +69,11 @@ class IcebergTable:
         with explained(self.action.service, self._clients, f"load table {self.name}"):
             try:
                 return self._catalog.load_table(self._identifier)
+            except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
+                raise SchemaIncompatibleError(
+                    f"{self.name} is in the catalog, and it is no Iceberg table ({error}).",
+                    remedy="Load into another schema, or drop the table from the catalog if nobody needs it.",
+                ) from error
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 
@@ -72,7 +90,7 @@ class IcebergTable:
                 return self._catalog.create_table(self._identifier, schema, location, properties=PROPERTIES)
             except TableAlreadyExistsError:
                 made = self._catalog.load_table(self._identifier)
-        self._forget(list(self._written), made)
+        self._forget(self._written, made)
         return made
 
     def _make_namespace(self) -> None:
@@ -91,25 +109,22 @@ class IcebergTable:
     def change(self, table: Table, done: Callable[[Table], bool], commit: Callable[[Table], Any]) -> Table:
         """The table once ``done`` holds of it: ``commit`` is tried on what was just read until it does.
 
-        What the files of an attempt that lost are is known, and they are deleted; those of an attempt that got no
-        clear answer wait until another commit has made it too late for that one.
+        The files of an attempt that lost are known, and they are deleted; those of an attempt that got no clear
+        answer wait until another commit has made it too late for that one.
         """
         unclear: list[list[str]] = []
         for number in range(TRIES):
             if done(table):
                 break
             self._written.clear()
-            lost = False
-            try:
-                with explained(self.action.service, self._clients, f"commit to {self.name}"):
-                    commit(table)
-            except LostRace:
-                lost = True
-            except UnclearCommit:
-                unclear.append(list(self._written))
+            verdict = self._tried(table, commit)
             table = self._reloaded()
-            if lost:
-                self._forget(list(self._written), table)
+            if isinstance(verdict, UnclearCommit):
+                unclear.append(list(self._written))
+            elif verdict is not None:
+                self._forget(self._written, table)
+                if isinstance(verdict, LakeError) and not done(table):
+                    raise verdict
                 self._pause(min(0.05 * 2**number, 2.0))
         if not done(table):
             raise CommitUnknownError(
@@ -119,6 +134,14 @@ class IcebergTable:
             self._forget(files, table)
         return table
 
+    def _tried(self, table: Table, commit: Callable[[Table], Any]) -> LostRace | UnclearCommit | LakeError | None:
+        try:
+            with explained(self.action.service, self._clients, f"commit to {self.name}"):
+                commit(table)
+        except (LostRace, UnclearCommit, LakeError) as verdict:
+            return verdict
+        return None
+
     def _reloaded(self) -> Table:
         table = self.load()
         if table is None:
@@ -127,11 +150,63 @@ class IcebergTable:
             )
         return table
 
-    def _forget(self, written: Sequence[str], table: Table) -> None:
-        """Delete what an attempt wrote, unless the table has it after all."""
-        metadata = table.metadata
-        known = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
-        known.update(snapshot.manifest_list for snapshot in metadata.snapshots)
-        if known.isdisjoint(written):
+    def _forget(self, written: Iterable[str], table: Table) -> None:
+        """Delete what one attempt wrote, unless the table has it after all."""
+        if listed_files(table).isdisjoint(written):
             for location in written:
                 table.io.delete(location)
+
+    def strays(self, table: Table, load: str, since: datetime) -> list[str]:
+        """What was written since then under a mark that begins like ``load``, and the table does not know."""
+        since -= SLACK
+        metadata = f"{table.location().rstrip('/')}/metadata/"
+        return list(marked(metadata, load, since, known_files(table, since), self._clients))
+
+    def clear_up(self, load: str, since: datetime) -> None:
+        """Delete the strays of a load that is committed: no attempt at it can be any more."""
+        table = self.load()
+        if table is not None:
+            for location in self.strays(table, load, since):
+                table.io.delete(location)
+
+    def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
+        """Delete the strays of attempts at ``load`` that may still be about to commit them.
+
+        A commit between the look and the deletion makes it too late for every attempt whose files were there.
+        """
+        strays = self.strays(table, load, since)
+        if not strays:
+            return table
+        fence = uuid.uuid4().hex
+
+        def raised(seen: Table) -> bool:
+            return seen.properties.get(FENCE) == fence
+
+        def put_up(seen: Table) -> None:
+            with seen.transaction() as transaction:
+                transaction.set_properties({FENCE: fence})
+
+        table = self.change(table, raised, put_up)
+        for location in set(strays) - known_files(table, since - SLACK):
+            table.io.delete(location)
+        return table
+
+
+def listed_files(table: Table) -> set[str]:
+    """The table's metadata files and the manifest lists of its snapshots."""
+    metadata = table.metadata
+    return {
+        table.metadata_location,
+        *(entry.metadata_file for entry in metadata.metadata_log),
+        *(snapshot.manifest_list for snapshot in metadata.snapshots),
+    }
+
+
+def known_files(table: Table, since: datetime) -> set[str]:
+    """``listed_files``, and the manifests of the current snapshot and of all from ``since`` on."""
+    first = since.timestamp() * 1000
+    snapshots = [each for each in table.metadata.snapshots if each.timestamp_ms >= first]
+    if current := table.current_snapshot():
+        snapshots.append(current)
+    manifests = (manifest.manifest_path for each in snapshots for manifest in each.manifests(table.io))
+    return listed_files(table).union(manifests)
