@@ -1,5 +1,6 @@
 """Commits of Iceberg tables without Spark: small files put into the bucket, and what a load would know of them."""
 
+import os
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ from job.commit.intent import IcebergAction, Intent
 from job.commit.state import TableState
 from job.encode.footer import Tail, column_statistics
 from job.receipt import Part, Receipt
-from job.spec import Access, GlueService, IcebergService
+from job.spec import Access, GlueService, RestService, SecretText
 from tests.load.lakes import BUCKET
+from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
 from tests.support.server import StrictAws
 
 AT = datetime(2024, 1, 15, tzinfo=UTC)
@@ -26,16 +28,17 @@ LOCATION = f"s3://{BUCKET}/data/db/t"
 class Table:
     """One table, loads of which are committed as the product commits them."""
 
-    def __init__(self, aws: StrictAws, service: IcebergService | None = None, location: str = LOCATION) -> None:
+    def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None) -> None:
         self.aws, self.clients = aws, Clients(ACCESS)
-        service = service or GlueService()
+        service = rest_service(open_catalog) if open_catalog else GlueService()
+        location = "" if open_catalog else LOCATION
+        self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}
         self.action = IcebergAction(service=service, namespace="db", table="t", location=location)
 
     @property
     def seen(self) -> PyIcebergTable:
         """The table as PyIceberg finds it by itself."""
-        options = {"type": "glue", "s3.endpoint": self.aws.url, "s3.region": "us-east-1"}
-        return load_catalog("glue", **options).load_table("db.t")
+        return load_catalog("own", **self.options, **stores(self.aws)).load_table("db.t")
 
     def ready(self, job: str, schema: pa.Schema, committed: int = 0) -> tuple[IcebergAction, pa.Schema]:
         """The table made ready for a load of this schema."""
@@ -58,6 +61,31 @@ class Table:
         tables = IcebergTables(found.catalog, self.clients, found.load)
         tables.publish(found, number)
         tables.read_back(found)
+
+
+def rest_service(catalog: OpenCatalog, **other: str) -> RestService:
+    """The catalog as a lake.yaml names it; the secret is in the environment."""
+    os.environ["OPEN_CATALOG_SECRET"] = CLIENT_SECRET
+    named = {"uri": catalog.url, "warehouse": "lake", "client_id": CLIENT_ID, "scope": "PRINCIPAL_ROLE:ALL"}
+    secret = SecretText("${env:OPEN_CATALOG_SECRET}")
+    return RestService.model_validate({**named, "client_secret": secret, **other})
+
+
+def rest_options(catalog: OpenCatalog) -> dict[str, str]:
+    """The catalog as PyIceberg wants it."""
+    return {
+        "type": "rest",
+        "uri": catalog.url,
+        "warehouse": "lake",
+        "credential": f"{CLIENT_ID}:{CLIENT_SECRET}",
+        "scope": "PRINCIPAL_ROLE:ALL",
+        "oauth2-server-uri": f"{catalog.url}/v1/oauth/tokens",
+    }
+
+
+def stores(aws: StrictAws) -> dict[str, str]:
+    """Where PyIceberg's own FileIO finds the embedded S3."""
+    return {"s3.endpoint": aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
 
 
 def receipt(key: str, body: bytes, rows: int) -> Receipt:

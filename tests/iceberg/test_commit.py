@@ -9,6 +9,14 @@ import pytest
 from job.errors import CommitUnknownError, PendingUnrecoverableError
 from tests.iceberg.commits import Table, strays
 from tests.support.call import Call
+from tests.support.open_catalog import OpenCatalog
+
+
+@pytest.fixture(params=["glue", "rest"])
+def table(request, aws, bucket):
+    """A table of each catalog."""
+    with OpenCatalog(aws, bucket) as catalog:
+        yield Table(aws, catalog if request.param == "rest" else None)
 
 
 def rows(job: str, **more: object) -> pa.Table:
@@ -23,8 +31,7 @@ def updates(call: Call) -> bool:
     return call.action == "glue:UpdateTable"
 
 
-def test_ten_writers_at_once(aws, bucket):
-    table = Table(aws)
+def test_ten_writers_at_once(aws, table):
     jobs = [f"j{number}" for number in range(10)]
     with ThreadPoolExecutor(10) as pool:
         found = list(pool.map(lambda job: table.intent(job, rows(job)), jobs))
@@ -36,8 +43,7 @@ def test_ten_writers_at_once(aws, bucket):
     assert strays(aws, table.seen) == set()
 
 
-def test_two_recoverers_at_once(aws, bucket):
-    table = Table(aws)
+def test_two_recoverers_at_once(aws, table):
     found = table.intent("a", rows("a"))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda each: table.publish(each, 1), [found] * 4))
@@ -78,8 +84,7 @@ def test_refused_again_and_again(aws, bucket):
     assert loads(table) == ["a"]
 
 
-def test_property_outlives_later_loads_and_expired_snapshots(aws, bucket):
-    table = Table(aws)
+def test_property_outlives_later_loads_and_expired_snapshots(aws, table):
     first = table.intent("a", rows("a"))
     table.publish(first, 1)
     table.publish(table.intent("b", rows("b"), committed=1), 2)
@@ -91,8 +96,7 @@ def test_property_outlives_later_loads_and_expired_snapshots(aws, bucket):
     assert sorted(table.seen.scan().to_arrow()["job"].to_pylist()) == ["a", "a", "b", "b"]
 
 
-def test_column_added_by_two_loads_at_once(aws, bucket):
-    table = Table(aws)
+def test_column_added_by_two_loads_at_once(aws, table):
     table.publish(table.intent("a", rows("a")), 1)
     with ThreadPoolExecutor(2) as pool:
         both = list(
@@ -112,8 +116,7 @@ def test_column_added_by_two_loads_at_once(aws, bucket):
     ]
 
 
-def test_a_compaction_in_between(aws, bucket):
-    table = Table(aws)
+def test_a_compaction_in_between(aws, table):
     table.publish(table.intent("a", rows("a")), 1)
     found = table.intent("b", rows("b"), committed=1)
     aws.hide_missing = False

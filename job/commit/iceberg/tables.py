@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from job import aws
-from job.commit.iceberg.catalogs import LostRace, UnclearCommit, explained, open_catalog
+from job.commit.iceberg.catalogs import LostRace, UnclearCommit, check_region, explained, open_catalog
 from job.commit.iceberg.file_io import marked
 from job.commit.intent import IcebergAction
 from job.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
@@ -68,7 +68,7 @@ class IcebergTable:
         """The table as it is now; None when there is none."""
         with explained(self.action.service, self._clients, f"load table {self.name}"):
             try:
-                return self._catalog.load_table(self._identifier)
+                table = self._catalog.load_table(self._identifier)
             except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
                 raise SchemaIncompatibleError(
                     f"{self.name} is in the catalog, and it is no Iceberg table ({error}).",
@@ -76,6 +76,8 @@ class IcebergTable:
                 ) from error
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+        check_region(table, self.action.service, self._clients.access)
+        return table
 
     def make(self, schema: pa.Schema) -> Table:
         """The table, made with these columns if there is none."""
@@ -87,10 +89,11 @@ class IcebergTable:
         location = self.action.location or None
         with explained(self.action.service, self._clients, f"create table {self.name}"):
             try:
-                return self._catalog.create_table(self._identifier, schema, location, properties=PROPERTIES)
+                made = self._catalog.create_table(self._identifier, schema, location, properties=PROPERTIES)
             except TableAlreadyExistsError:
                 made = self._catalog.load_table(self._identifier)
-        self._forget(self._written, made)
+                self._forget(self._written, made)
+        check_region(made, self.action.service, self._clients.access)
         return made
 
     def _make_namespace(self) -> None:
