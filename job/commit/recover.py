@@ -15,6 +15,8 @@ from job.commit.state import Failure, Lost, Pending, TableState
 from job.commit.uploads import complete_all, withdraw
 from job.errors import (
     CODES,
+    CatalogNotFoundError,
+    CatalogUnauthorizedError,
     GlueAccessDeniedError,
     LakeError,
     PendingUnrecoverableError,
@@ -25,7 +27,14 @@ from job.errors import (
 from job.report import TableReport
 from job.spec import Access
 
-_OUT_OF_REACH = (S3AccessDeniedError, GlueAccessDeniedError, RoleNotAssumableError, SecretUnresolvedError)
+_OUT_OF_REACH = (
+    S3AccessDeniedError,
+    GlueAccessDeniedError,
+    RoleNotAssumableError,
+    SecretUnresolvedError,
+    CatalogUnauthorizedError,
+    CatalogNotFoundError,
+)
 
 Reach = Callable[[Access], aws.Clients]
 """The clients for an intent's destination."""

@@ -199,7 +199,9 @@ def test_secrets_are_never_shown(tmp_path):
     assert "secret_access_key is written out" in spec.warnings[0]
 
 
-@pytest.mark.parametrize("name", ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml"])
+@pytest.mark.parametrize(
+    "name", ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml", "supaflow-s3-data-lake-iceberg.yaml"]
+)
 def test_schema_accepts_the_examples(name):
     content = yaml.safe_load((Path("examples") / name).read_text("utf-8"))
     jsonschema.validate(json.loads(json.dumps(content)), LakeFile.model_json_schema())

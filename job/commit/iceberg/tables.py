@@ -24,7 +24,7 @@ from job.commit.intent import IcebergAction
 from job.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from job.spec import GlueService
 
-TRIES: Final = 12
+TRIES: Final = 16
 FENCE: Final = "lakewriter-fence"
 """A table property; no pipeline's own has this name."""
 
@@ -128,7 +128,7 @@ class IcebergTable:
                 self._forget(self._written, table)
                 if isinstance(verdict, LakeError) and not done(table):
                     raise verdict
-                self._pause(min(0.05 * 2**number, 2.0))
+                self._pause(min(0.05 * 2**number, 1.0))
         if not done(table):
             raise CommitUnknownError(
                 f"{self.name}: {TRIES} commits in a row came to nothing.", remedy="Run the same job id again."
