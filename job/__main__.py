@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
-from job import console, job_ids, queries
+from job import console, job_ids, queries, snowflake
 from job.check import run_checks
 from job.cli import ERR, JSON, LAKE, OUT, STAGE, print_json, report_errors
 from job.cli_policy import policy
 from job.commit.control import Control
+from job.commit.state import TableState
 from job.context import Context
 from job.dialects.lake_yaml import LakeFile
 from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
@@ -22,7 +23,7 @@ from job.repair import reset_cursor
 from job.report import RunReport
 from job.run import run as run_load
 from job.shape.cursor import parsed_cursor
-from job.spec import NoCatalog
+from job.spec import IcebergCatalog, NoCatalog, RestService
 from job.verify import verify as verify_load
 
 
@@ -205,7 +206,7 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     context = _context(lake, stage)
     if isinstance(context.spec.catalog, NoCatalog):
         ERR.print("warning: Athena sees the tables once they are in Glue, which is off here", soft_wrap=True)
-    found = queries.athena(context.spec, _latest_jobs(context))
+    found = _queries(context)
     if as_json:
         print_json({"queries": [vars(query) for query in found]})
     else:
@@ -213,14 +214,24 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     return EXIT_OK
 
 
-def _latest_jobs(context: Context) -> dict[str, str]:
-    """The last load of each table; none where the destination cannot be reached, since the SQL does without."""
+def _queries(context: Context) -> tuple[queries.Query, ...]:
+    spec, catalog = context.spec, context.spec.catalog
+    if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
+        return snowflake.statements(spec, catalog.service)
+    states = _latest(context)
+    jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
+    times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
+    more = queries.time_travel(spec, times) if isinstance(catalog, IcebergCatalog) else ()
+    return (*queries.athena(spec, jobs), *more)
+
+
+def _latest(context: Context) -> dict[str, TableState]:
+    """Each table's state; none where the destination cannot be reached, since the SQL does without."""
     try:
-        states = {table_id: control.state.read() for table_id, control in context.controls().items()}
+        return {table_id: control.state.read() for table_id, control in context.controls().items()}
     except LakeError as error:
         ERR.print(f"warning: placeholders stand for the latest loads ({error})", markup=False, soft_wrap=True)
         return {}
-    return {table_id: state.last_job for table_id, state in states.items() if state.last_job}
 
 
 @main.command()

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from job.aws import Clients
 from job.commit.control import Control
-from job.commit.glue import merge
-from job.commit.intent import GlueAction
 from job.errors import LakeError
 from job.prepare import Prepared, SparkFactory, check_empty, prepare
 from job.spec import Model, Spec, TableSpec
@@ -58,7 +56,7 @@ def plan(
             control = controls[table.id]
             state = control.state.read()
             check_empty(control.store, table, state)
-            prepared = prepare(spec, table, state.cursor, names, clients, spark)
+            prepared = prepare(spec, table, state, names, f"{spec.pipeline}/plan/plan", clients, spark)
             try:
                 tables.append(planned.model_copy(update=_details(table, prepared)))
             finally:
@@ -85,34 +83,13 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         "rows": sum(feed.counts) if feed.counts is not None else None,
         "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
         "columns": tuple(columns),
-        "catalog": tuple(_catalog_changes(prepared)),
+        "catalog": prepared.changes,
         "warnings": tuple(_warnings(table, prepared)),
     }
 
 
 def _change(source: pa.DataType, written: pa.DataType) -> str:
     return "" if source == written else f"cast from {source}"
-
-
-def _catalog_changes(prepared: Prepared) -> list[str]:
-    action = prepared.action
-    if not isinstance(action, GlueAction):
-        return []
-    name = f"{action.database}.{action.table}"
-    changes = []
-    if not prepared.existing:
-        changes.append(f"create table {name} at {action.location} with {len(action.columns)} columns")
-    else:
-        merged = merge(name, list(prepared.existing.items()), action.columns)
-        for column, kind in merged:
-            before = prepared.existing.get(column)
-            if before is None:
-                changes.append(f"add column {column} {kind} to {name}")
-            elif before != kind:
-                changes.append(f"widen column {column} of {name} from {before} to {kind}")
-    if action.partition is not None:
-        changes.append(f"add partition {action.partition_key}={action.partition} to {name}, unless it is there")
-    return changes
 
 
 def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:

@@ -15,6 +15,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+class TableHealth(Model):
+    """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
+
+    snapshots: int
+    files: int | None
+    small_files: int | None
+
+
 class TableReport(Model):
     """A committed table of a load; the object's existence is what makes the table done."""
 
@@ -36,6 +44,7 @@ class TableReport(Model):
     cursor_nulls: int
     staged_seconds: float
     notes: tuple[str, ...] = ()
+    health: TableHealth | None = None
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
@@ -57,6 +66,7 @@ class TableResult(Model):
     engine: str | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    health: TableHealth | None = None
 
 
 class RunReport(Model):

@@ -12,7 +12,7 @@ from job.aws import Clients
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
 from job.commit.control import Control
-from job.commit.intent import Intent
+from job.commit.intent import CatalogAction, Intent
 from job.commit.reach import reach_from
 from job.commit.recover import Reach
 from job.commit.state import TableState
@@ -22,10 +22,12 @@ from job.errors import LakeError
 from job.layout import ObjectNames
 from job.naming import ControlKeys
 from job.outcome import crash, ending, outcome
-from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
+from job.prepare import SparkFactory, check_empty, make_ready, prepare, without_partition
 from job.receipt import Cursor, Receipt
 from job.report import RunReport, TableResult, counted
 from job.shape.cursor import highest
+from job.shape.plan import ShapePlan
+from job.source.feed import Feed
 from job.spec import Spec, TableSpec
 from job.write.stage import first_indexes, stage
 from job.write.task import TaskPlan
@@ -44,7 +46,7 @@ class Load:
     spark: SparkFactory
     progress: Progress
     controls: Mapping[str, Control]
-    names: Mapping[str, ObjectNames]
+    names: dict[str, ObjectNames]
     reach: Reach
     stopped: Event = field(default_factory=Event)
 
@@ -131,15 +133,19 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
 
 
 def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
-    control, names = load.controls[table.id], load.names[table.id]
+    control = load.controls[table.id]
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
-    prepared = prepare(load.spec, table, before, names, load.clients, load.spark)
+    prepared = prepare(load.spec, table, began, load.names[table.id], load.attempt.load, load.clients, load.spark)
     clock = time.monotonic()
     try:
+        action, shape, names = make_ready(prepared, load.spec.access, load.names[table.id], began)
+        if names != load.names[table.id]:
+            load.names[table.id] = names
+            attempts.abort_strays(control, names, (), load.attempt)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, names, prepared)))
+        receipts.extend(stage(prepared.feed, _task_plan(load, names, shape, prepared.feed)))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -148,29 +154,32 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     after = before
     for receipt in receipts:
         after = highest(after, receipt.cursor)
-    return _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
+    action = action if receipts else without_partition(action)
+    cursors, seconds = (before, after), time.monotonic() - clock
+    return _intent(load, table, prepared.feed.kind, action, tuple(receipts), cursors, seconds)
 
 
-def _task_plan(load: Load, names: ObjectNames, prepared: Prepared) -> TaskPlan:
+def _task_plan(load: Load, names: ObjectNames, shape: ShapePlan, feed: Feed) -> TaskPlan:
     return TaskPlan(
         access=load.spec.access,
         names=names,
-        shape=prepared.shape,
+        shape=shape,
         encoding=load.spec.encoding,
         limits=load.spec.limits,
         load=load.attempt.load,
         job_id=load.attempt.job_id,
         start=load.attempt.started,
-        partition_count=prepared.feed.partitions,
-        first_indexes=first_indexes(prepared.feed),
-        counts=prepared.feed.counts,
+        partition_count=feed.partitions,
+        first_indexes=first_indexes(feed),
+        counts=feed.counts,
     )
 
 
 def _intent(
     load: Load,
     table: TableSpec,
-    prepared: Prepared,
+    feed: str,
+    action: CatalogAction,
     receipts: tuple[Receipt, ...],
     cursors: tuple[Cursor | None, Cursor | None],
     seconds: float,
@@ -184,11 +193,11 @@ def _intent(
         table=table.name,
         started=load.attempt.started,
         access=load.spec.access,
-        catalog=prepared.action if receipts else without_partition(prepared.action),
+        catalog=action,
         receipts=receipts,
         cursor_before=cursors[0],
         cursor_after=cursors[1],
-        feed=prepared.feed.kind,
+        feed=feed,
         staged_seconds=round(seconds, 3),
     )
 
@@ -202,7 +211,7 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
 
 def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
     report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes")
+    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes", "health")
     return TableResult.model_validate(
         {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept}
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 
@@ -11,23 +11,31 @@ from job.deployment import Deployment
 from job.dialects.form import FormField
 from job.dialects.problems import keys_of, model_at, nearest, problems
 from job.dialects.supaflow import form_fields, translate
-from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
+from job.dialects.supaflow_form import S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
 from job.dialects.tables import ReadEntry, TableEntry, absolute
 from job.dialects.text import Document, Location, read
 from job.errors import SpecInvalidError
 from job.naming import PIPELINE
 from job.spec import MIB, Limits, Model, Spec
 
+ICEBERG: Final = "supaflow-s3-data-lake, ICEBERG"
 DESTINATIONS: dict[str, type[Model]] = {"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet}
+MODELS: dict[str, type[Model]] = DESTINATIONS | {ICEBERG: S3DataLakeIceberg}
 
 
 def _tag(value: Any) -> str | None:
-    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    kind, form = (
+        value.get(key) if isinstance(value, dict) else getattr(value, key, None) for key in ("type", "table_format")
+    )
+    if kind == "supaflow-s3-data-lake" and form == "ICEBERG":
+        return ICEBERG
     return kind if isinstance(kind, str) and kind in DESTINATIONS else None
 
 
 Destination = Annotated[
-    Annotated[S3Parquet, Tag("supaflow-s3")] | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")],
+    Annotated[S3Parquet, Tag("supaflow-s3")]
+    | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")]
+    | Annotated[S3DataLakeIceberg, Tag(ICEBERG)],
     Discriminator(_tag),
 ]
 
@@ -114,7 +122,7 @@ def _validated(document: Document) -> LakeFile:
     def known_keys(parent: Location) -> list[str]:
         last = next((step for step in reversed(parent) if isinstance(step, str)), None)
         if last == "destination" and kind:
-            return keys_of(DESTINATIONS[kind])
+            return keys_of(MODELS[kind])
         if parent[:1] == ("deployment",):
             return keys_of(model_at(Deployment, parent[1:]))
         below: dict[str, type[Model]] = {"tables": TableEntry, "read": ReadEntry, "limits": LimitsEntry}
@@ -124,7 +132,7 @@ def _validated(document: Document) -> LakeFile:
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        found = problems(error, document, known_keys, tuple(DESTINATIONS))
+        found = problems(error, document, known_keys, tuple(MODELS))
         if "destination" in document.data and not kind:
             found = [_unknown_type(document), *(line for line in found if "using discriminator" not in line)]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"

@@ -145,6 +145,7 @@ class StrictAws:
         if self.fold_names:
             yield glue_rules.fold_names
         yield glue_rules.check_versions
+        yield glue_rules.get_catalog
         yield self._sts.assume
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
