@@ -249,6 +249,25 @@ class Spec(Model):
     warnings: tuple[str, ...] = ()
 
     @property
+    def iceberg(self) -> bool:
+        """Whether the tables are Iceberg's, in whichever catalog."""
+        return isinstance(self.catalog, IcebergCatalog)
+
+    @property
+    def in_glue(self) -> bool:
+        """Whether the tables are in the Glue Data Catalog."""
+        catalog = self.catalog
+        return isinstance(catalog, GlueCatalog) or (
+            isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)
+        )
+
+    @property
+    def rest_service(self) -> RestService | None:
+        """The Iceberg REST catalog that the tables are in, if they are in one."""
+        service = self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
+        return service if isinstance(service, RestService) else None
+
+    @property
     def reserved_columns(self) -> tuple[str, ...]:
         """Names that a source column cannot have."""
         names = [column.name for column in self.tracking]

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from infra.settings import Settings
 from job.errors import LakeError
+from job.policy.roles import snowflake_of
 from job.trust import ALPHABET, EXTERNAL_ID
 
 
 def snowflake_bucket(settings: Settings) -> Iterator[str]:
     """Snowflake reaches a bucket at a host of its name, which no certificate fits when the name has dots."""
     bucket = settings.spec.access.bucket
-    if settings.deployment.snowflake and "." in bucket:
+    if snowflake_of(settings.spec, settings.deployment) and "." in bucket:
         yield (
             f"the destination's bucket {bucket!r} has dots in its name, and a Snowflake external volume cannot use it; "
             "expected a name of letters, digits and '-'. Take another bucket, or leave out deployment.snowflake."

@@ -25,6 +25,12 @@ def network(settings: Settings) -> Iterator[str]:
             f"the destination's custom endpoint {endpoint!r} is out of reach without a VPC; expected none, or a "
             f"network. {_NEEDED}."
         )
+    service = settings.spec.rest_service
+    if service:
+        yield (
+            f"the Iceberg catalog {service.uri!r} is out of reach without a VPC; expected GLUE, or a network. "
+            f"{_NEEDED}."
+        )
     for table in settings.spec.tables:
         for read in _reads(table.read):
             yield from (f"tables: {_source(table)} {reason}" for reason in _beyond(read))

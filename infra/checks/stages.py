@@ -6,7 +6,6 @@ from itertools import combinations, permutations
 from infra.settings import Settings
 from job.dialects.lake_yaml import Lake
 from job.naming import join_key
-from job.spec import GlueCatalog
 
 
 def stages(settings: Settings) -> Iterator[str]:
@@ -60,7 +59,7 @@ def _reached(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
 
 def databases(lake: Lake) -> set[str]:
     """The databases of the file's tables; none without a catalog."""
-    return {table.schema_name for table in lake.spec.tables} if isinstance(lake.spec.catalog, GlueCatalog) else set()
+    return {table.schema_name for table in lake.spec.tables} if lake.spec.in_glue else set()
 
 
 def _nested(one: str, other: str) -> bool:

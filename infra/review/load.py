@@ -12,7 +12,7 @@ from infra.settings import Settings
 from infra.text import counted, hours
 from job.deployment import Deployment, Schedule, Spark, Worker
 from job.naming import ControlKeys, join_key
-from job.spec import GlueCatalog, Spec, TableSpec
+from job.spec import Spec, TableSpec
 
 JOB_ID: Final = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
 STARTED: Final = datetime(2027, 1, 4, 6, 0)
@@ -23,8 +23,7 @@ EXAMPLES: Final = 3
 def names(spec: Spec) -> Section:
     """Each table's name in the catalog and the key of a file in it."""
     control = f"s3://{join_key(spec.access.bucket, ControlKeys(spec.access.prefix, spec.pipeline).root)}/"
-    catalog = isinstance(spec.catalog, GlueCatalog)
-    columns = ("From", "Glue table" if catalog else "Table", "A file of a load that starts on 4 January 2027 at 6:00")
+    columns = ("From", _kind(spec), "A file of a load that starts on 4 January 2027 at 6:00")
     widths = (28, 24, 48)
     return Section(
         "Names and example keys",
@@ -32,6 +31,13 @@ def names(spec: Spec) -> Section:
         f"is under {control}",
         (Table(columns, tuple(_named(table) for table in spec.tables), widths=widths),),
     )
+
+
+def _kind(spec: Spec) -> str:
+    if spec.rest_service:
+        return f"Iceberg table in {spec.rest_service.warehouse}"
+    table = "Iceberg table" if spec.iceberg else "table"
+    return f"Glue {table}" if spec.in_glue else table.capitalize()
 
 
 def _named(table: TableSpec) -> tuple[Cell, ...]:

@@ -27,12 +27,13 @@ def tls_only(spec: Spec, arns: Arns) -> Statement:
 
 
 def append_only(spec: Spec, arns: Arns) -> list[Statement]:
-    """No object of a table is ever replaced; none for a job that writes without conditions.
+    """No object of a table is ever replaced; none for a job that writes without conditions, nor for Iceberg, whose
+    files other engines write too.
 
     Parts of a multipart upload create no object: ``s3:ObjectCreationOperation`` is false for them.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
     """
-    if spec.access.single_writer:
+    if spec.access.single_writer or spec.iceberg:
         return []
     conditions = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
     resources = [arns.objects(spec.access.bucket, f"{literal(path)}/*") for path in _roots(spec)]

@@ -6,16 +6,16 @@ from typing import Final
 from job.naming import CHECK_TABLE
 from job.policy.arns import Arns, literal
 from job.policy.statements import Statement, allow
-from job.spec import GlueCatalog, Spec
+from job.spec import Spec
 
 _DATABASE: Final = "glue:GetDatabase"
 _NEW_DATABASE: Final = "glue:CreateDatabase"
 _TABLE: Final = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
 _PARTITION: Final = ("glue:GetPartition", "glue:BatchCreatePartition")
-_VENDOR: Final = (
-    _DATABASE, "glue:GetDatabases", _NEW_DATABASE, "glue:UpdateDatabase", *_TABLE, "glue:GetTables",
-    *_PARTITION, "glue:GetPartitions", "glue:CreatePartition",
-)  # fmt: skip
+_CATALOG: Final = ("glue:GetCatalog", "glue:GetCatalogs")
+"""What Iceberg's engines ask of the catalog itself."""
+_VENDOR: Final = (_DATABASE, "glue:GetDatabases", _NEW_DATABASE, "glue:UpdateDatabase", *_TABLE, "glue:GetTables")
+_VENDOR_PARTITION: Final = (*_PARTITION, "glue:GetPartitions", "glue:CreatePartition")
 _READ: Final = (
     _DATABASE, "glue:GetDatabases", "glue:GetTable", "glue:GetTables",
     "glue:GetPartition", "glue:GetPartitions", "glue:BatchGetPartition",
@@ -30,15 +30,18 @@ _ARN: Final = 50
 
 def used(spec: Spec) -> bool:
     """Whether the tables are in the Data Catalog."""
-    return isinstance(spec.catalog, GlueCatalog)
+    return spec.in_glue
 
 
 def loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Statement]:
     """The file's own databases and tables, and the names under which ``lakewriter check`` tries to write."""
     if not used(spec):
         return []
-    actions = [_DATABASE, *([_NEW_DATABASE] if new_databases else []), *_TABLE, *_PARTITION]
-    return [allow("WriteTables", actions, _resources(arns, _own(spec)))]
+    actions = [_DATABASE, *([_NEW_DATABASE] if new_databases else []), *_TABLE, *(() if spec.iceberg else _PARTITION)]
+    return [
+        *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
+        allow("WriteTables", actions, _resources(arns, _own(spec))),
+    ]
 
 
 def vendor(spec: Spec, arns: Arns, *, reset: bool) -> list[Statement]:
@@ -48,8 +51,12 @@ def vendor(spec: Spec, arns: Arns, *, reset: bool) -> list[Statement]:
     paths = _prefixed(spec)
     functions = [path.replace("table/", "userDefinedFunction/") for path in paths if path.startswith("table/")]
     return [
-        allow("ReadCatalog", ["glue:GetCatalogImportStatus"], [arns.glue("catalog")]),
-        allow("WriteTables", _VENDOR, _resources(arns, paths)),
+        allow(
+            "ReadCatalog",
+            [*(_CATALOG if spec.iceberg else ()), "glue:GetCatalogImportStatus"],
+            [arns.glue("catalog")],
+        ),
+        allow("WriteTables", [*_VENDOR, *(() if spec.iceberg else _VENDOR_PARTITION)], _resources(arns, paths)),
         *([allow("ResetTables", _RESET, _resources(arns, [*paths, *functions]))] if reset else []),
     ]
 

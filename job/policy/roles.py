@@ -8,7 +8,7 @@ from job.policy.arns import Arns
 from job.policy.documents import Document, Who, documents, who_of
 from job.policy.trust import Party, closed_trust, job_trust, role_trust
 from job.spec import SecretText, Spec
-from job.trust import SnowflakePrincipal
+from job.trust import Snowflake, SnowflakePrincipal
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,14 @@ def roles(
         yield role(entry.role, who_of(entry), role_trust(Party(entry.arn, shown(entry.external_id))))
     if deployment.iam_user:
         yield role("user", Who.VENDOR, None)
-    if deployment.snowflake:
-        yield role("snowflake-catalog", Who.CATALOG, snowflake_trust(deployment.snowflake.catalog, arns))
-        yield role("snowflake-compute", Who.READER, snowflake_trust(deployment.snowflake.compute, arns))
+    if snowflake := snowflake_of(spec, deployment):
+        yield role("snowflake-catalog", Who.CATALOG, snowflake_trust(snowflake.catalog, arns))
+        yield role("snowflake-compute", Who.READER, snowflake_trust(snowflake.compute, arns))
+
+
+def snowflake_of(spec: Spec, deployment: Deployment) -> Snowflake | None:
+    """Open Catalog cannot do without its two roles, whatever is known of Snowflake yet."""
+    return deployment.snowflake or (Snowflake() if spec.rest_service else None)
 
 
 def snowflake_trust(principal: SnowflakePrincipal, arns: Arns) -> Document:

@@ -15,7 +15,8 @@ _SUFFIX: Final = re.compile(r"-[A-Za-z0-9]{6}")
 
 def secrets(spec: Spec, arns: Arns) -> list[Statement]:
     """Exactly the secrets and parameters that the file refers to."""
-    references = dict.fromkeys(secret.reference for secret in _secrets(spec) if secret.reference)
+    named = [*_secrets(spec), *([SecretText.parse(spec.rest_service.client_id)] if spec.rest_service else [])]
+    references = dict.fromkeys(secret.reference for secret in named if secret.reference)
     kept = [_secret(name, arns) for kind, name in references if kind == "secret"]
     parameters = [_parameter(name, arns) for kind, name in references if kind == "ssm"]
     return [

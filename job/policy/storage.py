@@ -110,4 +110,4 @@ def _objects(spec: Spec, arns: Arns) -> list[str]:
 
 
 def _replaces(spec: Spec) -> bool:
-    return any(table.mode is not Mode.APPEND for table in spec.tables)
+    return spec.iceberg or any(table.mode is not Mode.APPEND for table in spec.tables)
