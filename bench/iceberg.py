@@ -150,7 +150,7 @@ def _spark(spark: SparkSession, aws: StrictAws, folder: Path) -> str:
 
 
 def _catalog(aws: StrictAws) -> Any:
-    return load_catalog("glue", **{"type": "glue", "s3.endpoint": aws.url, "s3.region": "us-east-1"})
+    return load_catalog("glue", **{"type": "glue", "s3.endpoint": aws.url, "client.region": "us-east-1"})
 
 
 def _measured(aws: StrictAws, cases: dict[str, Callable[[], str]], rounds: int) -> dict[str, list[Taken]]:
