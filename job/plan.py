@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from job.aws import Clients
+from job.commit.catalog import CatalogTable
 from job.commit.control import Control
 from job.errors import LakeError
+from job.layout import ObjectNames
 from job.prepare import Prepared, SparkFactory, check_empty, prepare
-from job.spec import Model, Spec, TableSpec
+from job.spec import IcebergCatalog, Model, Spec, TableSpec
 
 
 class PlannedColumn(Model):
@@ -58,12 +60,21 @@ def plan(
             check_empty(control.store, table, state)
             prepared = prepare(spec, table, state, names, f"{spec.pipeline}/plan/plan", clients, spark)
             try:
-                tables.append(planned.model_copy(update=_details(table, prepared)))
+                key = {"key": first_key(spec, prepared.table, names)}
+                tables.append(planned.model_copy(update=key | _details(table, prepared)))
             finally:
                 prepared.feed.close()
         except LakeError as error:
             tables.append(planned.model_copy(update={"error": str(error)}))
     return tuple(tables)
+
+
+def first_key(spec: Spec, table: CatalogTable, names: ObjectNames) -> str:
+    """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
+    if not isinstance(spec.catalog, IcebergCatalog):
+        return f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    location = table.location() or "(the catalog's choice)"
+    return f"{location}/data/{names.object_key(0).rpartition('/')[2]}"
 
 
 def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:

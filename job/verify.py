@@ -9,7 +9,7 @@ from job.commit.catalog import catalog_writer
 from job.commit.control import Control
 from job.commit.intent import Intent
 from job.encode.footer import Tail
-from job.errors import CommitUnknownError, SpecInvalidError
+from job.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
 from job.receipt import Receipt
 from job.spec import Model
 
@@ -99,7 +99,7 @@ def _rows(receipt: Receipt, clients: aws.Clients) -> int | None:
 def _catalog(table_id: str, intent: Intent, clients: aws.Clients) -> list[Difference]:
     try:
         catalog_writer(intent, clients).read_back(intent)
-    except CommitUnknownError as error:
+    except (CommitUnknownError, PendingUnrecoverableError) as error:
         return [Difference(table=table_id, key="", code=error.code, message=error.message)]
     return []
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from job.errors import CommitUnknownError, PendingUnrecoverableError
+from job.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from tests.iceberg.commits import Table, strays
 from tests.support.call import Call
 from tests.support.open_catalog import OpenCatalog
@@ -154,3 +154,28 @@ def test_bounds_prune_files(aws, bucket):
         table.publish(found, 1 + min(number, 1))
     assert len(list(table.seen.scan(row_filter="id >= 10").plan_files())) == 1
     assert len(list(table.seen.scan(row_filter="id < 100").plan_files())) == 2
+
+
+def test_manifests_are_merged(aws, bucket):
+    table = Table(aws)
+    table.ready("a", rows("a").schema)
+    aws.hide_missing = False
+    with table.seen.transaction() as transaction:
+        transaction.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    for number, job in enumerate("abcd"):
+        table.publish(table.intent(job, rows(job), committed=number), number + 1)
+    assert len(table.seen.current_snapshot().manifests(table.seen.io)) < 4
+    assert sorted(table.seen.scan().to_arrow()["job"].to_pylist()) == sorted("aabbccdd")
+    assert strays(aws, table.seen) == set()
+
+
+def test_table_that_others_partitioned(aws, bucket):
+    table = Table(aws)
+    found = table.intent("a", rows("a"))
+    aws.hide_missing = False
+    with table.seen.update_spec() as update:
+        update.add_identity("job")
+    with pytest.raises(PendingUnrecoverableError, match="was partitioned"):
+        table.publish(found, 1)
+    with pytest.raises(SchemaIncompatibleError, match="is partitioned"):
+        table.ready("b", rows("b").schema)

@@ -87,6 +87,12 @@ def _counted(table: Table, intent: Intent) -> int:
 
 
 def _append(table: Table, intent: Intent, number: int) -> None:
+    if not table.spec().is_unpartitioned():
+        raise PendingUnrecoverableError(
+            f"Iceberg table {'.'.join(table.name())} was partitioned ({table.spec()}) after load {intent.job_id!r} had "
+            "written its files.",
+            remedy="Take the partition fields away (ALTER TABLE ... DROP PARTITION FIELD), and run the load again.",
+        )
     summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
     merge = table.properties.get("commit.manifest-merge.enabled") == "true"
     with table.transaction() as transaction:

@@ -34,7 +34,10 @@ Updates = tuple[TableUpdate, ...]
 
 
 class LostRace(Exception):  # noqa: N818 - it is an answer, not yet an error
-    """The catalog says that another commit came first. A request sent twice is told so of itself."""
+    """The catalog says that another commit came first, or that the table has gone.
+
+    A request sent twice is told so of itself.
+    """
 
 
 class UnclearCommit(Exception):  # noqa: N818 - it is an answer, not yet an error
@@ -48,7 +51,7 @@ class _Glue(GlueCatalog):
         """See ``Catalog``."""
         try:
             return super().commit_table(table, requirements, updates)
-        except exceptions.CommitFailedException as error:
+        except (exceptions.CommitFailedException, exceptions.NoSuchTableError) as error:
             raise LostRace from error
         except aws.BotoCoreError as error:
             raise UnclearCommit from error
@@ -72,7 +75,7 @@ class _Rest(RestCatalog):
         """See ``Catalog``."""
         try:
             answer: CommitTableResponse = super().commit_table(table, requirements, updates)
-        except exceptions.CommitFailedException as error:
+        except (exceptions.CommitFailedException, exceptions.NoSuchTableError) as error:
             raise LostRace from error
         except (
             exceptions.CommitStateUnknownException,

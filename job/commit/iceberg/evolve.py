@@ -48,6 +48,7 @@ class IcebergBefore:
         if self._found is None:
             where = f" at {action.location}" if action.location else ""
             return [f"create Iceberg table {name}{where} with {len(schema)} columns"]
+        self._check_unpartitioned(self._found)
         before = {field.name: field for field in self._found.schema().fields}
         after = union(self._found, schema, name)
         told = []
@@ -65,6 +66,7 @@ class IcebergBefore:
         """The table made and evolved: its action, and ``schema`` with the table's field ids."""
         optional = pa.schema([field.with_nullable(True) for field in schema])
         table = self._own.make(optional)
+        self._check_unpartitioned(table)
         self._check_count(table, state.committed)
         running = state.running.get(self._job_id)
         if running and running.first:
@@ -84,6 +86,13 @@ class IcebergBefore:
             "schema_id": table.schema().schema_id,
         }
         return self._own.action.model_copy(update=made), with_ids(schema, table.schema())
+
+    def _check_unpartitioned(self, table: Table) -> None:
+        if not table.spec().is_unpartitioned():
+            raise SchemaIncompatibleError(
+                f"table {self._own.name} is partitioned ({table.spec()}), and loads write files without partitions.",
+                remedy="Take the partition fields away (ALTER TABLE ... DROP PARTITION FIELD), or load another table.",
+            )
 
     def _check_count(self, table: Table, committed: int) -> None:
         key = counter(self._pipeline)

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -122,13 +122,16 @@ class IcebergTable:
             self._written.clear()
             verdict = self._tried(table, commit)
             table = self._reloaded()
+            if verdict is None:
+                self._forget_merged(self._written, table)
+                continue
             if isinstance(verdict, UnclearCommit):
                 unclear.append(list(self._written))
-            elif verdict is not None:
+            else:
                 self._forget(self._written, table)
-                if isinstance(verdict, LakeError) and not done(table):
-                    raise verdict
-                self._pause(min(0.05 * 2**number, 1.0))
+            if isinstance(verdict, LakeError) and not done(table):
+                raise verdict
+            self._pause(min(0.05 * 2**number, 1.0))
         if not done(table):
             raise CommitUnknownError(
                 f"{self.name}: {TRIES} commits in a row came to nothing.", remedy="Run the same job id again."
@@ -153,11 +156,24 @@ class IcebergTable:
             )
         return table
 
-    def _forget(self, written: Iterable[str], table: Table) -> None:
+    def _forget(self, written: Sequence[str], table: Table) -> None:
         """Delete what one attempt wrote, unless the table has it after all."""
-        if listed_files(table).isdisjoint(written):
-            for location in written:
-                table.io.delete(location)
+        if not listed_files(table).isdisjoint(written):
+            self._forget_merged(written, table)
+            return
+        for location in written:
+            table.io.delete(location)
+
+    def _forget_merged(self, written: Sequence[str], table: Table) -> None:
+        """Delete the manifests that a commit wrote only to merge them into others, which the library leaves."""
+        own = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
+        unlisted = set(written) - listed_files(table)
+        # An append that merges nothing writes one manifest, and its snapshot has it.
+        if not own or len(unlisted) < 2:
+            return
+        kept = {manifest.manifest_path for each in own for manifest in each.manifests(table.io)}
+        for location in unlisted - kept:
+            table.io.delete(location)
 
     def strays(self, table: Table, load: str, since: datetime) -> list[str]:
         """What was written since then under a mark that begins like ``load``, and the table does not know."""
