@@ -25,7 +25,8 @@ from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from bench.side_by_side import BUCKET, KEYS, _sources
+from bench.data import KEYS, sources
+from bench.sinks import BUCKET
 from job.aws import Clients
 from job.dialects.lake_yaml import load_spec
 from job.run import run
@@ -57,7 +58,7 @@ def main() -> None:
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {given.jars} pyspark-shell"
     with StrictAws() as aws:
         _point_at(aws)
-        rows = _sources(folder, given.copies)
+        rows = sources(folder / "flights", given.copies)
         spark = spark_session("bench")
         cases: dict[str, Callable[[], str]] = {
             "ours": lambda: _ours(spark, folder),
