@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.iceberg.commits import Table
-from tests.interop.maven import jar
+from tests.interop.maven import jars
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ def rows(first: int) -> pa.Table:
 
 
 def test_spark_reads_by_field_id_and_prunes_by_bounds(aws, bucket):
-    jars = ",".join(str(jar(name, digest)) for name, digest in JARS.items())
+    classpath = ",".join(map(str, jars(JARS, sha256=JARS)))
     table = Table(aws)
     table.publish(table.intent("a", rows(0)), 1)
     table.publish(table.intent("b", rows(10), committed=1), 2)
@@ -50,7 +50,11 @@ def test_spark_reads_by_field_id_and_prunes_by_bounds(aws, bucket):
     first = str(table.seen.snapshots()[0].snapshot_id)
     script = Path(__file__).parent / "read_with_spark.py"
     done = subprocess.run(
-        [sys.executable, str(script), jars, aws.url, first], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, str(script), classpath, aws.url, first],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("FOUND"))[5:])

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from tests.iceberg.commits import Table
-from tests.interop.maven import jar
+from tests.interop.maven import jars
 
 ICEBERG, JETTY = "1.11.0", "12.1.3"
 JARS = [
@@ -69,7 +69,7 @@ def fixture(aws, bucket, tmp_path, monkeypatch):
         "HTTP__CLIENT_TYPE": "urlconnection",
     }.items():
         monkeypatch.setenv(f"CATALOG_{name}", value)
-    classpath = ":".join([*(str(jar(coordinates)) for coordinates in JARS), *shipped])
+    classpath = ":".join([*map(str, jars(JARS)), *shipped])
     command = ["java", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
         try:
