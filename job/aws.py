@@ -24,13 +24,14 @@ from job.aws_errors import ELSEWHERE, explain
 from job.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
 from job.spec import Access, SecretText
 
-__all__ = ["BotoCoreError", "ClientError", "Clients", "code_of", "explain", "resolve", "status_of"]
+__all__ = ["BotoCoreError", "ClientError", "Clients", "code_of", "explain", "read_object", "resolve", "status_of"]
 
 SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""
 
 _ROLE_RETRY_SECONDS: Final = 5.0
 _STREAM_PART: Final = 64 * 1024 * 1024
+_BROKEN_ANSWERS: Final = 5
 
 
 def code_of(error: ClientError) -> str:
@@ -120,6 +121,20 @@ def _named_keys(session: boto3.Session) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
+def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
+    """An object's content, or its ``Range``, and its etag.
+
+    The SDK asks again until an answer begins; one that breaks off is asked for again here.
+    """
+    for _ in range(_BROKEN_ANSWERS):
+        answer = client.get_object(**arguments)
+        try:
+            return answer["Body"].read(), str(answer["ETag"])
+        except BotoCoreError as error:
+            broken = error
+    raise broken
+
+
 class Clients:
     """The clients of one destination; credentials of an assumed role are refreshed before they expire.
 
@@ -148,6 +163,11 @@ class Clients:
     def sts(self) -> Any:
         """STS with the destination's own credentials."""
         return self._client("sts", config=_config())
+
+    @property
+    def iam(self) -> Any:
+        """IAM, which has no regions."""
+        return self._client("iam", config=_config())
 
     def keys(self) -> dict[str, str]:
         """The destination's keys under pyarrow's names."""

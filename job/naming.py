@@ -3,7 +3,9 @@
 import hashlib
 import re
 import unicodedata
+import uuid
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 MAX_NAME: Final = 255
@@ -17,6 +19,8 @@ TABLE_METADATA: Final = "lakewriter-table"
 """Object metadata key: the table's id, where several tables may lie side by side."""
 GENERATION_METADATA: Final = "ab-generation-id"
 """Object metadata key: the number of the full refresh, as Airbyte writes it."""
+CHECK_TABLE: Final = "lakewriter_check_"
+"""Begins the names of tables that ``lakewriter check`` tries to write, and that never exist."""
 
 JOB_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 PIPELINE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -112,6 +116,12 @@ def join_key(*segments: str) -> str:
     return "/".join(part for segment in segments for part in segment.split("/") if part)
 
 
+def scheduled_job_id(pipeline: str, at: datetime) -> str:
+    """The load that a schedule starts at ``at``: a UUIDv5 of both, so that a start delivered twice is one load."""
+    moment = at.astimezone(UTC).isoformat(timespec="seconds")
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakewriter://{pipeline}/{moment}"))
+
+
 class ControlKeys:
     """Keys of the control objects of one pipeline, under ``{prefix}/_lakewriter/{pipeline}/``."""
 
@@ -145,3 +155,12 @@ class ControlKeys:
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"
+
+    def run(self, name: str) -> str:
+        """The outcome of an attempt, under a name that whoever started it has chosen."""
+        return f"{self.runs}{name}.json"
+
+    @property
+    def runs(self) -> str:
+        """Begins the keys of such outcomes."""
+        return f"{self.root}/runs/"

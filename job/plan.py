@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from job.aws import Clients
+from job.commit.catalog import CatalogTable
 from job.commit.control import Control
-from job.commit.glue import merge
-from job.commit.intent import GlueAction
 from job.errors import LakeError
-from job.prepare import Prepared, SparkFactory, check_empty, prepare
+from job.key_layout import Names
+from job.prepare import Prepared, SparkFactory, check_empty, in_catalog, prepare
 from job.shape.envelope import EnvelopePlan
 from job.shape.plan import ColumnPlan
 from job.shape.shapers import AnyPlan
-from job.spec import Model, Spec, TableSpec
+from job.spec import IcebergCatalog, Model, Spec, TableSpec
 from job.sync import Ending, table_intent
 
 
@@ -63,15 +63,24 @@ def plan(
             control = controls[table.id]
             state = control.state.read()
             check_empty(control.store, table, state)
-            prepared = prepare(spec, table, state.cursor, names, clients, spark)
+            found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+            prepared = prepare(spec, table, state, found, spark)
             try:
-                found = _details(table, prepared) | {"deletes": _deletes(spec, table, control)}
-                tables.append(planned.model_copy(update=found))
+                more = {"key": first_key(spec, found, names), "deletes": _deletes(spec, table, control)}
+                tables.append(planned.model_copy(update=more | _details(table, prepared)))
             finally:
                 prepared.feed.close()
         except LakeError as error:
             tables.append(planned.model_copy(update={"error": str(error)}))
     return tuple(tables)
+
+
+def first_key(spec: Spec, table: CatalogTable, names: Names) -> str:
+    """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
+    if not isinstance(spec.catalog, IcebergCatalog):
+        return f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    location = table.location() or "(the catalog's choice)"
+    return f"{location}/data/{names.object_key(0).rpartition('/')[2]}"
 
 
 def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
@@ -92,7 +101,7 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         "rows": sum(feed.counts) if feed.counts is not None else None,
         "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
         "columns": tuple(columns),
-        "catalog": tuple(_catalog_changes(prepared)),
+        "catalog": prepared.changes,
         "warnings": tuple(_warnings(table, prepared)),
     }
 
@@ -112,27 +121,6 @@ def _source_columns(shape: AnyPlan) -> tuple[ColumnPlan, ...]:
 
 def _change(source: pa.DataType, written: pa.DataType) -> str:
     return "" if source == written else f"cast from {source}"
-
-
-def _catalog_changes(prepared: Prepared) -> list[str]:
-    action = prepared.action
-    if not isinstance(action, GlueAction):
-        return []
-    name = f"{action.database}.{action.table}"
-    changes = []
-    if not prepared.existing:
-        changes.append(f"create table {name} at {action.location} with {len(action.columns)} columns")
-    else:
-        merged = merge(name, list(prepared.existing.items()), action.columns)
-        for column, kind in merged:
-            before = prepared.existing.get(column)
-            if before is None:
-                changes.append(f"add column {column} {kind} to {name}")
-            elif before != kind:
-                changes.append(f"widen column {column} of {name} from {before} to {kind}")
-    if action.partition is not None:
-        changes.append(f"add partition {action.partition_key}={action.partition} to {name}, unless it is there")
-    return changes
 
 
 def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:

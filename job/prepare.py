@@ -1,19 +1,21 @@
 """All that can fail before a byte is written: the source opened, its columns shaped, the catalog asked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyspark.sql import SparkSession
 
-from job import types
 from job.aws import Clients
-from job.commit.glue import GlueTables, existing_arrow, merge
-from job.commit.intent import CatalogAction, FilesAction, GlueAction
+from job.commit.catalog import CatalogTable, NoTable, catalog_table
+from job.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction
 from job.commit.state import TableState
 from job.commit.store import Store
 from job.document import Record
-from job.errors import TableNotEmptyError
-from job.key_layout import KeyLayout, KeyNames, Names
+from job.errors import SpecInvalidError, TableNotEmptyError
+from job.key_layout import KeyLayout, Names
+from job.layout import ObjectNames
+from job.naming import join_key
 from job.receipt import Cursor
 from job.shape.cursor import spark_literal
 from job.shape.envelope import plan_documents, plan_rows
@@ -22,53 +24,73 @@ from job.shape.shapers import AnyPlan
 from job.source.airbyte_messages import Unread
 from job.source.feed import Feed, open_feed
 from job.source.json_schema import declared_properties, record_type
-from job.spec import GlueCatalog, Spec, TableSpec
+from job.spec import Access, GlueCatalog, GlueService, IcebergCatalog, Spec, TableSpec
 from job.stream import Envelope
 from job.sync import TableSync
 
 SparkFactory = Callable[[], SparkSession]
 
+S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
+
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table ready to be staged. ``existing`` holds the catalog's columns, Glue types by name."""
+    """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words."""
 
     feed: Feed
     shape: AnyPlan
-    action: CatalogAction
-    existing: Mapping[str, str]
+    table: CatalogTable
+    changes: tuple[str, ...]
     condition: str | None
 
 
 def prepare(
     spec: Spec,
     table: TableSpec,
-    cursor: Cursor | None,
-    names: Names,
-    clients: Clients,
+    state: TableState,
+    found: CatalogTable,
     spark: SparkFactory,
     sync: TableSync | None = None,
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
+    cursor = state.cursor if table.cursor else None
     if spec.envelope is not None:
         return _enveloped(spec, table, spec.envelope, cursor, spark, sync)
-    action = catalog_action(spec, table, names)
-    existing = GlueTables(clients).existing(action) if isinstance(action, GlueAction) else {}
+    _check_unwritten(found, table, state)
     condition = cursor_condition(table, cursor)
     feed = open_feed(spark, table, condition=condition, deleted_column=DELETED)
     try:
         shape = plan_shape(feed.schema, spec, table)
-        if existing:
-            wanted = {field.name.lower(): field.type for field in shape.schema}
-            shape = plan_shape(feed.schema, spec, table, existing_arrow(existing, wanted))
-        if isinstance(action, GlueAction):
-            columns = tuple((field.name.lower(), types.glue_type(field.type)) for field in shape.schema)
-            merge(f"{action.database}.{action.table}", list(existing.items()), columns)
-            action = action.model_copy(update={"columns": columns})
+        fitting = found.types({field.name.lower(): field.type for field in shape.schema})
+        if fitting:
+            shape = plan_shape(feed.schema, spec, table, fitting)
+        changes = tuple(found.changes(shape.schema))
     except BaseException:
         feed.close()
         raise
-    return Prepared(feed, shape, action, existing, condition)
+    return Prepared(feed, shape, found, changes, condition)
+
+
+def make_ready(
+    prepared: Prepared, access: Access, names: Names, state: TableState
+) -> tuple[CatalogAction, AnyPlan, Names]:
+    """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
+    action, schema = prepared.table.ready(prepared.shape.schema, state)
+    if isinstance(action, IcebergAction) and isinstance(names, ObjectNames):
+        names = replace(names, directory=data_directory(action.location, access))
+    return action, replace(prepared.shape, schema=schema), names
+
+
+def data_directory(location: str, access: Access) -> str:
+    """Where in the destination's bucket an Iceberg table's data files go."""
+    scheme, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme not in S3_SCHEMES or bucket != access.bucket:
+        raise SpecInvalidError(
+            f"the catalog keeps the table at {location!r}, which is not in bucket {access.bucket!r}.",
+            remedy="Name the bucket of the catalog's storage, s3_bucket_name, or use another catalog.",
+        )
+    return join_key(key, "data")
 
 
 def _enveloped(
@@ -100,14 +122,27 @@ def _enveloped(
         raise
     if sync is not None:
         shape = replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
-    return Prepared(feed, shape, FilesAction(), {}, condition)
+    return Prepared(feed, shape, NoTable(), (), condition)
+
+
+def in_catalog(spec: Spec, table: TableSpec, names: Names, load: str, clients: Clients) -> CatalogTable:
+    """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
+    return catalog_table(catalog_action(spec, table, names), clients, load)
 
 
 def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
     """What the catalog is to hold, but for the columns."""
-    if not isinstance(spec.catalog, GlueCatalog) or isinstance(names, KeyNames):
-        return FilesAction()
     location = spec.table_location(table)
+    if isinstance(spec.catalog, IcebergCatalog):
+        own = isinstance(spec.catalog.service, GlueService)
+        return IcebergAction(
+            service=spec.catalog.service,
+            namespace=table.schema_name,
+            table=table.name,
+            location=location if own else "",
+        )
+    if not isinstance(spec.catalog, GlueCatalog) or not isinstance(names, ObjectNames):
+        return FilesAction()
     partitioned = spec.catalog.partition_key is not None
     return GlueAction(
         database=table.schema_name,
@@ -122,15 +157,28 @@ def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
 
 
 def check_empty(store: Store, table: TableSpec, state: TableState) -> None:
-    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded."""
+    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded.
+
+    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data.
+    """
     if not table.must_be_empty or state.committed:
         return
-    found = next(iter(store.entries(table.path + "/", limit=1)), None)
+    metadata = f"{table.path}/metadata/"
+    found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if found is not None:
-        raise TableNotEmptyError(
-            f"table {table.id} was never loaded, and {found.key!r} lies under its path {table.path + '/'!r}.",
-            remedy="Move what is there away, or set destination_table_handling: APPEND.",
-        )
+        raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
+
+
+def _check_unwritten(found: CatalogTable, table: TableSpec, state: TableState) -> None:
+    if table.must_be_empty and not state.committed and (what := found.occupied()):
+        raise _not_empty(table, what)
+
+
+def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:
+    return TableNotEmptyError(
+        f"table {table.id} was never loaded, and {what}.",
+        remedy="Move what is there away, or set destination_table_handling: APPEND.",
+    )
 
 
 def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
@@ -147,6 +195,6 @@ def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
 
 def without_partition(action: CatalogAction) -> CatalogAction:
     """The same for a load without rows: the table is made, no partition is."""
-    if isinstance(action, FilesAction):
+    if not isinstance(action, GlueAction):
         return action
     return action.model_copy(update={"partition": None, "partition_location": None})

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from job.spec import Spec, TableSpec, Tracking
@@ -36,6 +37,24 @@ def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, 
             Query(table.id, "Query latest sync", _latest(spec, table, job_id)),
             Query(table.id, "Find all synced records for a table", _syncs(spec, table)),
             Query(table.id, "Deduplicate (latest version of each record)", _current(spec, table)),
+        ]
+    return tuple(queries)
+
+
+def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
+    """What Iceberg tables add to ``athena``. ``times`` has the last commit (UTC) by table; a placeholder stands in."""
+    queries = []
+    for table in spec.tables:
+        at = (times or {}).get(table.id)
+        # A moment later: the table as it was after that load.
+        text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
+        queries += [
+            Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_name(table)}\nLIMIT 100;"),
+            Query(
+                table.id,
+                "Time travel: the table as of a moment (UTC)",
+                f"SELECT *\nFROM {_name(table)}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';",
+            ),
         ]
     return tuple(queries)
 

@@ -15,6 +15,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+class TableHealth(Model):
+    """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
+
+    snapshots: int
+    files: int | None
+    small_files: int | None
+
+
 class TableReport(Model):
     """A committed table of a load; the object's existence is what makes the table done."""
 
@@ -42,6 +50,7 @@ class TableReport(Model):
     changes: int = 0
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
+    health: TableHealth | None = None
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
@@ -72,6 +81,7 @@ class TableResult(Model):
     changes: int = 0
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
+    health: TableHealth | None = None
 
 
 class RunReport(Model):

@@ -13,7 +13,7 @@ from job.aws import Clients
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
 from job.commit.control import Control
-from job.commit.intent import Intent
+from job.commit.intent import CatalogAction, Intent
 from job.commit.reach import reach_from
 from job.commit.recover import Reach
 from job.commit.retire import delete_all
@@ -24,7 +24,7 @@ from job.errors import LakeError
 from job.key_layout import KeyLayout, KeyNames, Names
 from job.naming import GENERATION_METADATA, TABLE_METADATA, ControlKeys
 from job.outcome import crash, ending, outcome
-from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
+from job.prepare import Prepared, SparkFactory, check_empty, in_catalog, make_ready, prepare, without_partition
 from job.receipt import Cursor, Receipt
 from job.report import RunReport, TableResult, counted
 from job.shape.cursor import highest
@@ -50,7 +50,7 @@ class Load:
     spark: SparkFactory
     progress: Progress
     controls: Mapping[str, Control]
-    names: Mapping[str, Names]
+    names: dict[str, Names]
     reach: Reach
     stopped: Event = field(default_factory=Event)
     sync: Sync | None = None
@@ -160,11 +160,16 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
-    prepared = prepare(load.spec, table, before, names, load.clients, load.spark, sync)
+    found = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
+    prepared = prepare(load.spec, table, began, found, load.spark, sync)
     clock = time.monotonic()
     try:
+        action, shape, placed = make_ready(prepared, load.spec.access, names, began)
+        if placed != names:
+            names = load.names[table.id] = placed
+            attempts.abort_strays(control, names, (), load.attempt)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, prepared)))
+        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, replace(prepared, shape=shape))))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -173,7 +178,9 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     after = before
     for receipt in receipts:
         after = highest(after, receipt.cursor)
-    intent = _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
+    action = action if receipts else without_partition(action)
+    cursors, seconds = (before, after), time.monotonic() - clock
+    intent = _intent(load, table, prepared.feed.kind, action, tuple(receipts), cursors, seconds)
     return intent.model_copy(update={"sync": sync.intent}) if sync is not None else intent
 
 
@@ -207,7 +214,8 @@ def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -
 def _intent(
     load: Load,
     table: TableSpec,
-    prepared: Prepared,
+    feed: str,
+    action: CatalogAction,
     receipts: tuple[Receipt, ...],
     cursors: tuple[Cursor | None, Cursor | None],
     seconds: float,
@@ -221,11 +229,11 @@ def _intent(
         table=table.name,
         started=load.attempt.started,
         access=load.spec.access,
-        catalog=prepared.action if receipts else without_partition(prepared.action),
+        catalog=action,
         receipts=receipts,
         cursor_before=cursors[0],
         cursor_after=cursors[1],
-        feed=prepared.feed.kind,
+        feed=feed,
         staged_seconds=round(seconds, 3),
     )
 
@@ -239,7 +247,7 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
 
 def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
     report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes", *_OF_SYNC)
+    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes", "health", *_OF_SYNC)
     return TableResult.model_validate(
         {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept if name in report}
     )

@@ -100,7 +100,37 @@ class GlueCatalog(Model):
     partition_key: str | None
 
 
-Catalog = Annotated[NoCatalog | GlueCatalog, Field(discriminator="kind")]
+class GlueService(Model):
+    """Iceberg tables in the Glue Data Catalog."""
+
+    kind: Literal["glue"] = "glue"
+
+
+class RestService(Model):
+    """An Iceberg REST catalog with OAuth2 client credentials; ``warehouse`` is the catalog's name in it.
+
+    ``client_id`` may be a reference, as a secret may; the secret must be one.
+    """
+
+    kind: Literal["rest"] = "rest"
+    uri: str
+    warehouse: str
+    client_id: str
+    client_secret: SecretText
+    scope: str
+
+
+IcebergService = Annotated[GlueService | RestService, Field(discriminator="kind")]
+
+
+class IcebergCatalog(Model):
+    """Iceberg tables."""
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IcebergService
+
+
+Catalog = Annotated[NoCatalog | GlueCatalog | IcebergCatalog, Field(discriminator="kind")]
 
 
 class Tracking(StrEnum):
@@ -223,7 +253,28 @@ class Spec(Model):
     limits: Limits = Limits()
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    database_prefix: str = ""
+    """What the names of the vendor's databases in Glue are, or begin with, an underscore following."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def iceberg(self) -> bool:
+        """Whether the tables are Iceberg's, in whichever catalog."""
+        return isinstance(self.catalog, IcebergCatalog)
+
+    @property
+    def in_glue(self) -> bool:
+        """Whether the tables are in the Glue Data Catalog."""
+        catalog = self.catalog
+        return isinstance(catalog, GlueCatalog) or (
+            isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)
+        )
+
+    @property
+    def rest_service(self) -> RestService | None:
+        """The Iceberg REST catalog that the tables are in, if they are in one."""
+        service = self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
+        return service if isinstance(service, RestService) else None
 
     @property
     def reserved_columns(self) -> tuple[str, ...]:

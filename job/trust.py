@@ -14,6 +14,8 @@ VENDORS: Final = {
 }
 """Whom each vendor's document has its customers trust."""
 
+OWN_ROLES: Final = frozenset({"job", "user", "snowflake-catalog", "snowflake-compute"})
+
 EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 """https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"""
 ALPHABET: Final = "2 to 1224 letters, digits and +=,.@:/-_ without spaces around them"
@@ -32,7 +34,15 @@ class Trust(Model):
     a secret: the trust policy shows it."""
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
     """Tells two roles of one vendor apart; the vendor's name by default."""
-    access: Literal["write", "read"] = "write"
+    access: Literal["write", "read", "load"] = "write"
+    """``load`` is for a Lakewriter that runs elsewhere: all that a load does, the job's own records included."""
+
+    @field_validator("name")
+    @classmethod
+    def _not_ours(cls, value: str | None) -> str | None:
+        if value in OWN_ROLES:
+            raise ValueError(f"{value!r} is what a role of the pipeline's own is called; take another")
+        return value
 
     @field_validator("principal")
     @classmethod

@@ -45,6 +45,8 @@ def test_usage(arguments, code, said):
 WRONG = [
     (["run", "FILE", "--job-id", "a b"], 2, "SPEC_INVALID: job id 'a b'"),
     (["run", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
+    (["run", "FILE", "--outcome", "../x"], 2, "SPEC_INVALID: outcome '../x'"),
+    (["run", "FILE", "--scheduled-at", "noon"], 2, "SPEC_INVALID: --scheduled-at 'noon'"),
     (["plan", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
     (["run", "FILE", "--job-id", "a" * 81], 2, "SPEC_INVALID: job id 'aaa"),
     (["verify", "FILE", "a/b"], 2, "SPEC_INVALID: job id 'a/b'"),
@@ -125,6 +127,12 @@ def test_destination_out_of_reach(tmp_path, bucket, settings, code, command):
     assert result.exit_code == 1
     assert code in result.stdout + result.stderr
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_run_leaves_its_outcome(aws, file):
+    assert lakewriter("run", file, "--job-id", "a b", "--outcome", "n").exit_code == 2
+    (body,) = (body for key, body in aws.objects("acme-lake").items() if key.endswith("_lakewriter/p/runs/n.json"))
+    assert (json.loads(body)["code"], json.loads(body)["transient"]) == ("SPEC_INVALID", False)
 
 
 @pytest.mark.parametrize("action", ["s3:PutObject", "s3:ListBucket"])

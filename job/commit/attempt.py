@@ -65,7 +65,10 @@ def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableS
     if state.pending is not None or state.committed != seen.committed:
         raise Lost
     others = {job: entry for job, entry in state.running.items() if attempt.started - entry.since < attempt.keep}
-    return state.changed(running=others | {attempt.job_id: Running(attempt=attempt.id, since=attempt.started)})
+    earlier = state.running.get(attempt.job_id)
+    first = (earlier.first or earlier.since) if earlier else None
+    own = Running(attempt=attempt.id, since=attempt.started, first=first)
+    return state.changed(running=others | {attempt.job_id: own})
 
 
 def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | None) -> None:

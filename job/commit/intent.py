@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError, field_serializer, field_validator
 from job.commit.syncing import SyncIntent
 from job.errors import PendingUnrecoverableError
 from job.receipt import Cursor, Receipt
-from job.report import TableReport
-from job.spec import Access, Model
+from job.report import TableHealth, TableReport
+from job.spec import Access, IcebergService, Model
 
 MOST_SAMPLES: Final = 100
 """Changes that a table's report tells of, besides their number."""
@@ -41,7 +41,19 @@ class GlueAction(Model):
     partition_location: str | None
 
 
-CatalogAction = Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
+class IcebergAction(Model):
+    """An Iceberg table as it was made ready for this load; blank until then. ``schema_id`` is that of its files."""
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IcebergService
+    namespace: str
+    table: str
+    location: str
+    uuid: str = ""
+    schema_id: int = 0
+
+
+CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
 
 
 class Intent(Model):
@@ -84,7 +96,7 @@ class Intent(Model):
         """Rows of all files."""
         return sum(receipt.rows for receipt in self.receipts)
 
-    def report(self, *notes: str) -> TableReport:
+    def report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
         """What the table's report says when this intent is closed."""
         return TableReport(
             pipeline=self.pipeline,
@@ -105,6 +117,7 @@ class Intent(Model):
             staged_seconds=self.staged_seconds,
             notes=(*self.notes, *notes),
             **self._of_sync(),
+            health=health,
         )
 
     def _of_sync(self) -> dict[str, Any]:

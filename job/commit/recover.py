@@ -17,6 +17,8 @@ from job.commit.syncing import after
 from job.commit.uploads import complete_all, withdraw
 from job.errors import (
     CODES,
+    CatalogNotFoundError,
+    CatalogUnauthorizedError,
     GlueAccessDeniedError,
     LakeError,
     PendingUnrecoverableError,
@@ -27,7 +29,14 @@ from job.errors import (
 from job.report import TableReport
 from job.spec import Access
 
-_OUT_OF_REACH = (S3AccessDeniedError, GlueAccessDeniedError, RoleNotAssumableError, SecretUnresolvedError)
+_OUT_OF_REACH = (
+    S3AccessDeniedError,
+    GlueAccessDeniedError,
+    RoleNotAssumableError,
+    SecretUnresolvedError,
+    CatalogUnauthorizedError,
+    CatalogNotFoundError,
+)
 
 Reach = Callable[[Access], aws.Clients]
 """The clients for an intent's destination."""
@@ -36,9 +45,9 @@ Reach = Callable[[Access], aws.Clients]
 def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
     """The state with nothing pending. An intent of another attempt than ``mine`` that its role can no longer reach is
     ``PENDING_UNRECOVERABLE``."""
-    while (pending := control.state.latest().pending) is not None:
+    while (pending := (state := control.state.latest()).pending) is not None:
         try:
-            _advance(control, pending, reach)
+            _advance(control, pending, state.committed + 1, reach, mine)
         except _OUT_OF_REACH as error:
             if pending.attempt == mine:
                 raise
@@ -49,7 +58,8 @@ def recover(control: Control, reach: Reach, *, mine: str | None = None) -> Table
     return control.state.latest()
 
 
-def _advance(control: Control, pending: Pending, reach: Reach) -> None:
+def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine: str | None) -> None:
+    """``number`` is what the load will be, by the state that names it as pending."""
     intent = control.intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
@@ -58,11 +68,13 @@ def _advance(control: Control, pending: Pending, reach: Reach) -> None:
         case "uploaded":
             clients = reach(intent.access)
             catalog = catalog_writer(intent, clients)
-            catalog.publish(intent)
+            catalog.publish(intent, number)
             if intent.sync is not None:
                 delete_all(control, intent.sync.retire)
-            catalog.read_back(intent)
-            close(control, pending, intent, intent.report())
+            health = catalog.read_back(intent)
+            if pending.attempt != mine:
+                catalog.clear_up(intent)
+            close(control, pending, intent, intent.report(health=health))
         case "aborting":
             undo(control, pending, intent)
 

@@ -26,10 +26,11 @@ class Lost(Exception):  # noqa: N818 - it is a verdict on one attempt, told apar
 
 
 class Running(Model):
-    """The one attempt of an unfinished job that may bind an intent."""
+    """The one attempt of an unfinished job that may bind an intent; ``first`` is when its earliest one began."""
 
     attempt: str
     since: datetime
+    first: datetime | None = None
 
 
 class Failure(Model):

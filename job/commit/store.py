@@ -108,8 +108,7 @@ class S3Store:
     def get(self, key: str) -> tuple[bytes, str] | None:
         """A refusal counts as absence only when a listing does not show the key."""
         try:
-            answer = self._clients.s3.get_object(Bucket=self._bucket, Key=key)
-            return answer["Body"].read(), answer["ETag"]
+            return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
         except aws.ClientError as error:
             if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket" and not self._listed(key):
                 return None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
@@ -13,9 +13,9 @@ from job.dialects.airbyte_catalog import SourceEntry
 from job.dialects.airbyte_form import AirbyteS3, HeroPixelS3
 from job.dialects.airbyte_formats import FORMATS, PARTS
 from job.dialects.form import FormField
-from job.dialects.problems import keys_of, nearest, problems
+from job.dialects.problems import keys_of, model_at, nearest, problems
 from job.dialects.supaflow import form_fields, translate
-from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
+from job.dialects.supaflow_form import S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
 from job.dialects.tables import ReadEntry, TableEntry, absolute
 from job.dialects.text import Document, Location, read
 from job.dialects.vendor_file import expanded
@@ -23,24 +23,31 @@ from job.errors import SpecInvalidError
 from job.naming import PIPELINE
 from job.spec import MIB, Limits, Model, Spec
 
+ICEBERG: Final = "supaflow-s3-data-lake, ICEBERG"
 DESTINATIONS: dict[str, type[Model]] = {
     "supaflow-s3": S3Parquet,
     "supaflow-s3-data-lake": S3DataLakeParquet,
     "airbyte-s3": AirbyteS3,
     "heropixel-s3": HeroPixelS3,
 }
-TAGS = (*DESTINATIONS, *FORMATS, *PARTS)
+MODELS: dict[str, type[Model]] = DESTINATIONS | {ICEBERG: S3DataLakeIceberg}
+TAGS = (*MODELS, *FORMATS, *PARTS)
 """What pydantic puts into the place of a problem for the members of its unions."""
 
 
 def _tag(value: Any) -> str | None:
-    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    kind, form = (
+        value.get(key) if isinstance(value, dict) else getattr(value, key, None) for key in ("type", "table_format")
+    )
+    if kind == "supaflow-s3-data-lake" and form == "ICEBERG":
+        return ICEBERG
     return kind if isinstance(kind, str) and kind in DESTINATIONS else None
 
 
 Destination = Annotated[
     Annotated[S3Parquet, Tag("supaflow-s3")]
     | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")]
+    | Annotated[S3DataLakeIceberg, Tag(ICEBERG)]
     | Annotated[AirbyteS3, Tag("airbyte-s3")]
     | Annotated[HeroPixelS3, Tag("heropixel-s3")],
     Discriminator(_tag),
@@ -154,7 +161,9 @@ def _validated(document: Document) -> LakeFile:
     def known_keys(parent: Location) -> list[str]:
         last = next((step for step in reversed(parent) if isinstance(step, str)), None)
         if last in ("destination", "format", "compression", "compression_codec") and kind:
-            return _keys_at(DESTINATIONS[kind], str(last), document.data["destination"])
+            return _keys_at(MODELS[kind], str(last), document.data["destination"])
+        if parent[:1] == ("deployment",):
+            return keys_of(model_at(Deployment, parent[1:]))
         below: dict[str, type[Model]] = {
             "tables": TableEntry,
             "read": ReadEntry,

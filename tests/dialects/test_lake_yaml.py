@@ -33,8 +33,7 @@ PROBLEMS = [
     ({"custom_s3_endpoint": "minio"}, "destination.custom_s3_endpoint: 'minio': expected a URL such as "
      "'https://s3.example.com'."),
     ({"upload_parallelism": 11}, "destination.upload_parallelism: 11: input should be less than or equal to 10."),
-    ({"table_format": "ICEBERG"}, "destination.table_format: 'ICEBERG': this version writes PARQUET only; expected "
-     "'PARQUET'."),
+    ({"table_format": "DELTA"}, "destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."),
     ({"type": "supaflow-s3", "update_aws_glue_catalog": True}, "destination.update_aws_glue_catalog: unknown key, "
      "with value True; did you mean 'sync_schema_with_aws_glue_catalog'?"),
     ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is no known destination; expected 'supaflow-s3', "
@@ -201,7 +200,9 @@ def test_secrets_are_never_shown(tmp_path):
     assert "secret_access_key is written out" in spec.warnings[0]
 
 
-@pytest.mark.parametrize("name", ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml"])
+@pytest.mark.parametrize(
+    "name", ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml", "supaflow-s3-data-lake-iceberg.yaml"]
+)
 def test_schema_accepts_the_examples(name):
     content = yaml.safe_load((Path("examples") / name).read_text("utf-8"))
     jsonschema.validate(json.loads(json.dumps(content)), LakeFile.model_json_schema())

@@ -20,7 +20,7 @@ from job.dialects.lake_yaml import load_spec
 from job.naming import ControlKeys
 from job.report import RunReport
 from job.run import run
-from job.spec import Encoding, Spec
+from job.spec import Spec
 from tests.support.call import Call
 from tests.support.server import StrictAws
 
@@ -47,7 +47,8 @@ class Lake:
             "partition_strategy": "SYNC_ID",
             "destination_prefix": "nyc",
         }
-        content = {"pipeline": "flights", "destination": base | destination, "tables": list(tables)}
+        merged = {key: value for key, value in (base | destination).items() if value is not None}
+        content = {"pipeline": "flights", "destination": merged, "tables": list(tables)}
         self.file.write_text(yaml.safe_dump(content), "utf-8")
 
     def csv(self, name: str, text: str) -> str:
@@ -61,7 +62,8 @@ class Lake:
 
     def load(self, job_id: str, *, engine: str = "auto", **options: Any) -> RunReport:
         """One load in this process."""
-        spec = self.spec.model_copy(update={"encoding": Encoding.model_validate({"engine": engine})})
+        spec = self.spec
+        spec = spec.model_copy(update={"encoding": spec.encoding.model_copy(update={"engine": engine})})
         return run(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
 
     def control(self, table_id: str) -> Control:

@@ -14,6 +14,9 @@ ACCOUNT: Final = "123456789012"
 BYPASS: Final = "x-test-bypass"
 """Requests with this header are the test's own: nothing is corrected, denied or recorded."""
 
+_QUERY: Final = ("iam", "sts")
+"""Services whose requests are forms and whose answers are XML."""
+
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
 _BUCKET_ACTIONS: Final = {
     ("GET", "uploads"): "ListBucketMultipartUploads",
@@ -120,7 +123,7 @@ class Call:
         """An error as this call's service words it."""
         if self.service == "glue":
             return _json_error(status, code, message)
-        if self.service == "sts":
+        if self.service in _QUERY:
             return _query_error(status, code, message)
         return _s3_error(self, status, code, message)
 
@@ -142,8 +145,8 @@ def read_call(environ: dict[str, Any]) -> Call:
     }
     if service == "glue":
         return _glue_call(common)
-    if service == "sts":
-        return _sts_call(common)
+    if service in _QUERY:
+        return _query_call(common)
     return _s3_call(common, environ["PATH_INFO"].encode("latin-1").decode())
 
 
@@ -192,10 +195,11 @@ def _glue_paths(operation: str, document: dict[str, Any]) -> list[str]:
     return [f"table/{database}/{table}", f"database/{database}", "catalog"]
 
 
-def _sts_call(common: dict[str, Any]) -> Call:
+def _query_call(common: dict[str, Any]) -> Call:
     document = {name: values[-1] for name, values in parse_qs(common["body"].decode()).items()}
-    resource = document.get("RoleArn", "*")
-    action = f"sts:{document.get('Action', '')}"
+    role = f"arn:aws:iam::{ACCOUNT}:role/{document['RoleName']}" if "RoleName" in document else "*"
+    resource = document.get("RoleArn") or document.get("PolicyArn") or role
+    action = f"{common['service']}:{document.get('Action', '')}"
     return Call(action=action, resources=(resource,), bucket="", key="", document=document, **common)
 
 

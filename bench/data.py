@@ -1,0 +1,31 @@
+"""What every way writes: flights of mixed types with nulls, a unique key, a random token, and the tracking columns."""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from examples.demo.demo import packaged
+
+ROWS_A_FILE = 336_776
+KEYS = ("time_hour", "carrier", "flight")
+TRACKED = """
+    SELECT *, now() AS _supa_synced, false AS _supa_deleted, row_number() OVER () AS _supa_index,
+        sha256(concat_ws('|', time_hour, carrier, flight)) AS _supa_id, 'bench' AS _supa_job_id
+    FROM read_parquet('{files}')
+"""
+"""The rows with the five tracking columns, by DuckDB: what a user without Lakewriter might write."""
+
+
+def sources(folder: Path, copies: int) -> int:
+    """Fill ``folder`` with one Parquet file a copy; the rows in all. Row ids go on from file to file."""
+    folder.mkdir(parents=True)
+    flights = packaged("flights")
+    place = flights.schema.get_field_index("time_hour")
+    flights = flights.set_column(place, "time_hour", flights["time_hour"].cast(pa.timestamp("us", "UTC")))
+    for copy in range(copies):
+        first = copy * flights.num_rows
+        query = f"SELECT {first} + row_number() OVER () AS row_id, md5(row_id::VARCHAR)[:16] AS token, * FROM flights"
+        pq.write_table(duckdb.sql(query).to_arrow_table(), folder / f"{copy:03}.parquet")
+    return int(flights.num_rows * copies)

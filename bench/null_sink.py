@@ -1,0 +1,111 @@
+"""An S3 server that keeps control objects in memory and lets the bytes of uploads go; its address is its first line.
+
+Enough of S3 for a load: conditional puts by etag, multipart uploads, gets. ``GET /_first`` tells when the first part
+began to arrive, as seconds since the epoch.
+"""
+
+import hashlib
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+CHUNK = 1 << 20
+
+
+class NullSink(ThreadingHTTPServer):
+    """Objects by path; uploads have no more than an id."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.objects: dict[str, bytes] = {}
+        self.lock = threading.Lock()
+        self.first_part = 0.0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: NullSink
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+    def do_PUT(self) -> None:
+        path, query = self._asked()
+        if "partNumber" in query:
+            self.server.first_part = self.server.first_part or time.time()
+            self._drain()
+            return self._answer(200, etag=uuid.uuid4().hex)
+        body = self._body()
+        with self.server.lock:
+            if not self._may_write(self.server.objects.get(path)):
+                return self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+            self.server.objects[path] = body
+        return self._answer(200, etag=_etag(body))
+
+    def do_POST(self) -> None:
+        path, query = self._asked()
+        self._body()
+        if "uploads" in query:
+            text = f"<InitiateMultipartUploadResult><UploadId>{uuid.uuid4().hex}</UploadId>"
+            return self._answer(200, f"{text}</InitiateMultipartUploadResult>".encode())
+        text = f"<CompleteMultipartUploadResult><Key>{path}</Key><ETag>done</ETag></CompleteMultipartUploadResult>"
+        return self._answer(200, text.encode())
+
+    def do_GET(self) -> None:
+        path, query = self._asked()
+        if path == "/_first":
+            return self._answer(200, repr(self.server.first_part).encode())
+        if "uploads" in query or "list-type" in query:
+            name = "ListMultipartUploadsResult" if "uploads" in query else "ListBucketResult"
+            return self._answer(200, f"<{name}><IsTruncated>false</IsTruncated></{name}>".encode())
+        body = self.server.objects.get(path)
+        if body is None:
+            return self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        return self._answer(200, body, etag=_etag(body))
+
+    def do_DELETE(self) -> None:
+        path, _ = self._asked()
+        self.server.objects.pop(path, None)
+        self._answer(204)
+
+    def _asked(self) -> tuple[str, dict[str, list[str]]]:
+        parts = urlsplit(self.path)
+        return parts.path, parse_qs(parts.query, keep_blank_values=True)
+
+    def _may_write(self, there: bytes | None) -> bool:
+        if self.headers.get("If-None-Match") == "*":
+            return there is None
+        wanted = self.headers.get("If-Match")
+        return wanted is None or (there is not None and wanted.strip('"') == _etag(there))
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _drain(self) -> None:
+        left = int(self.headers.get("Content-Length", 0))
+        while left:
+            left -= len(self.rfile.read(min(left, CHUNK)))
+
+    def _answer(self, status: int, body: bytes = b"", *, etag: str = "") -> None:
+        self.send_response(status)
+        if etag:
+            self.send_header("ETag", f'"{etag}"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _etag(body: bytes) -> str:
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+
+if __name__ == "__main__":
+    sink = NullSink()
+    print(f"http://127.0.0.1:{sink.server_port}", flush=True)  # noqa: T201
+    sink.serve_forever()

@@ -1,0 +1,169 @@
+"""The measurements, each a section of the page: what is measured, the table, and what it takes to repeat it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from bench.data import ROWS_A_FILE, TRACKED, sources
+from bench.measure import Timed, medians, table, timed, worker_peak
+from bench.sinks import BUCKET, null_sink, real_server
+from bench.ways import Way, aws_wrangler, lake_file, lakewriter, plain_pyarrow, spark_native
+
+SparkFactory = Callable[[], SparkSession]
+Section = Callable[[SparkFactory, Path, int, int], list[str]]
+
+ROWS_FEED: Final = {"mergeSchema": "false"}
+"""A reader option that the splits feed does not know, and that changes nothing for these files."""
+ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+def writers(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """Spark's own writer and both feeds, to a server and to nowhere; then what else there is."""
+    rows = sources(folder / "flights", copies)
+    native = spark_native(spark(), folder)
+    lines = [f"## Writers\n\n{rows:,} rows of 21 columns and the five tracking columns, as gzip Parquet.", ""]
+    with real_server(folder / "server") as server:
+        ways = _three(spark(), folder, server, native, upload=True)
+        ways |= {"pyarrow": timed(lambda: plain_pyarrow(folder)(server))}
+        ways |= {"awswrangler": timed(lambda: aws_wrangler(folder)(server)), "dlt": _dlt(folder, server)}
+        lines += ["To SeaweedFS on the same machine:", "", *table(medians(ways, rounds)), ""]
+    with null_sink() as server:
+        ways = _three(spark(), folder, server, native, upload=False)
+        lines += ["To a server that lets the bytes go; Spark's files stay on the local disk:", ""]
+        lines += table(medians(ways, rounds))
+    return lines
+
+
+def _three(spark: SparkSession, folder: Path, server: str, native: Way, *, upload: bool) -> dict[str, Timed]:
+    return {
+        "Spark's own writer": timed(lambda: native(server if upload else None)),
+        "Lakewriter, rows feed": timed(lambda: _bytes(spark, folder, server, ROWS_FEED)),
+        "Lakewriter, splits feed": timed(lambda: _bytes(spark, folder, server, {})),
+    }
+
+
+def _bytes(spark: SparkSession, folder: Path, server: str, options: dict[str, str]) -> int:
+    return lakewriter(spark, folder, server, **options).tables[0].bytes
+
+
+def _dlt(folder: Path, server: str) -> Timed:
+    requirements = str(ROOT / "bench" / "requirements-dlt.txt")
+    uv = [
+        str(Path(sys.executable).parent / "uv"),
+        "run",
+        "--quiet",
+        "--no-project",
+        "--with-requirements",
+        requirements,
+    ]
+    arguments = [str(folder / "flights" / "*.parquet"), server, BUCKET, TRACKED]
+
+    def run() -> tuple[float, int]:
+        command = [*uv, "python", str(ROOT / "bench" / "dlt_way.py"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds, size = done.stdout.split()[-2:]
+        return float(seconds), int(size)
+
+    return run
+
+
+def requests(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """Every S3 request of one load, tasks and driver, control objects included."""
+    sources(folder / "flights", copies)
+    with null_sink() as server:
+        report = lakewriter(spark(), folder, server)
+    done = report.tables[0]
+    lines = [f"## Requests\n\nOf one load, which wrote {done.files} files of {done.bytes / 1e6:.0f} MB in all:", ""]
+    lines += ["| request | times |", "|---|---|"]
+    return lines + [f"| {name} | {times} |" for name, times in sorted(report.requests.items())]
+
+
+def memory(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """One partition, and one that is four times as long; the worker's own high-water mark."""
+    lines = ["## Memory of a worker", "", "| rows in the partition | feed | peak MiB |", "|---|---|---|"]
+    for options, feed in ((ROWS_FEED, "rows"), ({}, "splits")):
+        for times in (1, 4):
+            lines.append(_one_partition(folder / f"{feed}-{times}", times * max(copies // 4, 1), feed, options))
+    return lines
+
+
+def _one_partition(folder: Path, copies: int, feed: str, options: dict[str, str]) -> str:
+    rows = sources(folder / "flights", copies)
+    script = "import json, sys; from bench.sections import one_partition; one_partition(*map(json.loads, sys.argv[1:]))"
+    arguments = [json.dumps(str(folder)), json.dumps(options)]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return f"| {rows:,} | {feed} | {float(done.stdout.split()[-1]):.0f} |"
+
+
+def one_partition(folder: str, options: dict[str, str]) -> None:
+    """In a process of its own, so that the workers are new; prints the peak in MiB."""
+    spark = SparkSession.builder.master("local[1]").config("spark.sql.files.maxPartitionBytes", "64g")
+    spark = spark.config("spark.sql.files.minPartitionNum", "1").config("spark.ui.enabled", "false")
+    with null_sink() as server, worker_peak() as peak:
+        report = lakewriter(spark.getOrCreate(), Path(folder), server, **options)
+    assert report.status == "done"
+    print(peak.mib)  # noqa: T201
+
+
+def growth(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """Rows 1, 4 and 16 times: the time of a row must stay."""
+    lines = ["## Growth", "", "To a server that lets the bytes go, splits feed.", ""]
+    lines += ["| rows | seconds | seconds a million rows |", "|---|---|---|"]
+    steps = [max(copies // 4, 1) * times for times in (1, 4, 16)]
+    for step in steps:
+        sources(folder / str(step) / "flights", step)
+    with null_sink() as server:
+        ways = {
+            str(step): timed(lambda at=folder / str(step): _bytes(spark(), at, server, {}))  # type: ignore[misc]
+            for step in steps
+        }
+        found = medians(ways, rounds)
+    for name, (seconds, _) in found.items():
+        rows = int(name) * ROWS_A_FILE
+        lines.append(f"| {rows:,} | {seconds:.2f} | {seconds / rows * 1e6:.2f} |")
+    return lines
+
+
+def start(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """From the command to the first byte of data, Python, Java and Spark started anew each time."""
+    sources(folder / "flights", 1)
+    found = medians({"lakewriter run": lambda: _first_byte(folder), "a Spark session": _session}, rounds)
+    lines = ["## Start", "", "| from the command to | seconds |", "|---|---|"]
+    lines.append(f"| the first byte of data at the server | {found['lakewriter run'][0]:.1f} |")
+    lines.append(f"| an empty Spark session, nothing more | {found['a Spark session'][0]:.1f} |")
+    return lines
+
+
+def _first_byte(folder: Path) -> tuple[float, int]:
+    with null_sink() as server:
+        lake, clock = lake_file(folder, server, {}), time.time()
+        command = [sys.executable, "-m", "job", "run", str(lake), "--job-id", "a"]
+        subprocess.run(command, cwd=ROOT, env=os.environ, check=True, capture_output=True)
+        with urllib.request.urlopen(f"{server}/_first") as answer:
+            return float(answer.read()) - clock, 0
+
+
+def _session() -> tuple[float, int]:
+    script = "from job.source.session import spark_session; spark_session('bench')"
+    clock = time.monotonic()
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
+    return time.monotonic() - clock, 0
+
+
+SECTIONS: Final[dict[str, Section]] = {
+    "writers": writers,
+    "requests": requests,
+    "memory": memory,
+    "growth": growth,
+    "start": start,
+}

@@ -1,0 +1,125 @@
+"""The ways to write one table, each a function from a sink's address to the bytes it wrote.
+
+What a user would pick instead of ours is Spark's gzip Parquet writer with the tracking columns in SQL, a count before
+it for the row index, and an upload of what it wrote; or a library outside Spark.
+"""
+
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import awswrangler
+import boto3
+import duckdb
+import pyarrow.fs
+import pyarrow.parquet as pq
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from bench.data import KEYS, TRACKED
+from bench.sinks import BUCKET
+from job.aws import Clients
+from job.dialects.lake_yaml import load_spec
+from job.report import RunReport
+from job.run import run
+
+Way = Callable[[str | None], int]
+"""Writes to the S3 server at the address, or to nowhere."""
+
+
+def spark_native(spark: SparkSession, folder: Path) -> Way:
+    """Spark's writer to a local folder, and where there is a server an upload of each file."""
+
+    def write(server: str | None) -> int:
+        out = folder / f"native-{uuid.uuid4()}"
+        _tracked(spark.read.parquet(str(folder / "flights"))).write.option("compression", "gzip").parquet(str(out))
+        files = sorted(out.glob("*.parquet"))
+        if server:
+            client = boto3.client("s3", endpoint_url=server)
+            for file in files:
+                client.upload_file(str(file), BUCKET, f"native/{out.name}/{file.name}")
+        size = sum(file.stat().st_size for file in files)
+        shutil.rmtree(out)
+        return size
+
+    return write
+
+
+def _tracked(frame: DataFrame) -> DataFrame:
+    counts = frame.groupBy(F.spark_partition_id().alias("p")).count().collect()
+    offsets, before = {}, 0
+    for row in sorted(counts):
+        offsets[row[0]] = before
+        before += row[1]
+    start = F.create_map(*(F.lit(value) for pair in offsets.items() for value in pair))
+    within = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
+    return (
+        frame.withColumn("_supa_synced", F.current_timestamp())
+        .withColumn("_supa_deleted", F.lit(False))
+        .withColumn("_supa_index", start[F.spark_partition_id()] + within + 1)
+        .withColumn("_supa_id", F.sha2(F.concat_ws("|", *(F.col(key).cast("string") for key in KEYS)), 256))
+        .withColumn("_supa_job_id", F.lit("bench"))
+    )
+
+
+def lakewriter(spark: SparkSession, folder: Path, server: str, **options: str) -> RunReport:
+    """One load with Spark's reader ``options``; ``mergeSchema`` makes it the rows feed, none the splits feed."""
+    spec = load_spec(lake_file(folder, server, options))
+    report = run(spec, job_id=str(uuid.uuid4()), clients=Clients(spec.access), spark=lambda: spark)
+    if report.status != "done":
+        raise SystemExit(report.tables[0].message)
+    return report
+
+
+def lake_file(folder: Path, server: str, options: dict[str, str]) -> Path:
+    """A lake.yaml beside the sources, of a pipeline of its own."""
+    destination = {"s3_bucket_name": BUCKET, "bucket_region": "us-east-1", "custom_s3_endpoint": server}
+    read: dict[str, Any] = {"format": "parquet", "path": str(folder / "flights"), "options": options}
+    content = {
+        "pipeline": f"bench-{uuid.uuid4().hex[:8]}",
+        "destination": {"type": "supaflow-s3"} | destination,
+        "tables": [{"table": "flights", "read": read, "primary_key": list(KEYS)}],
+    }
+    file = folder / "lake.yaml"
+    file.write_text(yaml.safe_dump(content), "utf-8")
+    return file
+
+
+def plain_pyarrow(folder: Path) -> Way:
+    """DuckDB makes the rows, pyarrow's writer streams them into its own S3 file system."""
+
+    def write(server: str | None) -> int:
+        assert server is not None
+        store = pyarrow.fs.S3FileSystem(endpoint_override=server, allow_bucket_creation=False)
+        path = f"{BUCKET}/pyarrow/{uuid.uuid4()}.parquet"
+        with duckdb.connect() as connection:
+            rows = connection.sql(TRACKED.format(files=folder / "flights" / "*.parquet")).to_arrow_reader(122_880)
+            with (
+                store.open_output_stream(path) as stream,
+                pq.ParquetWriter(stream, rows.schema, compression="gzip") as file,
+            ):
+                for batch in rows:
+                    file.write_batch(batch)
+        return int(store.get_file_info(path).size)
+
+    return write
+
+
+def aws_wrangler(folder: Path) -> Way:
+    """DuckDB makes the rows, awswrangler writes the pandas frame."""
+
+    def write(server: str | None) -> int:
+        assert server is not None
+        awswrangler.config.s3_endpoint_url = server
+        name = str(uuid.uuid4())
+        with duckdb.connect() as connection:
+            frame = connection.execute(TRACKED.format(files=folder / "flights" / "*.parquet")).df()
+        path = f"s3://{BUCKET}/awswrangler/{name}.parquet"
+        awswrangler.s3.to_parquet(frame, path, compression="gzip")
+        client = boto3.client("s3", endpoint_url=server)
+        return int(client.head_object(Bucket=BUCKET, Key=f"awswrangler/{name}.parquet")["ContentLength"])
+
+    return write

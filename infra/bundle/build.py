@@ -1,0 +1,122 @@
+"""Builds the bundle: the job's sources, what starts them, and their dependencies for each architecture."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import file_digest
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import click
+from pydantic import ValidationError
+
+from infra.bundle.archive import digest, write_archive
+from infra.bundle.dependencies import MACHINES, PYTHON, BundleError, install, needed, packages, refuse_foreign
+from infra.bundle.manifest import (
+    ENTRY,
+    NAME,
+    REQUIREMENTS,
+    ROOT,
+    Dependencies,
+    File,
+    Manifest,
+    job_digest,
+    job_files,
+    requirements_digest,
+)
+from job.entry import MARK
+
+SPARK: Final = ".".join(version("pyspark").split(".")[:2])
+"""The version that the tests run on."""
+
+Fetch = Callable[[Path, str, Path], None]
+"""Puts what the requirements in a file pin, for an architecture, into a folder."""
+
+
+def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch: Fetch = install) -> Manifest:
+    """Fills ``folder``; an archive of dependencies that is there and made from the same pins is kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = _kept(folder)
+    (folder / NAME).unlink(missing_ok=True)
+    missing = sorted(set(architectures) - set(kept))
+    with ThreadPoolExecutor() as threads:
+        made = dict(zip(missing, threads.map(partial(_dependencies, folder, fetch), missing), strict=True))
+    for stale in set(folder.glob("dependencies-*.zip")) - {folder / each.name for each in (kept | made).values()}:
+        stale.unlink()
+    shutil.copyfile(ENTRY, folder / ENTRY.name)
+    sources = job_files()
+    write_archive(folder / "job.zip", sources)
+    manifest = Manifest(
+        python=PYTHON,
+        spark=SPARK,
+        job=job_digest(),
+        requirements=requirements_digest(),
+        entry=_file(folder / ENTRY.name, digest({ENTRY.name: ENTRY})),
+        archive=_file(folder / "job.zip", digest(sources)),
+        dependencies=dict(sorted((kept | made).items())),
+    )
+    (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
+    return manifest
+
+
+def _kept(folder: Path) -> dict[str, Dependencies]:
+    """The archives of an earlier build that a new one would make again byte by byte."""
+    try:
+        earlier = Manifest.model_validate_json((folder / NAME).read_text("utf-8"))
+    except (OSError, ValidationError):
+        return {}
+    if (earlier.requirements, earlier.python, earlier.spark) != (requirements_digest(), PYTHON, SPARK):
+        return {}
+    return {name: each for name, each in earlier.dependencies.items() if _sha256(folder / each.name) == each.sha256}
+
+
+def _dependencies(folder: Path, fetch: Fetch, architecture: str) -> Dependencies:
+    with tempfile.TemporaryDirectory(prefix="lakewriter-") as scratch:
+        installed = Path(scratch)
+        fetch(REQUIREMENTS, architecture, installed)
+        (installed / MARK).write_text(
+            json.dumps({"python": PYTHON, "architecture": architecture, "spark": SPARK}), "utf-8"
+        )
+        files = needed(installed)
+        refuse_foreign(files, architecture)
+        to = folder / f"dependencies-{architecture}.zip"
+        write_archive(to, files, compress=True)
+        return Dependencies(**_file(to, digest(files)).model_dump(), packages=packages(installed))
+
+
+def _file(path: Path, contents: str) -> File:
+    return File(name=path.name, bytes=path.stat().st_size, sha256=_sha256(path) or "", contents=contents)
+
+
+def _sha256(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+@click.command()
+@click.option(
+    "--architecture",
+    "architectures",
+    multiple=True,
+    type=click.Choice(tuple(MACHINES)),
+    help="Build for this one only; by default for all.",
+)
+@click.option("--to", type=click.Path(path_type=Path), default=ROOT / "build" / "bundle", help="The folder to fill.")
+def main(architectures: tuple[str, ...], to: Path) -> None:
+    """Build what EMR Serverless needs to run the job."""
+    try:
+        manifest = build(to, architectures or tuple(MACHINES))
+    except BundleError as error:
+        raise click.ClickException(str(error)) from error
+    for file in (manifest.entry, manifest.archive, *manifest.dependencies.values()):
+        click.echo(f"{to / file.name}  {file.bytes / 1e6:.1f} MB  sha256 {file.sha256}")
+
+
+if __name__ == "__main__":
+    main()

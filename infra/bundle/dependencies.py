@@ -1,0 +1,101 @@
+"""The job's packages for one architecture, as pinned, without what the job has no use for."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Final
+
+from uv import find_uv_bin
+
+from infra.bundle.archive import below
+
+PYTHON: Final = "3.11"
+MACHINES: Final = {"x86_64": 62, "aarch64": 183}
+"""Each architecture's ``e_machine`` in an ELF header."""
+GLIBC: Final = "manylinux_2_28"
+"""Amazon Linux 2023 has a newer one."""
+
+CLIENTS: Final = ("glue", "iam", "kms", "s3", "secretsmanager", "signin", "ssm", "sso", "sso-oidc", "sts")
+"""The services whose descriptions botocore keeps; those of all are 28 MB."""
+
+DROP: Final = (
+    # They differ with whoever installs, and nothing reads them.
+    "bin/*",
+    "*.dist-info/RECORD",
+    "*.dist-info/INSTALLER",
+    "*.dist-info/REQUESTED",
+    ".lock",
+    # For testing pandas and pyarrow, and for building against the latter.
+    "pandas/tests/*",
+    "pyarrow/include/*",
+    "pyarrow/includes/*",
+    "pyarrow/src/*",
+    "pyarrow/tests/*",
+    "pyarrow/*.pxd",
+    "pyarrow/*.pxi",
+    "pyarrow/*.pyx",
+    "pyarrow/_pyarrow_cpp_tests*",
+    # Arrow's RPC, which only pyarrow.flight loads.
+    "pyarrow/_flight*",
+    "pyarrow/flight.py",
+    "pyarrow/libarrow_flight*",
+    "pyarrow/libarrow_python_flight*",
+)
+
+_SERVICE: Final = re.compile(r"botocore/data/([^/]+)/.+")
+# Wheels hold each library under three names; it is loaded by the one with the major version.
+_COPY: Final = re.compile(r"(pyarrow/lib\w+\.so)(\.\d+\.\d+\.\d+)?")
+
+
+class BundleError(Exception):
+    """What the pins ask for cannot be had, or is not fit for the job."""
+
+
+def install(requirements: Path, architecture: str, to: Path) -> None:
+    """The wheels that ``requirements`` pins, checked against its hashes and unpacked into ``to``."""
+    command = [find_uv_bin(), "pip", "install", "--quiet", "--target", str(to), "--link-mode", "copy"]
+    command += ["--python-version", PYTHON, "--python-platform", f"{architecture}-{GLIBC}"]
+    command += ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-compile-bytecode"]
+    done = subprocess.run([*command, "--requirements", str(requirements)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BundleError(f"uv could not install {requirements.name} for {architecture}: {done.stderr}")
+
+
+def needed(folder: Path) -> dict[str, Path]:
+    """The files of an installation that the archive takes, by their paths in it."""
+    files = below(folder)
+    return {name: path for name, path in files.items() if not _spare(name, files)}
+
+
+def _spare(name: str, files: Mapping[str, Path]) -> bool:
+    if any(fnmatch(name, pattern) for pattern in DROP):
+        return True
+    if service := _SERVICE.fullmatch(name):
+        return service[1] not in CLIENTS
+    copy = _COPY.fullmatch(name)
+    return bool(copy and any(re.fullmatch(rf"{re.escape(copy[1])}\.\d+", other) for other in files))
+
+
+def packages(folder: Path) -> dict[str, str]:
+    """The version of each package in ``folder``, by name."""
+    found = {each.name: each.version for each in distributions(path=[str(folder)])}
+    if spark := {"pyspark", "py4j"} & set(found):
+        raise BundleError(f"the dependencies hold {', '.join(sorted(spark))}, which Spark brings itself.")
+    return dict(sorted(found.items()))
+
+
+def refuse_foreign(files: Mapping[str, Path], architecture: str) -> None:
+    """``BundleError`` where a binary is for another machine."""
+    wrong = [name for name, path in sorted(files.items()) if machine(path) not in {None, MACHINES[architecture]}]
+    if wrong:
+        raise BundleError(f"not for {architecture}: {', '.join(wrong)}.")
+
+
+def machine(path: Path) -> int | None:
+    """The ``e_machine`` of an ELF file; None for any other file."""
+    with path.open("rb") as file:
+        header = file.read(20)
+    return int.from_bytes(header[18:20], "little") if header[:4] == b"\x7fELF" else None

@@ -1,0 +1,142 @@
+"""The bucket of the tables, and the one that takes its access logs."""
+
+import json
+from typing import Final
+
+from aws_cdk import Annotations, CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.destination.logical_ids import pin
+from infra.nag import acknowledge
+from infra.settings import Settings
+from job.policy.arns import Arns
+
+LOGICAL_ID: Final = "Bucket"
+LOGS_LOGICAL_ID: Final = "AccessLogs"
+NONCURRENT_DAYS: Final = 30
+"""How long a replaced or deleted object can be had back."""
+
+
+class LakeBucket(Construct):
+    """Made, or brought by ``deployment.existing``, whose owner is then told what to add to it."""
+
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings, shown: Arns, key: kms.IKey | None) -> None:
+        super().__init__(scope, id_)
+        self._settings, self._shown = settings, shown
+        access = settings.spec.access
+        self._made: list[s3.Bucket] = []
+        self.made: bool = not (settings.deployment.existing.bucket or access.endpoint)
+        self.bucket: s3.IBucket = (
+            self._make(key, self._logs()) if self.made else s3.Bucket.from_bucket_name(self, "Brought", access.bucket)
+        )
+
+    def retain_policies(self) -> None:
+        """A bucket that outlives its stack keeps its policy, without which it would take what it refuses now."""
+        for bucket in self._made:
+            if bucket.policy is not None:
+                pin(bucket.policy, f"{bucket.node.id}Policy")
+                bucket.policy.apply_removal_policy(self._removal())
+
+    def _make(self, key: kms.IKey | None, logs: s3.IBucket | None) -> s3.Bucket:
+        spec, deployment = self._settings.spec, self._settings.deployment
+        versioned = not spec.iceberg if deployment.versioning is None else deployment.versioning
+        bucket = s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=spec.access.bucket,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            bucket_key_enabled=True if key else None,
+            versioned=versioned,
+            lifecycle_rules=_lifecycle(deployment.abort_incomplete_uploads_days, versioned=versioned),
+            server_access_logs_bucket=logs,
+            server_access_logs_prefix=f"{spec.access.bucket}/" if logs else None,
+            removal_policy=self._removal(),
+            auto_delete_objects=self._emptied(),
+        )
+        pin(bucket, LOGICAL_ID)
+        if self._emptied():
+            self._quiet_provider()
+        self._made.append(bucket)
+        if not deployment.access_logs:
+            acknowledge(bucket, "S1", "deployment.access_logs is off in lake.yaml.")
+        return bucket
+
+    def _logs(self) -> s3.IBucket | None:
+        """SSE-S3 and a bucket policy: the log service writes neither with a customer's key nor by ACLs here."""
+        deployment = self._settings.deployment
+        if not deployment.access_logs:
+            return None
+        if deployment.existing.log_bucket:
+            self._tell_owner_of_logs(deployment.existing.log_bucket)
+            return s3.Bucket.from_bucket_name(self, "BroughtLogs", deployment.existing.log_bucket)
+        logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(id="expire-logs", expiration=Duration.days(deployment.log_retention_days))
+            ],
+            removal_policy=self._removal(),
+            auto_delete_objects=self._emptied(),
+        )
+        pin(logs, LOGS_LOGICAL_ID)
+        self._made.append(logs)
+        return logs
+
+    def _tell_owner_of_logs(self, name: str) -> None:
+        """In place of CDK's own warning, which does not say what is missing."""
+        shown, bucket = self._shown, self._settings.spec.access.bucket
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "logging.s3.amazonaws.com"},
+            "Action": "s3:PutObject",
+            "Resource": shown.objects(name, f"{bucket}/*"),
+            "Condition": {
+                "ArnLike": {"aws:SourceArn": shown.bucket(bucket)},
+                "StringEquals": {"aws:SourceAccount": shown.account},
+            },
+        }
+        Annotations.of(self).acknowledge_warning("@aws-cdk/aws-s3:accessLogsPolicyNotAdded")
+        Annotations.of(self).add_warning_v2(
+            "lakewriter:log-bucket",
+            f"Bucket {name!r} takes the access logs. Have its owner add to its policy: {json.dumps(statement)}",
+        )
+
+    def _quiet_provider(self) -> None:
+        """The function that empties buckets is CDK's own, with a dependency that cfn-lint finds superfluous."""
+        provider = Stack.of(self).node.find_child("Custom::S3AutoDeleteObjectsCustomResourceProvider")
+        handler = provider.node.find_child("Handler")
+        if isinstance(handler, CfnResource):
+            handler.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
+
+    def _removal(self) -> RemovalPolicy:
+        return RemovalPolicy.RETAIN if self._settings.protected else RemovalPolicy.DESTROY
+
+    def _emptied(self) -> bool:
+        return self._settings.deployment.destroy_data and not self._settings.protected
+
+
+def _lifecycle(abort_days: int, *, versioned: bool) -> list[s3.LifecycleRule]:
+    """Nothing expires by its age: what tables are made of goes only when a load retires it."""
+    rules = [
+        s3.LifecycleRule(
+            id="abort-incomplete-uploads", abort_incomplete_multipart_upload_after=Duration.days(abort_days)
+        )
+    ]
+    if versioned:
+        rules.append(
+            s3.LifecycleRule(
+                id="expire-noncurrent-versions",
+                noncurrent_version_expiration=Duration.days(NONCURRENT_DAYS),
+                expired_object_delete_marker=True,
+            )
+        )
+    return rules

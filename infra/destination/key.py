@@ -1,0 +1,87 @@
+"""The customer-managed key of the bucket and of the pipeline's logs."""
+
+import json
+from typing import Final
+
+from aws_cdk import Annotations, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from infra.destination.logical_ids import pin
+from infra.settings import Settings
+from job.policy.arns import Arns
+from job.policy.statements import Statement
+
+LOGICAL_ID: Final = "Key"
+
+
+def encrypted(settings: Settings) -> bool:
+    """Whether the bucket's objects are under a key that has a policy."""
+    deployment = settings.deployment
+    return deployment.encryption == "SSE-KMS" or deployment.existing.kms_key_arn is not None
+
+
+class Key(Construct):
+    """Made, or brought by ``deployment.existing``, whose owner is then told what its policy needs."""
+
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings, arns: Arns, shown: Arns) -> None:
+        super().__init__(scope, id_)
+        brought = settings.deployment.existing.kms_key_arn
+        self.key: kms.IKey
+        if brought:
+            self.key = kms.Key.from_key_arn(self, "Brought", brought)
+            Annotations.of(self).add_warning_v2(
+                "lakewriter:key-policy",
+                f"{brought} is used as it is. Its policy has to allow the account's IAM policies, and: "
+                f"{json.dumps(service_statements(settings, shown))}",
+            )
+            return
+        key = kms.Key(
+            self,
+            "Key",
+            description=f"{Stack.of(self).stack_name}: data and logs",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
+        )
+        pin(key, LOGICAL_ID)
+        for statement in service_statements(settings, arns):
+            key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
+        self.key = key
+
+
+def service_statements(settings: Settings, arns: Arns) -> list[Statement]:
+    """What the key's policy lets AWS services do for this account, whose roles have their own policies."""
+    account = {"StringEquals": {"aws:SourceAccount": arns.account}}
+    applications = {"ArnLike": {"aws:SourceArn": arns.applications()}}
+    log_groups = f"arn:{arns.partition}:logs:{arns.region}:{arns.account}:log-group:*"
+    statements = [
+        _allow(
+            "EncryptLogGroups",
+            f"logs.{arns.region}.amazonaws.com",
+            ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
+            {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
+        ),
+        _allow(
+            "EncryptJobLogs",
+            "emr-serverless.amazonaws.com",
+            ["kms:Decrypt", "kms:GenerateDataKey"],
+            {**account, **applications},
+        ),
+    ]
+    if settings.deployment.alarms.email:
+        statements.append(
+            _allow("NotifyOfAlarms", "cloudwatch.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey*"], account)
+        )
+    return statements
+
+
+def _allow(sid: str, service: str, actions: list[str], conditions: dict[str, dict[str, str]]) -> Statement:
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": actions,
+        "Resource": "*",
+        "Condition": conditions,
+    }

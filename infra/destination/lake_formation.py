@@ -1,0 +1,97 @@
+"""Grants in Lake Formation, for accounts where IAM's permissions alone open no table.
+
+https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.html
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from aws_cdk import Stack
+from aws_cdk import aws_lakeformation as lakeformation
+from constructs import Construct
+
+from infra.destination.databases import Databases
+from infra.destination.logical_ids import logical_id
+from job.policy.documents import Who
+
+DATABASE: Final = {
+    Who.JOB: ("DESCRIBE", "CREATE_TABLE"),
+    Who.LOADER: ("DESCRIBE", "CREATE_TABLE"),
+    Who.VENDOR: ("DESCRIBE", "CREATE_TABLE", "ALTER"),
+    Who.READER: ("DESCRIBE",),
+}
+TABLES: Final = {
+    Who.JOB: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
+    Who.LOADER: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
+    Who.VENDOR: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
+    Who.READER: ("DESCRIBE", "SELECT"),
+}
+DROP: Final = "DROP"
+
+
+class Principal(NamedTuple):
+    """Who gets grants; ``id`` tells its constructs apart."""
+
+    id: str
+    arn: str
+    who: Who
+
+
+def grants(databases: Databases, principals: Iterable[Principal], *, drops: bool) -> None:
+    """Under ``databases``; settings of the whole account stay untouched. ``drops`` is for vendors that reset tables."""
+    for id_, arn, who in principals:
+        if who in TABLES:
+            made = Grants(
+                databases,
+                f"{id_}Grants",
+                principal_arn=arn,
+                who=who,
+                names=databases.names,
+                extra=(DROP,) if drops and who is Who.VENDOR else (),
+            )
+            made.node.add_dependency(*databases.made)
+
+
+class Grants(Construct):
+    """What one principal may do in the file's databases, by their names."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        principal_arn: str,
+        who: Who,
+        names: Sequence[str],
+        extra: Sequence[str],
+    ) -> None:
+        super().__init__(scope, id_)
+        principal = lakeformation.CfnPrincipalPermissions.DataLakePrincipalProperty(
+            data_lake_principal_identifier=principal_arn
+        )
+        for name in names:
+            for kind, target, permissions in (
+                ("Database", _database(self, name), DATABASE[who]),
+                ("Tables", _tables(self, name), TABLES[who]),
+            ):
+                lakeformation.CfnPrincipalPermissions(
+                    self,
+                    logical_id(kind, name, separator="_"),
+                    principal=principal,
+                    resource=target,
+                    permissions=[*permissions, *extra],
+                    permissions_with_grant_option=[],
+                )
+
+
+def _database(scope: Construct, name: str) -> lakeformation.CfnPrincipalPermissions.ResourceProperty:
+    properties = lakeformation.CfnPrincipalPermissions
+    database = properties.DatabaseResourceProperty(catalog_id=Stack.of(scope).account, name=name)
+    return properties.ResourceProperty(database=database)
+
+
+def _tables(scope: Construct, name: str) -> lakeformation.CfnPrincipalPermissions.ResourceProperty:
+    """Every table of the database, those to come included."""
+    properties = lakeformation.CfnPrincipalPermissions
+    tables = properties.TableResourceProperty(catalog_id=Stack.of(scope).account, database_name=name, table_wildcard={})
+    return properties.ResourceProperty(table=tables)

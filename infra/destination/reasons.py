@@ -1,0 +1,24 @@
+"""Why a statement names more than one thing: the reason beside each wildcard that a reviewer meets."""
+
+from typing import Final
+
+REASONS: Final = {
+    "WriteObjects": "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
+    "ReadObjects": "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
+    "ReadSource": "A source is a folder, and the files in it come and go; no other folder matches.",
+    "WriteTables": "Tables are this pipeline's by their names; names that merely begin alike do not match.",
+    "ReadTables": "Tables are read as they appear; databases whose names merely begin alike do not match.",
+    "ResetTables": "deployment.allow_reset is on in lake.yaml: the vendor may drop the tables of its own databases.",
+    "AskLakeFormation": "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",
+    "AllowObjectReadWriteInPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own document.",
+    "AllowDbAndTableReadWriteForSupaflowPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own "
+    "document.",
+    "AllowResetOperationsForSupaflowPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own "
+    "document.",
+}
+"""By statement id, without the number at its end."""
+
+
+def reason(sid: str) -> str:
+    """Why the statement ``sid`` has a wildcard in it."""
+    return REASONS[sid.rstrip("0123456789")]

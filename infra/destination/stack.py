@@ -1,0 +1,104 @@
+"""What outlives releases: the bucket, its key, every role, the databases."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from aws_cdk import DefaultStackSynthesizer, Environment, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.destination.bucket import LakeBucket
+from infra.destination.bucket_policy import restrict, tell_owner
+from infra.destination.databases import Databases
+from infra.destination.declared import declare, external_ids, readable
+from infra.destination.key import LOGICAL_ID as KEY
+from infra.destination.key import Key, encrypted
+from infra.destination.lake_formation import Principal, grants
+from infra.destination.outputs import Outputs
+from infra.destination.policies import Declared
+from infra.destination.roles import Consumer, Roles
+from infra.destination.user import LOGICAL_ID as USER
+from infra.destination.user import KeyedUser
+from infra.settings import Settings
+from job.policy.arns import Arns
+from job.policy.documents import Who
+
+
+class DestinationStack(Stack):
+    """``job_role`` may be brought and then takes no policies; ``roles`` are those of parties outside, by name."""
+
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
+        deployment, access = settings.deployment, settings.spec.access
+        super().__init__(
+            scope,
+            id_,
+            description=f"Lakewriter: the destination of {settings.spec.pipeline}, stage {settings.stage}",
+            # A custom endpoint's store names its regions in its own way.
+            env=Environment(account=deployment.account, region=None if access.endpoint else access.region),
+            termination_protection=settings.protected,
+            synthesizer=DefaultStackSynthesizer(qualifier=deployment.bootstrap_qualifier),
+        )
+        if deployment.permissions_boundary_arn:
+            arn = deployment.permissions_boundary_arn
+            iam.PermissionsBoundary.of(self).apply(iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", arn))
+        arns = Arns(self.partition, self.account, self.region)
+        shown = readable(arns, key=None)
+        self.key: kms.IKey | None = None
+        if encrypted(settings):
+            self.key = Key(self, "Encryption", settings=settings, arns=arns, shown=shown).key
+        ids = external_ids(self, settings)
+        declared = self._declared(settings, ids)
+        lake = LakeBucket(self, "Lake", settings=settings, shown=shown, key=self.key)
+        roles = Roles(self, "Roles", settings=settings, declared=declared)
+        user = self._user(settings, declared)
+        self._restrict(settings, lake, roles.consumers, user)
+        databases = Databases(self, "Databases", settings=settings)
+        if deployment.lake_formation:
+            grants(databases, self._principals(settings, roles, user), drops=deployment.allow_reset)
+        Outputs(
+            self,
+            "Outputs",
+            settings=settings,
+            job_role_arn=roles.job.role_arn,
+            consumers=roles.consumers,
+            external_ids=ids,
+            secret_arn=user.secret.secret_arn if user else None,
+        )
+        self.bucket: s3.IBucket = lake.bucket
+        self.job_role: iam.IRole = roles.job
+        self.roles: dict[str, iam.IRole] = {each.name: each.role for each in roles.consumers}
+
+    def _declared(self, settings: Settings, ids: Mapping[str, str]) -> list[Declared]:
+        key = settings.deployment.existing.kms_key_arn or (f"<{KEY}.Arn>" if self.key else None)
+        arns = Arns(self.partition, self.account, self.region, self.key.key_arn if self.key else None)
+        return declare(settings, arns=arns, shown=readable(arns, key=key), external_ids=ids)
+
+    def _user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
+        if not settings.deployment.iam_user:
+            return None
+        own = next(each for each in declared if each.role.who is Who.VENDOR and each.role.trust is None)
+        return KeyedUser(self, "VendorUser", settings=settings, declared=own, key=self.key)
+
+    def _principals(self, settings: Settings, roles: Roles, user: KeyedUser | None) -> Iterator[Principal]:
+        """The job comes to Glue with the role that it takes, if there is one."""
+        access = settings.spec.access
+        if not access.access_key_id:
+            yield Principal("Job", access.role_arn or roles.job.role_arn, Who.JOB)
+        for consumer in roles.consumers:
+            yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who)
+        if user:
+            yield Principal(USER, user.user.user_arn, Who.VENDOR)
+
+    def _restrict(
+        self, settings: Settings, lake: LakeBucket, consumers: Sequence[Consumer], user: KeyedUser | None
+    ) -> None:
+        """Every identity but those that run loads is kept out of the job's records."""
+        out = {f"<{each.logical_id}.Arn>": each.role.role_arn for each in consumers if each.who is not Who.LOADER}
+        if user:
+            out[f"<{USER}.Arn>"] = user.user.user_arn
+        arns = Arns(self.partition, self.account, self.region)
+        if lake.made:
+            restrict(lake, settings=settings, arns=arns, kept_out=list(out.values()))
+        elif not settings.spec.access.endpoint:
+            tell_owner(lake, settings=settings, shown=readable(arns, key=None), kept_out=list(out))

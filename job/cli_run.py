@@ -1,0 +1,75 @@
+"""``lakewriter run``: the command that loads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from job import console, job_ids
+from job.cli import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from job.context import Context
+from job.errors import EXIT_OK, LakeError
+from job.handover import handed_over
+from job.load import load, with_messages
+from job.outcome import failure
+from job.report import RunReport
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which load it is to be, what it reads in place of the file's messages, and under what name it tells its end."""
+
+    job_id: str | None
+    scheduled_at: str | None
+    sync_id: int | None
+    messages: str | None
+    outcome: str | None
+
+
+@click.command()
+@LAKE
+@click.option("--job-id", help="The load's name; the same name again is the same load.")
+@click.option("--scheduled-at", metavar="TIME", help="The load of this time, such as 2026-01-31T06:00:00Z.")
+@click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, where the destination has one.")
+@click.option("--messages", help="Airbyte messages in place of source.messages; - is standard input.")
+@click.option("--outcome", metavar="NAME", help="Leave the outcome under NAME, for whoever started this.")
+@STAGE
+@JSON
+@report_errors
+def run(lake: Path, stage: str | None, as_json: bool, **options: Any) -> int:
+    """Load every table once under this job id."""
+    wanted = Wanted(**options)
+    name = None if wanted.outcome is None else job_ids.parsed(wanted.outcome, "outcome")
+    context = opened(lake, stage)
+    report = handed_over(lambda: _loaded(context, wanted), name=name, controls=context.controls(), warn=warn)
+    for note in report.notes:
+        warn(note)
+    error = _print_failures(report)
+    if as_json:
+        print_json(report)
+    else:
+        console.show_run(OUT, report)
+    return error.exit_code if error else EXIT_OK
+
+
+def _loaded(context: Context, wanted: Wanted) -> RunReport:
+    job_id = job_ids.chosen(context.spec.pipeline, wanted.job_id, wanted.scheduled_at)
+    spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
+    with console.progress(spec, ERR) as progress:
+        return load(
+            spec,
+            job_id=job_id,
+            clients=context.clients,
+            spark=context.spark,
+            progress=progress,
+            sync_id=wanted.sync_id,
+        )
+
+
+def _print_failures(report: RunReport) -> LakeError | None:
+    failed = [result for result in report.tables if result.code]
+    error = failure(report)
+    for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
+        click.echo("\n".join((f"{result.code}: {result.message}", *result.notes)), err=True)
+    return error

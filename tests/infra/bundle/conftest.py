@@ -1,0 +1,15 @@
+"""The bundle, built as ``scripts/bundle`` builds it."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.bundle.build import build
+from infra.settings import BUNDLE
+
+
+@pytest.fixture(scope="session")
+def bundle() -> Path:
+    """For both architectures; what an earlier session made from the same pins is kept, as the command keeps it."""
+    build(BUNDLE)
+    return BUNDLE

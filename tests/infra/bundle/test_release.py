@@ -1,0 +1,39 @@
+"""Releases against a bundle for Python 3.11 and Spark 4.1; their versions are those of the EMR release guide."""
+
+import pytest
+
+from infra.bundle.manifest import Manifest, read_manifest
+from infra.bundle.release import refused, unproven
+from tests.support.bundles import light_bundle
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """What a bundle says of itself."""
+    return read_manifest(light_bundle(tmp_path_factory.mktemp("bundle")))
+
+
+@pytest.mark.parametrize(
+    ("release", "has"),
+    [
+        ("emr-spark-8.1.0", None),
+        ("emr-spark-8.1.3", None),
+        ("emr-spark-8.2.0", None),
+        ("emr-spark-8.10.0", None),
+        ("emr-spark-8.0.0", "Spark 4.0 and Python 3.11"),
+        ("emr-7.13.0", "Spark 3.5 and Python 3.9"),
+        ("emr-6.15.0", "Spark 3.5 or older and Python 3.7"),
+    ],
+)
+def test_known_release_without_the_needed_spark_is_refused(manifest: Manifest, release: str, has: str | None) -> None:
+    expected = has and (
+        f"deployment.spark.release '{release}' has {has}; the job needs Spark 4.1 and Python 3.11: emr-spark-8.1.*."
+    )
+    assert refused(release, manifest) == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "warned"), [("emr-spark-8.1.0", False), ("emr-spark-8.2.0", True), ("emr-spark-9.0.0", True)]
+)
+def test_newer_release_is_warned_of(manifest: Manifest, release: str, warned: bool) -> None:
+    assert bool(unproven(release, manifest)) is warned

@@ -1,0 +1,150 @@
+"""The bucket and the one for its access logs; the emulated S3 knows neither lifecycle nor policies."""
+
+from typing import Any
+
+import pytest
+
+from tests.infra.destination.conftest import Synthesise
+from tests.infra.destination.lakes import lake, of_type, statements
+
+pytestmark = pytest.mark.synth
+
+CLOSED = {
+    "BlockPublicAcls": True,
+    "BlockPublicPolicy": True,
+    "IgnorePublicAcls": True,
+    "RestrictPublicBuckets": True,
+}
+OWNED = {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+ABORT = {
+    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 30},
+    "Id": "abort-incomplete-uploads",
+    "Status": "Enabled",
+}
+
+
+def _sse(**given: Any) -> dict[str, Any]:
+    return {"ServerSideEncryptionConfiguration": [given]}
+
+
+def test_bucket_is_private_versioned_and_keeps_staged_uploads_for_a_month(plain: dict[str, Any]) -> None:
+    assert of_type(plain, "S3::Bucket")["Bucket"] == {
+        "BucketName": "acme-lake",
+        "BucketEncryption": _sse(ServerSideEncryptionByDefault={"SSEAlgorithm": "AES256"}),
+        "LifecycleConfiguration": {
+            "Rules": [
+                ABORT,
+                {
+                    "ExpiredObjectDeleteMarker": True,
+                    "Id": "expire-noncurrent-versions",
+                    "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+                    "Status": "Enabled",
+                },
+            ]
+        },
+        "LoggingConfiguration": {"DestinationBucketName": {"Ref": "AccessLogs"}, "LogFilePrefix": "acme-lake/"},
+        "OwnershipControls": OWNED,
+        "PublicAccessBlockConfiguration": CLOSED,
+        "VersioningConfiguration": {"Status": "Enabled"},
+    }
+
+
+def test_access_logs_are_private_and_expire(plain: dict[str, Any]) -> None:
+    assert of_type(plain, "S3::Bucket")["AccessLogs"] == {
+        "BucketEncryption": _sse(ServerSideEncryptionByDefault={"SSEAlgorithm": "AES256"}),
+        "LifecycleConfiguration": {
+            "Rules": [{"ExpirationInDays": 30, "Id": "expire-logs", "Status": "Enabled"}],
+        },
+        "OwnershipControls": OWNED,
+        "PublicAccessBlockConfiguration": CLOSED,
+    }
+
+
+def test_bucket_policy_binds_everybody(plain: dict[str, Any]) -> None:
+    arn = {"Fn::GetAtt": ["Bucket", "Arn"]}
+
+    def below(path: str) -> dict[str, Any]:
+        return {"Fn::Join": ["", [arn, path]]}
+
+    assert list(statements(plain, "BucketPolicy").values()) == [
+        {
+            "Sid": "RequireTls",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": [arn, below("/*")],
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        },
+        {
+            "Sid": "KeepObjectsOfTables",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:PutObject",
+            "Resource": below("/data/production/supaflow_nyc_public/flights/*"),
+            "Condition": {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
+        },
+        {
+            "Sid": "KeepOutOfControlObjects",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": below("/data/production/_lakewriter/*"),
+            "Condition": {"ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": ["SupaflowConsumerRole", "Arn"]}]}},
+        },
+    ]
+
+
+def test_everybody_but_loaders_is_kept_out_of_control_objects(full: dict[str, Any]) -> None:
+    denied = statements(full, "BucketPolicy")["KeepOutOfControlObjects"]
+    assert [arn["Fn::GetAtt"][0] for arn in denied["Condition"]["ArnEquals"]["aws:PrincipalArn"]] == [
+        "SupaflowConsumerRole",
+        "Second131b00396ConsumerRole",
+        "SnowflakeCatalogConsumerRole",
+        "SnowflakeComputeConsumerRole",
+        "VendorUser",
+    ]
+
+
+def test_only_this_buckets_logs_are_delivered(plain: dict[str, Any]) -> None:
+    document = of_type(plain, "S3::BucketPolicy")["AccessLogsPolicy"]["PolicyDocument"]
+    tls, delivery = document["Statement"]
+    assert tls["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert delivery["Principal"] == {"Service": "logging.s3.amazonaws.com"}
+    assert delivery["Condition"] == {
+        "ArnLike": {"aws:SourceArn": {"Fn::GetAtt": ["Bucket", "Arn"]}},
+        "StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}},
+    }
+
+
+def test_versions_are_not_kept_where_the_file_says_so(synthesise: Synthesise) -> None:
+    given = {"versioning": False, "abort_incomplete_uploads_days": 45, "log_retention_days": 90}
+    found = of_type(synthesise(lake(given)).template, "S3::Bucket")
+    longer = {**ABORT, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 45}}
+    assert "VersioningConfiguration" not in found["Bucket"]
+    assert found["Bucket"]["LifecycleConfiguration"] == {"Rules": [longer]}
+    assert found["AccessLogs"]["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 90
+
+
+def test_access_logs_can_be_left_out(synthesise: Synthesise) -> None:
+    template = synthesise(lake({"access_logs": False})).template
+    assert list(of_type(template, "S3::Bucket")) == ["Bucket"]
+    assert "LoggingConfiguration" not in of_type(template, "S3::Bucket")["Bucket"]
+
+
+def test_bucket_under_a_key_uses_a_bucket_key(full: dict[str, Any]) -> None:
+    assert of_type(full, "S3::Bucket")["Bucket"]["BucketEncryption"] == _sse(
+        BucketKeyEnabled=True,
+        ServerSideEncryptionByDefault={
+            "KMSMasterKeyID": {"Fn::GetAtt": ["Key", "Arn"]},
+            "SSEAlgorithm": "aws:kms",
+        },
+    )
+    # The service that delivers logs cannot use a customer's key.
+    assert of_type(full, "S3::Bucket")["AccessLogs"]["BucketEncryption"] == _sse(
+        ServerSideEncryptionByDefault={"SSEAlgorithm": "AES256"}
+    )
+
+
+def test_a_writer_without_conditions_is_not_refused(synthesise: Synthesise) -> None:
+    template = synthesise(lake(single_writer=True)).template
+    assert list(statements(template, "BucketPolicy")) == ["RequireTls"]

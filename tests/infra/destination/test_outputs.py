@@ -1,0 +1,87 @@
+"""What somebody types into a form, under the form's labels."""
+
+from typing import Any
+
+import pytest
+
+from infra.destination.outputs import form_values, vendor_of
+from job.dialects.form import FormField, Provided
+from tests.infra.destination.conftest import Synthesise
+from tests.infra.destination.lakes import lake
+
+pytestmark = pytest.mark.synth
+
+
+def _arn(role: str) -> dict[str, Any]:
+    return {"Fn::GetAtt": [role, "Arn"]}
+
+
+def _labelled(template: dict[str, Any]) -> dict[str, Any]:
+    return {output["Description"]: output["Value"] for output in template["Outputs"].values()}
+
+
+def test_vendors_form_under_its_labels(plain: dict[str, Any]) -> None:
+    # The labels of the vendor's set-up page, in its order.
+    assert _labelled(plain) == {
+        "S3 Bucket Name": "acme-lake",
+        "Bucket Region": "us-east-1",
+        "S3 Path Prefix": "data/production",
+        "IAM Role ARN": _arn("SupaflowConsumerRole"),
+        "External ID": "acme-2026",
+        "Table Format": "PARQUET",
+        "Update AWS Glue Catalog": "true",
+        "Partition Strategy": "HOUR",
+        "File Name Pattern": "part-{supa_job_id}-{seq}",
+        "Glue Database Prefix": "supaflow",
+        "Job Role ARN": _arn("JobRole"),
+    }
+
+
+def test_keys_are_labels_without_spaces_and_nothing_is_exported(plain: dict[str, Any]) -> None:
+    assert list(plain["Outputs"])[:4] == ["S3BucketName", "BucketRegion", "S3PathPrefix", "IAMRoleARN"]
+    assert not any("Export" in output for output in plain["Outputs"].values())
+
+
+def test_other_parties_have_outputs_of_their_own(full: dict[str, Any]) -> None:
+    outputs = _labelled(full)
+    base = "s3://acme-lake/data/production/"
+    assert outputs["IAM Role ARN"] == _arn("SupaflowConsumerRole")
+    assert outputs["IAM Role ARN (laptop)"] == _arn("LaptopConsumerRole")
+    assert outputs["External ID (laptop)"] == "laptop-1"
+    assert {label: value for label, value in outputs.items() if label.startswith("Snowflake")} == {
+        "Snowflake Open Catalog: Default base location": base,
+        "Snowflake Open Catalog: S3 role ARN": _arn("SnowflakeCatalogConsumerRole"),
+        "Snowflake Open Catalog: External ID": "lakewriter",
+        "Snowflake: STORAGE_BASE_URL": base,
+        "Snowflake: STORAGE_AWS_ROLE_ARN": _arn("SnowflakeComputeConsumerRole"),
+        "Snowflake: STORAGE_AWS_EXTERNAL_ID": "lakewriter",
+    }
+
+
+def test_role_of_the_file_where_no_vendor_is_trusted(synthesise: Synthesise) -> None:
+    role = "arn:aws:iam::123456789012:role/LakeWriter"
+    outputs = _labelled(synthesise(lake(iam_role_arn=role)).template)
+    assert outputs["IAM Role ARN"] == role
+    assert "External ID" not in outputs
+
+
+def test_fields_without_an_answer_are_left_out() -> None:
+    fields = [FormField("Bucket", "b"), FormField("Role", Provided.ROLE_ARN), FormField("Key", Provided.ACCESS_KEY_ID)]
+    assert list(form_values(fields, {Provided.ACCESS_KEY_ID: "where it is"})) == [
+        ("Bucket", "b"),
+        ("Key", "where it is"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "vendor"),
+    [
+        ("supaflow-s3", "supaflow"),
+        ("supaflow-s3-data-lake", "supaflow"),
+        ("airbyte-s3", "airbyte-cloud"),
+        ("heropixel-s3", "heropixel-cloud"),
+        ("estuary-s3-parquet", None),
+    ],
+)
+def test_vendor_of_a_dialect(dialect: str, vendor: str | None) -> None:
+    assert vendor_of(dialect) == vendor

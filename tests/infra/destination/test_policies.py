@@ -1,0 +1,111 @@
+"""What is attached to whom; the documents themselves are tested where they are made."""
+
+from typing import Any
+
+import pytest
+
+from infra.destination.policies import wildcards
+from infra.destination.reasons import reason
+from job.errors import SpecInvalidError
+from tests.infra.destination.conftest import Synthesise
+from tests.infra.destination.lakes import TABLES, attached, lake, of_type
+
+pytestmark = pytest.mark.synth
+
+LOADS = {
+    "S3": ["ListUnderPrefix", "InspectBucket", "WriteObjects"],
+    "Glue": ["WriteTables", "AskLakeFormation"],
+    "Kms": ["UseKeyThroughS3"],
+}
+WRITES = {
+    "S3": ["ListUnderPrefix", "InspectBucket", "WriteObjects", "KeepOutOfControlObjects"],
+    "Glue": ["ReadCatalog", "WriteTables", "ResetTables", "AskLakeFormation"],
+    "Kms": ["UseKeyThroughS3"],
+}
+READS = {
+    "S3": ["ListUnderPrefix", "InspectBucket", "ReadObjects", "KeepOutOfControlObjects"],
+    "Glue": ["ReadTables", "AskLakeFormation"],
+    "Kms": ["UseKeyThroughS3"],
+}
+
+
+def test_each_consumer_has_its_own_permissions(full: dict[str, Any]) -> None:
+    assert attached(full) == {
+        "JobRole": {**LOADS, "Sources": ["ListSource1", "ReadSource1"]},
+        "SupaflowConsumerRole": WRITES,
+        "Second131b00396ConsumerRole": READS,
+        "LaptopConsumerRole": LOADS,
+        "SnowflakeCatalogConsumerRole": {"S3": WRITES["S3"], "Kms": WRITES["Kms"]},
+        "SnowflakeComputeConsumerRole": READS,
+        "VendorUser": WRITES,
+    }
+
+
+def test_documents_reach_the_template_whole(plain: dict[str, Any]) -> None:
+    policies = of_type(plain, "IAM::ManagedPolicy").values()
+    (s3,) = (each for each in policies if each["Description"].endswith("S3 for supaflow"))
+    assert s3["PolicyDocument"] == {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": "ListUnderPrefix",
+                "Effect": "Allow",
+                "Action": "s3:ListBucket",
+                "Resource": "arn:aws:s3:::acme-lake",
+                "Condition": {
+                    "StringLike": {"s3:prefix": ["data/production", "data/production/", "data/production/*"]}
+                },
+            },
+            {
+                "Sid": "InspectBucket",
+                "Effect": "Allow",
+                "Action": ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"],
+                "Resource": "arn:aws:s3:::acme-lake",
+            },
+            {
+                "Sid": "WriteObjects",
+                "Effect": "Allow",
+                "Action": [
+                    "s3:AbortMultipartUpload",
+                    "s3:GetObject",
+                    "s3:ListMultipartUploadParts",
+                    "s3:PutObject",
+                ],
+                "Resource": "arn:aws:s3:::acme-lake/data/production/*",
+            },
+            {
+                "Sid": "KeepOutOfControlObjects",
+                "Effect": "Deny",
+                "Action": "s3:*",
+                "Resource": "arn:aws:s3:::acme-lake/data/production/_lakewriter/*",
+            },
+        ],
+    }
+
+
+def test_job_that_takes_a_role_has_nothing_at_the_destination(synthesise: Synthesise) -> None:
+    role = "arn:aws:iam::123456789012:role/LakeWriter"
+    found = synthesise(lake(iam_role_arn=role))
+    assert attached(found.template)["JobRole"] == {
+        "AssumeRole": ["TakeDestinationRole"],
+        "Sources": ["ListSource1", "ReadSource1"],
+    }
+    (warning,) = found.warnings
+    assert role in warning
+
+
+def test_policy_too_long_for_iam_is_refused(synthesise: Synthesise) -> None:
+    far_apart = [
+        {"table": f"t{number}", "schema": "public", "read": {"format": "parquet", "path": f"s3://source-{number}/a"}}
+        for number in range(40)
+    ]
+    with pytest.raises(SpecInvalidError, match=r"'Sources' of 'job' has \d+ characters, and IAM takes at most 6144"):
+        synthesise({**lake(), "tables": [*TABLES, *far_apart]})
+
+
+def test_wildcards_are_spelt_as_cdk_nag_does() -> None:
+    statement = {"Sid": "ReadSource2", "Effect": "Allow", "Action": ["s3:GetObject"]}
+    denied = {**statement, "Effect": "Deny", "Resource": ["*"]}
+    allowed = {**statement, "Resource": ["arn:aws:s3:::raw/odd${*}name", "arn:aws:s3:::raw/exact"]}
+    found = dict(wildcards({"Version": "2012-10-17", "Statement": [denied, allowed]}))
+    assert found == {"IAM5[Resource::arn:aws:s3:::raw/odd<*>name]": reason("ReadSource2")}

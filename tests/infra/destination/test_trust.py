@@ -1,0 +1,107 @@
+"""Who may take which role, and what they have to show."""
+
+from typing import Any
+
+import pytest
+
+from job.errors import SecretUnresolvedError, SpecInvalidError
+from tests.infra.conftest import SettingsFor
+from tests.infra.destination.conftest import Synthesise
+from tests.infra.destination.lakes import BOUNDARY, SUPAFLOW, lake, of_type, trust
+
+pytestmark = pytest.mark.synth
+
+SNOWFLAKE_USER = "arn:aws:iam::123456789001:user/abc1-b-self1234"
+
+
+def _party(arn: str, external_id: Any) -> list[Any]:
+    return [
+        {
+            "Sid": "TrustParty1",
+            "Effect": "Allow",
+            "Principal": {"AWS": arn},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"sts:ExternalId": external_id}},
+        }
+    ]
+
+
+def test_job_role_is_for_applications_of_this_account(plain: dict[str, Any]) -> None:
+    applications = ["arn:aws:emr-serverless:us-east-1:", {"Ref": "AWS::AccountId"}, ":/applications/*"]
+    assert trust(plain, "JobRole") == [
+        {
+            "Sid": "TrustEmrServerless",
+            "Effect": "Allow",
+            "Principal": {"Service": "emr-serverless.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}},
+                "ArnLike": {"aws:SourceArn": {"Fn::Join": ["", applications]}},
+            },
+        }
+    ]
+
+
+def test_job_role_without_conditions(synthesise: Synthesise) -> None:
+    (only,) = trust(synthesise(lake({"source_role_conditions": False})).template, "JobRole")
+    assert "Condition" not in only
+
+
+def test_vendor_has_to_show_its_external_id(plain: dict[str, Any]) -> None:
+    # The account that the vendor's set-up page names.
+    assert trust(plain, "SupaflowConsumerRole") == _party("arn:aws:iam::805595753828:root", "acme-2026")
+
+
+def test_every_party_has_a_role_and_an_external_id_of_its_own(full: dict[str, Any]) -> None:
+    parameter = {"Ref": "SsmParameterValuelakeidC96584B6F00A464EAD1953AFF4B05118Parameter"}
+    assert full["Parameters"][parameter["Ref"]] == {
+        "Type": "AWS::SSM::Parameter::Value<String>",
+        "Default": "/lake/id",
+    }
+    assert trust(full, "SupaflowConsumerRole") == _party("arn:aws:iam::805595753828:root", "acme-2026")
+    assert trust(full, "Second131b00396ConsumerRole") == _party("arn:aws:iam::805595753828:root", parameter)
+    assert trust(full, "LaptopConsumerRole") == _party("arn:aws:iam::111122223333:role/Laptop", "laptop-1")
+
+
+def test_snowflakes_roles_are_closed_until_it_has_said_who_it_is(full: dict[str, Any]) -> None:
+    closed = {
+        "Sid": "NobodyYet",
+        "Effect": "Deny",
+        "Principal": {"AWS": "arn:aws:iam::123456789012:root"},
+        "Action": "sts:AssumeRole",
+    }
+    assert trust(full, "SnowflakeCatalogConsumerRole") == [closed]
+    assert trust(full, "SnowflakeComputeConsumerRole") == [closed]
+
+
+def test_snowflakes_roles_open_one_by_one(synthesise: Synthesise) -> None:
+    given = {"snowflake": {"compute": {"iam_user_arn": SNOWFLAKE_USER, "external_id": "acme-compute"}}}
+    template = synthesise(lake(given)).template
+    assert trust(template, "SnowflakeComputeConsumerRole") == _party(SNOWFLAKE_USER, "acme-compute")
+    assert trust(template, "SnowflakeCatalogConsumerRole")[0]["Effect"] == "Deny"
+
+
+def test_external_id_from_the_environment(synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_EXTERNAL_ID", "from-the-environment")
+    template = synthesise(lake({"trust": [{**SUPAFLOW, "external_id": "${env:LAKE_EXTERNAL_ID}"}]})).template
+    assert trust(template, "SupaflowConsumerRole") == _party("arn:aws:iam::805595753828:root", "from-the-environment")
+
+
+def test_external_id_that_the_environment_lacks(settings_for: SettingsFor) -> None:
+    settings = settings_for(lake({"trust": [{**SUPAFLOW, "external_id": "${env:NOT_SET_ANYWHERE}"}]}))
+    with pytest.raises(SecretUnresolvedError, match="NOT_SET_ANYWHERE"):
+        settings.external_id(settings.deployment.trust[0])
+
+
+@pytest.mark.parametrize("name", ["job", "user", "snowflake-catalog", "snowflake-compute"])
+def test_names_of_the_pipelines_own_roles_are_taken(name: str, settings_for: SettingsFor) -> None:
+    with pytest.raises(SpecInvalidError, match=f"'{name}' is what a role of the pipeline's own is called"):
+        settings_for(lake({"trust": [{**SUPAFLOW, "name": name}]}))
+
+
+def test_roles_and_user_have_path_and_boundary(full: dict[str, Any]) -> None:
+    identities = {**of_type(full, "IAM::Role"), **of_type(full, "IAM::User")}
+    # The role of the function that empties buckets is CDK's own, without a path.
+    pathless = [name for name, given in identities.items() if given.get("Path") != "/lake/"]
+    assert pathless == ["CustomS3AutoDeleteObjectsCustomResourceProviderRole3B1BD092"]
+    assert {given["PermissionsBoundary"] for given in identities.values()} == {BOUNDARY}

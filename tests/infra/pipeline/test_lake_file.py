@@ -1,0 +1,119 @@
+"""What may go to S3 in a lake.yaml and what may not; the messages are given in full."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.pipeline.lake_file import shippable, shipped
+from job.dialects.lake_yaml import Lake, load
+
+DESTINATION = {
+    "type": "supaflow-s3-data-lake",
+    "s3_bucket_name": "acme-lake",
+    "bucket_region": "us-east-1",
+    "update_aws_glue_catalog": True,
+}
+ROLE = {"iam_role_arn": "arn:aws:iam::123456789012:role/LakeWriter"}
+KEYS = {"access_key_id": "AKIAIOSFODNN7EXAMPLE"}
+EXPECTED = "expected ${secret:ARN} or ${ssm:NAME}, which the job's role reads."
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    """``read(read_entry, **destination)``: a Lake of one table, in a folder of its own."""
+
+    def make(entry: dict[str, Any], **destination: Any) -> Lake:
+        data = {
+            "pipeline": "flights",
+            "destination": DESTINATION | destination,
+            "tables": [{"table": "flights", "schema": "nyc", "read": entry}],
+            "deployment": {"trust": [{"vendor": "supaflow", "external_id": "${env:VENDOR}"}]},
+        }
+        (tmp_path / "lake.yaml").write_text(yaml.safe_dump(data))
+        return load(tmp_path / "lake.yaml")
+
+    return make
+
+
+REMOTE = {"format": "parquet", "path": "s3://acme-landing/flights"}
+
+GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (REMOTE, {}),
+    (REMOTE, ROLE | {"external_id": "spf-12345"}),
+    (REMOTE, ROLE | {"external_id": "${ssm:/lake/external-id}"}),
+    (REMOTE, KEYS | {"secret_access_key": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:s3-Ab12cd}"}),
+    ({"format": "jdbc", "options": {"url": "jdbc:postgresql://db/x", "password": "${ssm:/db/password}"}}, {}),
+    ({"format": "csv", "path": "S3://acme/x", "options": {"header": True, "sep": "|", "useToken": True}}, {}),
+    ({"sql": "SELECT '${env:HOME}/x' FROM f", "views": {"f": REMOTE}}, {}),
+]
+
+
+@pytest.mark.parametrize(("entry", "destination"), GOOD)
+def test_what_the_job_can_read_anywhere_may_go(read: Any, entry: dict[str, Any], destination: dict[str, Any]) -> None:
+    assert shippable(read(entry, **destination)) == ()
+
+
+BAD: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
+    (
+        REMOTE,
+        ROLE | {"external_id": "${env:EXTERNAL_ID}"},
+        (f"destination.external_id: '${{env:EXTERNAL_ID}}' names a variable of this machine; {EXPECTED}",),
+    ),
+    (
+        {"format": "jdbc", "options": {"url": "jdbc:postgresql://db/x", "password": "${env:DB}"}},
+        {},
+        (f"tables.0.read.options.password: '${{env:DB}}' names a variable of this machine; {EXPECTED}",),
+    ),
+    (
+        REMOTE,
+        KEYS | {"secret_access_key": "wJalrXUtnFEMI"},
+        (f"secret_access_key is written out; {EXPECTED}",),
+    ),
+    *(
+        (
+            {"format": "jdbc", "options": {name: value}},
+            {},
+            (f"table 'supaflow_nyc.flights': read.options.{name} holds a secret, written out; {EXPECTED}",),
+        )
+        for name, value in (
+            ("password", "hunter2"),
+            ("sfPassword", "hunter2"),
+            ("url", "jdbc:postgresql://db/x?user=me&password=hunter2"),
+            ("url", "mongodb://me:hunter2@db/x"),
+            ("kafka.sasl.jaas.config", "PlainLoginModule required;"),
+            ("apiKey", "hunter2"),
+        )
+    ),
+    (
+        {"sql": "SELECT * FROM f", "views": {"f": {"format": "csv", "path": "file:///data/f.csv"}}},
+        {},
+        (
+            "table 'supaflow_nyc.flights': read.views.f.path: 'file:///data/f.csv' is on this machine; "
+            "expected s3://..., or give source_root.",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "destination", "problems"), BAD)
+def test_what_means_nothing_there_may_not(
+    read: Any, entry: dict[str, Any], destination: dict[str, Any], problems: tuple[str, ...]
+) -> None:
+    assert shippable(read(entry, **destination)) == problems
+
+
+def test_relative_path_is_on_this_machine(read: Any, tmp_path: Path) -> None:
+    assert shippable(read({"format": "csv", "path": ["a.csv", "s3://acme/b.csv"]})) == (
+        f"table 'supaflow_nyc.flights': read.path: '{tmp_path}/a.csv' is on this machine; "
+        "expected s3://..., or give source_root.",
+    )
+
+
+def test_shipped_file_reads_as_the_same_pipeline(read: Any, tmp_path: Path) -> None:
+    lake = read(REMOTE, **ROLE, external_id="${ssm:/lake/external-id}")
+    (tmp_path / "shipped.yaml").write_text(shipped(lake), "utf-8")
+    again = load(tmp_path / "shipped.yaml")
+    assert again.spec == lake.spec
+    assert (again.deployment.trust, "deployment" in again.data) == ((), False)

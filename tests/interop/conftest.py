@@ -1,0 +1,54 @@
+"""Fixtures of whole loads into real S3 servers."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.interop.servers import RealS3, serving
+from tests.load.lakes import Lake
+from tests.support.server import StrictAws
+
+
+class RealLake(Lake):
+    """A pipeline whose destination is a real server; it has no Glue."""
+
+    def write(self, *tables: dict[str, Any], **destination: Any) -> None:
+        there = {"custom_s3_endpoint": self.aws.url, "update_aws_glue_catalog": False}
+        super().write(*tables, **(there | destination))
+
+
+class Started(dict[str, RealS3]):
+    """Servers by name, each started when it is first asked for."""
+
+    def __init__(self, stack: ExitStack, folders: pytest.TempPathFactory) -> None:
+        super().__init__()
+        self._stack, self._folders = stack, folders
+
+    def __missing__(self, name: str) -> RealS3:
+        self[name] = self._stack.enter_context(serving(name, self._folders.mktemp(name)))
+        return self[name]
+
+
+@pytest.fixture(scope="session")
+def s3_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RealS3]]:
+    """The servers that tests have asked for so far, each started once."""
+    with ExitStack() as stack:
+        yield Started(stack, tmp_path_factory)
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, s3_servers: dict[str, RealS3]) -> RealS3:
+    """The server named by the test's parameter, empty."""
+    found = s3_servers[request.param]
+    found.empty()
+    return found
+
+
+@pytest.fixture
+def lake(tmp_path: Path, aws: StrictAws, server: RealS3, spark: SparkSession) -> RealLake:
+    """A pipeline that writes to the empty bucket."""
+    return RealLake(tmp_path, server, spark)
