@@ -31,7 +31,7 @@ def network(settings: Settings) -> Iterator[str]:
             f"the Iceberg catalog {service.uri!r} is out of reach without a VPC; expected GLUE, or a network. "
             f"{_NEEDED}."
         )
-    for table in settings.spec.tables:
+    for table in (each for each in settings.spec.tables if each.stream is None):
         for read in _reads(table.read):
             yield from (f"tables: {_source(table)} {reason}" for reason in _beyond(read))
 

@@ -1,11 +1,16 @@
 """Two stages of one file that would write over each other, or make the same thing twice."""
 
 from collections.abc import Iterator
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
+from typing import Final
 
 from infra.settings import Settings
 from job.dialects.lake_yaml import Lake
 from job.naming import join_key
+from job.policy.storage import starts
+
+PREFIX_KEYS: Final = {"airbyte-s3": "s3_bucket_path", "heropixel-s3": "s3_bucket_path"}
+"""What a dialect calls its prefix, where that is not ``s3_path_prefix``."""
 
 
 def stages(settings: Settings) -> Iterator[str]:
@@ -26,11 +31,12 @@ def stages(settings: Settings) -> Iterator[str]:
 def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     bucket = first.spec.access.bucket
     if bucket == second.spec.access.bucket:
-        if _nested(first.spec.access.prefix, second.spec.access.prefix):
+        if any(_nested(one, two) for one, two in product(starts(first.spec), starts(second.spec))):
+            key = PREFIX_KEYS.get(second.spec.dialect, "s3_path_prefix")
             yield (
                 f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "
                 f"s3://{join_key(bucket, second.spec.access.prefix)}; expected prefixes of which none holds the "
-                f"other. Give deployment.stages.{other} another s3_path_prefix, or another bucket."
+                f"other. Give deployment.stages.{other} another {key}, or another bucket."
             )
         elif not (first.deployment.existing.bucket or second.deployment.existing.bucket):
             yield (
@@ -63,7 +69,7 @@ def databases(lake: Lake) -> set[str]:
 
 
 def _nested(one: str, other: str) -> bool:
-    outer, inner = sorted((f"{join_key(one)}/".lstrip("/"), f"{join_key(other)}/".lstrip("/")), key=len)
+    outer, inner = sorted((one, other), key=len)
     return inner.startswith(outer)
 
 

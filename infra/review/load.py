@@ -1,7 +1,8 @@
 """What a load writes, when it starts, and the most it may take: from the settings and the application's template."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from infra.cron import Cron
@@ -11,11 +12,13 @@ from infra.review.templates import Templates
 from infra.settings import Settings
 from infra.text import counted, hours
 from job.deployment import Deployment, Schedule, Spark, Worker
+from job.key_layout import KeyNames
 from job.naming import ControlKeys, join_key
 from job.spec import Spec, TableSpec
+from job.stream import MessageSource
 
 JOB_ID: Final = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
-STARTED: Final = datetime(2027, 1, 4, 6, 0)
+STARTED: Final = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)
 """A Monday; examples are made with it, so that a review is the same whenever it is made."""
 EXAMPLES: Final = 3
 
@@ -29,7 +32,7 @@ def names(spec: Spec) -> Section:
         "Names and example keys",
         f"The objects of a load's tables, all of them in s3://{spec.access.bucket}. What the job records of its loads "
         f"is under {control}",
-        (Table(columns, tuple(_named(table) for table in spec.tables), widths=widths),),
+        (Table(columns, tuple(_named(table, spec.source) for table in spec.tables), widths=widths),),
     )
 
 
@@ -40,11 +43,13 @@ def _kind(spec: Spec) -> str:
     return f"Glue {table}" if spec.in_glue else table.capitalize()
 
 
-def _named(table: TableSpec) -> tuple[Cell, ...]:
-    example = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED).object_key(1)
+def _named(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:
+    bound = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED)
+    names = replace(bound, sync_id=1) if isinstance(bound, KeyNames) else bound
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
-    reads: list[Line] = [Code(path) for path in table.read.paths]
-    return (source, *(reads or [table.read.format or "SQL"])), Code(table.id), Code(example)
+    paths = messages.paths if messages else table.read.paths
+    reads: list[Line] = [Code(path) for path in paths]
+    return (source, *(reads or [table.read.format or "SQL"])), Code(table.id), Code(names.object_key(1))
 
 
 def schedule(settings: Settings) -> Section:
@@ -66,7 +71,7 @@ def schedule(settings: Settings) -> Section:
 def _examples(given: Schedule) -> Cell:
     if given.cron is None:
         return f"every {given.rate}, counted from the deployment"
-    starts = Cron.parse(given.cron).after(STARTED.replace(hour=0), EXAMPLES)
+    starts = Cron.parse(given.cron).after(STARTED.replace(hour=0, tzinfo=None), EXAMPLES)
     return tuple(f"{start:%a %d %b %Y, %H:%M}" for start in starts) or "no start from 2027 on"
 
 

@@ -8,6 +8,7 @@ REASONS: Final = {
     "AllowBucketListForPrefix": "The vendor's own document, word for word, since it checks for it.",
     "AllowCatalogRead": "The vendor's own document, word for word, since it checks for it.",
     "AllowDbAndTableReadWriteForSupaflowPrefix": "The vendor's own document, word for word, since it checks for it.",
+    "AllowReadWriteInBucket": "The vendor's own document, word for word, since it checks for it.",
     "AllowObjectReadWriteInPrefix": "The vendor's own document, word for word, since it checks for it.",
     "AllowResetOperationsForSupaflowPrefix": "The vendor's own document, word for word, since it checks for it.",
     "AskLakeFormation": "Tables under Lake Formation; its grants say which.",

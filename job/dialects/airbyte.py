@@ -122,12 +122,11 @@ def envelope(form: AirbyteForm) -> Envelope:
 
 
 def form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
-    """What the vendor's form asks for; a field that stays blank is left out."""
-    by_key = form.access_key_id is not None
+    """What the vendor's form asks for, a role or a key in it; a field that stays blank is left out."""
     values: dict[str, str | Provided] = {
-        "Access Key ID": Provided.ACCESS_KEY_ID if by_key else "",
-        "Secret Access Key": Provided.SECRET_ACCESS_KEY if by_key else "",
-        "Role ARN": Provided.ROLE_ARN if form.role_arn or not by_key else "",
+        "Access Key Id": Provided.ACCESS_KEY_ID,
+        "Secret Access Key": Provided.SECRET_ACCESS_KEY,
+        "Role ARN": Provided.ROLE_ARN,
         "S3 Bucket Name": form.s3_bucket_name,
         "S3 Bucket Path": form.s3_bucket_path,
         "S3 Bucket Region": form.s3_bucket_region,

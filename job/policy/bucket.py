@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from job.key_layout import KeyLayout
+from job.naming import CONTROL_DIRECTORY, join_key
 from job.policy import storage
 from job.policy.arns import Arns, literal
 from job.policy.statements import Conditions, Document, Statement, document
-from job.spec import Spec
+from job.spec import Mode, Spec, TableSpec
 
 _BUDGET: Final = 12_000
 """Characters of ARNs in a bucket policy, which S3 limits to 20 KB in all."""
@@ -27,16 +29,19 @@ def tls_only(spec: Spec, arns: Arns) -> Statement:
 
 
 def append_only(spec: Spec, arns: Arns) -> list[Statement]:
-    """No object of a table is ever replaced; none for a job that writes without conditions, nor for Iceberg, whose
-    files other engines write too.
+    """No object of a table that is appended to is ever replaced; none for a job that writes without conditions, nor
+    for Iceberg, whose files other engines write too, nor where a table's keys could be the job's own records'.
 
     Parts of a multipart upload create no object: ``s3:ObjectCreationOperation`` is false for them.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
     """
     if spec.access.single_writer or spec.iceberg:
         return []
+    roots = _roots(spec)
+    if not roots:
+        return []
     conditions = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
-    resources = [arns.objects(spec.access.bucket, f"{literal(path)}/*") for path in _roots(spec)]
+    resources = [arns.objects(spec.access.bucket, f"{literal(start)}*") for start in roots]
     return [_denied("KeepObjectsOfTables", ["s3:PutObject"], resources, conditions)]
 
 
@@ -60,10 +65,21 @@ def _denied(sid: str, actions: Sequence[str], resources: Sequence[str], conditio
 
 
 def _roots(spec: Spec) -> list[str]:
-    """The tables' paths, or their schemas' where so many would not fit; never the prefix, which holds the job's
-    records too."""
-    exact = [table.path for table in spec.tables]
-    if sum(len(path) + len(spec.access.bucket) + 30 for path in exact) <= _BUDGET:
+    """What the tables' keys begin with, or their schemas' where so many would not fit; never what the job's records
+    begin with too, since those it does replace."""
+    records = [f"{join_key(prefix, CONTROL_DIRECTORY)}/" for prefix in storage.prefixes(spec)]
+
+    def apart(start: str) -> bool:
+        return not any(record.startswith(start) for record in records)
+
+    exact = [start for table in spec.tables if table.mode is Mode.APPEND and apart(start := _start(table))]
+    if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= _BUDGET:
         return exact
-    above = {path: path.rpartition("/")[0] for path in exact}
-    return list(dict.fromkeys(path if above[path] in storage.prefixes(spec) else above[path] for path in exact))
+    above = {start: start.rstrip("/").rpartition("/")[0] for start in exact}
+    shorter = (f"{folder}/" if folder and apart(f"{folder}/") else start for start, folder in above.items())
+    return list(dict.fromkeys(shorter))
+
+
+def _start(table: TableSpec) -> str:
+    """What the keys of a table begin with: its folder, or as much of it as is constant."""
+    return table.layout.prefix if isinstance(table.layout, KeyLayout) else f"{table.path}/"

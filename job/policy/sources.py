@@ -18,12 +18,13 @@ _MOST_PLACES: Final = 12
 
 
 def sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """The tables' own paths and ``deployment.reads``, two statements for each bucket.
+    """The tables' own paths, the messages' and ``deployment.reads``, two statements for each bucket.
 
     Where a bucket has more than a dozen of them, the folders they lie in stand for them.
     """
     buckets: dict[str, list[str]] = {}
-    for path in (*deployment.reads, *(path for table in spec.tables for path in _paths(table.read))):
+    messages = spec.source.paths if spec.source else ()
+    for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in _paths(table.read))):
         url = urlsplit(path, allow_fragments=False)
         if url.scheme.lower() in _S3:
             query = f"?{url.query}" if url.query else ""

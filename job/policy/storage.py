@@ -4,6 +4,7 @@ from typing import Final
 
 from job.deployment import Deployment
 from job.errors import SpecInvalidError
+from job.key_layout import KeyLayout
 from job.naming import CONTROL_DIRECTORY, join_key
 from job.policy.arns import Arns, literal
 from job.policy.statements import Statement, allow, deny
@@ -20,6 +21,16 @@ _LIFECYCLE: Final = "s3:GetLifecycleConfiguration"
 def prefixes(spec: Spec) -> tuple[str, ...]:
     """The constant parts of the prefixes under which everything is written, without slashes around them."""
     return (spec.access.prefix,)
+
+
+def starts(spec: Spec) -> tuple[str, ...]:
+    """What every key begins with that is written, as far as it is constant: ``P/``, or ``P`` where a variable goes on
+    in the name of its last folder; blank for the whole bucket."""
+    keys = [table.layout.prefix for table in spec.tables if isinstance(table.layout, KeyLayout)]
+    return tuple(
+        f"{prefix}/" if prefix and all(key.startswith(f"{prefix}/") for key in keys) else prefix
+        for prefix in prefixes(spec)
+    )
 
 
 def loader(spec: Spec, arns: Arns) -> list[Statement]:
@@ -93,8 +104,12 @@ def encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: bool) 
 
 def _listing(spec: Spec, arns: Arns) -> Statement:
     """``s3:prefix`` is known to s3:ListBucket only: beside it another action would always be denied."""
-    forms = [form for prefix in prefixes(spec) for form in list_forms(prefix)]
-    condition = {"StringLike": {"s3:prefix": forms}} if all(prefixes(spec)) else None
+    forms = [
+        form
+        for start in starts(spec)
+        for form in (list_forms(start.removesuffix("/")) if start.endswith("/") else [f"{literal(start)}*"])
+    ]
+    condition = {"StringLike": {"s3:prefix": forms}} if all(starts(spec)) else None
     return allow("ListUnderPrefix", ["s3:ListBucket"], [arns.bucket(spec.access.bucket)], condition)
 
 
@@ -105,9 +120,10 @@ def list_forms(prefix: str) -> list[str]:
 
 
 def _objects(spec: Spec, arns: Arns) -> list[str]:
-    patterns = (f"{literal(prefix)}/*" if prefix else "*" for prefix in prefixes(spec))
-    return [arns.objects(spec.access.bucket, pattern) for pattern in patterns]
+    return [arns.objects(spec.access.bucket, f"{literal(start)}*") for start in starts(spec)]
 
 
 def _replaces(spec: Spec) -> bool:
-    return spec.iceberg or any(table.mode is not Mode.APPEND for table in spec.tables)
+    """Whether files go when others are there: Airbyte's platform says so by the mode, or by the lowest generation."""
+    lowest = [table.stream.minimum_generation_id for table in spec.tables if table.stream]
+    return spec.iceberg or any(lowest) or any(table.mode is not Mode.APPEND for table in spec.tables)

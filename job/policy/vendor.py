@@ -21,6 +21,17 @@ _OBJECTS: Final = (
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 )
+_AIRBYTE: Final = (
+    "s3:PutObject",
+    "s3:GetObject",
+    "s3:DeleteObject",
+    "s3:PutObjectAcl",
+    "s3:ListBucket",
+    "s3:ListBucketMultipartUploads",
+    "s3:AbortMultipartUpload",
+    "s3:GetBucketLocation",
+)
+_AIRBYTE_DIALECTS: Final = ("airbyte-s3", "heropixel-s3")
 _TABLES: Final = (
     "glue:GetDatabase",
     "glue:GetDatabases",
@@ -44,12 +55,23 @@ _CATALOG: Final = {
 
 def documented(spec: Spec, arns: Arns) -> dict[str, list[Statement]]:
     """``S3`` and ``Glue`` as the vendor's set-up page has them, with its placeholders filled in."""
+    if spec.dialect in _AIRBYTE_DIALECTS:
+        return {"S3": [_airbyte(spec, arns)], "Glue": []}
     if spec.dialect not in _CATALOG:
         raise SpecInvalidError(
             f"deployment.vendor_verbatim is on, and no policy of the vendor of {spec.dialect!r} is known.",
-            remedy=f"Switch it off; it is for {', '.join(_CATALOG)}.",
+            remedy=f"Switch it off; it is for {', '.join((*_CATALOG, *_AIRBYTE_DIALECTS))}.",
         )
     return {"S3": _s3(spec, arns), "Glue": _glue(spec, arns) if glue.used(spec) else []}
+
+
+def _airbyte(spec: Spec, arns: Arns) -> Statement:
+    """On the whole bucket, as the page has it; the page gives it no name.
+
+    https://docs.airbyte.com/integrations/destinations/s3
+    """
+    name = spec.access.bucket
+    return allow("AllowReadWriteInBucket", _AIRBYTE, [arns.objects(name), arns.bucket(name)])
 
 
 def _s3(spec: Spec, arns: Arns) -> list[Statement]:
