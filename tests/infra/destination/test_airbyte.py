@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.infra.destination.airbyte import file
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import attached, of_type, statements, trust
 
@@ -21,27 +22,6 @@ BOTH = {
     "S3 Filename pattern": "{part_number}{format_extension}",
     "Job Role ARN": {"Fn::GetAtt": ["JobRole", "Arn"]},
 }
-
-
-def file(kind: str, **deployment: Any) -> dict[str, Any]:
-    read = {"format": "parquet", "path": "s3://raw/users"}
-    return {
-        "pipeline": "users",
-        "destination": {
-            "type": f"{kind}-s3",
-            "s3_bucket_name": "acme-lake",
-            "s3_bucket_path": "data/${NAMESPACE}",
-            "s3_bucket_region": "us-east-1",
-            "s3_path_format": "${STREAM_NAME}/${YEAR}_",
-            "format": {"format_type": "Parquet"},
-        },
-        "tables": [
-            {"table": "users", "schema": "crm", "read": read},
-            {"table": "plans", "schema": "crm", "mode": "overwrite", "read": read},
-            {"table": "visits", "read": read},
-        ],
-        "deployment": deployment,
-    }
 
 
 @pytest.fixture(scope="module", params=["airbyte", "heropixel"])

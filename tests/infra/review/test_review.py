@@ -14,6 +14,7 @@ from infra.review.permissions import identities, protected_resources, unattached
 from infra.review.templates import Templates
 from infra.settings import Settings, defaults
 from tests.infra.conftest import SettingsFor
+from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, lake
 
 pytestmark = pytest.mark.synth
@@ -27,6 +28,7 @@ BROUGHT = {
 VARIANTS = {
     "everything": lake(EVERYTHING | {"schedule": {"rate": "6 hours"}}),
     "brought": lake(BROUGHT),
+    "airbyte": file("airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True),
     "verbatim": lake({"trust": EVERYTHING["trust"], "vendor_verbatim": True, "allow_reset": True}),
 }
 
@@ -48,6 +50,13 @@ ROWS = {
         "| A load | goes on until it is stopped |",
         "| The most in a day | 14 vCPUs x 24 h = 336 vCPU hours<br>56 GB x 24 h = 1,344 GB hours |",
         "Nobody.",
+    ],
+    "airbyte": [
+        "| crm.users<br>`s3://raw/users` | `crm.users` | `data/crm/users/2027_1.parquet` |",
+        "`arn:aws:iam::094410056844:user/delegated_access_user` | `acme-2026` |",
+        "`s3:PutObjectAcl` | `arn:aws:s3:::acme-lake`<br>`arn:aws:s3:::acme-lake/*` |",
+        "| Role ARN | `",
+        "| S3 Path Format | `${STREAM_NAME}/${YEAR}_` |",
     ],
     "verbatim": ["CloudFormation refuses to delete lakewriter-flights-prod-destination."],
 }
