@@ -13,7 +13,7 @@ from job.commit.state import TableState
 from job.commit.store import Store
 from job.document import Record
 from job.errors import SpecInvalidError, TableNotEmptyError
-from job.key_layout import KeyLayout, Names
+from job.key_layout import KeyLayout, KeyNames, Names
 from job.layout import ObjectNames
 from job.naming import join_key
 from job.receipt import Cursor
@@ -79,6 +79,13 @@ def make_ready(
     if isinstance(action, IcebergAction) and isinstance(names, ObjectNames):
         names = replace(names, directory=data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names
+
+
+def numbered(store: Store, names: Names) -> Names:
+    """Names that go on from the part numbers that are there, where other loads write to the same place."""
+    if not isinstance(names, KeyNames) or names.varies:
+        return names
+    return names.numbered(entry.key for entry in store.entries(names.prefix))
 
 
 def data_directory(location: str, access: Access) -> str:

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from typing import Final
 
 from job.aws import Clients
 from job.commit import attempt as attempts
@@ -24,9 +23,19 @@ from job.errors import LakeError
 from job.key_layout import KeyLayout, KeyNames, Names
 from job.naming import GENERATION_METADATA, TABLE_METADATA, ControlKeys
 from job.outcome import crash, ending, outcome
-from job.prepare import Prepared, SparkFactory, check_empty, in_catalog, make_ready, prepare, without_partition
+from job.prepare import (
+    Prepared,
+    SparkFactory,
+    check_empty,
+    in_catalog,
+    make_ready,
+    numbered,
+    prepare,
+    without_partition,
+)
 from job.receipt import Cursor, Receipt
 from job.report import RunReport, TableResult, counted
+from job.results import done, failed
 from job.shape.cursor import highest
 from job.spec import Spec, TableSpec
 from job.sync import Sync
@@ -35,9 +44,6 @@ from job.write.task import TaskPlan
 
 Progress = Callable[[TableSpec, str, str], None]
 """Called with a table, the step it is in, and a detail for people."""
-
-
-_OF_SYNC: Final = ("sync_id", "generation_id", "retired", "changes", "change_samples", "undeclared")
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ def _guarded(load: Load, table: TableSpec) -> tuple[TableResult, LakeError | Non
         load.progress(table, "failed", str(error))
         if load.spec.on_failure == "stop":
             load.stopped.set()
-        return _failed(table, error, time.monotonic() - clock), error, ()
+        return failed(table, error, time.monotonic() - clock), error, ()
     return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
 
 
@@ -137,7 +143,7 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
     began = attempts.register(control, load.attempt, load.reach)
     if began is None:
         load.progress(table, "already done", "")
-        return _done(control, load.attempt, "already_done"), ()
+        return done(control, load.attempt, "already_done"), ()
     receipts: list[Receipt] = []
     try:
         intent = _staged(load, table, began, receipts)
@@ -147,7 +153,7 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         _give_up(load, table, receipts, error)
         raise
     attempts.settle(control, load.attempt, load.reach)
-    result = _done(control, load.attempt, "done")
+    result = done(control, load.attempt, "done")
     load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
     return result, tuple(receipts)
 
@@ -156,7 +162,7 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     control, sync = load.controls[table.id], load.sync.tables[table.id] if load.sync is not None else None
     if sync is not None:
         delete_all(control, sync.purge)
-    names = _numbered(control, load.names[table.id])
+    names = numbered(control.store, load.names[table.id])
     check_empty(control.store, table, began)
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
@@ -182,13 +188,6 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     cursors, seconds = (before, after), time.monotonic() - clock
     intent = _intent(load, table, prepared.feed.kind, action, tuple(receipts), cursors, seconds)
     return intent.model_copy(update={"sync": sync.intent}) if sync is not None else intent
-
-
-def _numbered(control: Control, names: Names) -> Names:
-    """Names that go on from the part numbers that are there, where other loads write to the same place."""
-    if not isinstance(names, KeyNames) or names.varies:
-        return names
-    return names.numbered(entry.key for entry in control.store.entries(names.prefix))
 
 
 def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -> TaskPlan:
@@ -243,26 +242,6 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
         attempts.give_up(load.controls[table.id], load.attempt, load.names[table.id], receipts)
     except LakeError as second:
         error.add_note(f"What was staged could not be withdrawn: {second}")
-
-
-def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
-    report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "notes", "health", *_OF_SYNC)
-    return TableResult.model_validate(
-        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept if name in report}
-    )
-
-
-def _failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
-    return TableResult(
-        schema_=table.schema_name,
-        table=table.name,
-        status="failed",
-        code=error.code,
-        message=f"{error.message} {error.remedy}".strip(),
-        seconds=round(seconds, 3),
-        notes=tuple(getattr(error, "__notes__", ())),
-    )
 
 
 def _end(load: Load, errors: list[LakeError]) -> None:
