@@ -80,6 +80,8 @@ class Layout:
     partition: Template
     file: Template
     extension: str
+    depth: int = 0
+    """Directories of Iceberg's partitions between ``partition`` and ``file``."""
 
     def bind(self, *, job_id: str, attempt: str, start: datetime) -> "ObjectNames":
         """The names of one attempt's objects."""
@@ -89,23 +91,25 @@ class Layout:
             file=self.file.bind(job_id=job_id, start=start),
             extension=self.extension,
             attempt=attempt,
+            depth=self.depth,
         )
 
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's number is fixed."""
+    """Object keys of one table in one attempt; every value but the file's number and Iceberg partition is fixed."""
 
     directory: str
     partition: str
     file: Template
     extension: str
     attempt: str
+    depth: int = 0
 
-    def object_key(self, seq: int) -> str:
-        """The key of file number ``seq``: the same number always gives the same key."""
+    def object_key(self, seq: int, within: str = "") -> str:
+        """The key of file number ``seq``, ``within`` the directories of its Iceberg partition."""
         values = {"seq": f"{seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
-        return join_key(self.directory, self.partition, self.file.render(values) + self.extension)
+        return join_key(self.directory, self.partition, within, self.file.render(values) + self.extension)
 
     @property
     def location(self) -> str:
@@ -116,7 +120,8 @@ class ObjectNames:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
         values = {"seq": r"\d{5,}", "uuid": _uuid_pattern(self.attempt)}
         name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
-        return re.compile(re.escape(self.location + "/" if self.location else "") + name + re.escape(self.extension))
+        location = re.escape(self.location + "/" if self.location else "") + "[^/]+=[^/]*/" * self.depth
+        return re.compile(location + name + re.escape(self.extension))
 
 
 def file_uuid(attempt: str, seq: int) -> uuid.UUID:

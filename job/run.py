@@ -29,6 +29,7 @@ from job.shape.cursor import highest
 from job.shape.plan import ShapePlan
 from job.source.feed import Feed
 from job.spec import Spec, TableSpec
+from job.transforms import Transforms
 from job.write.stage import first_indexes, stage
 from job.write.task import TaskPlan
 
@@ -172,6 +173,7 @@ def _task_plan(load: Load, names: ObjectNames, shape: ShapePlan, feed: Feed) -> 
         partition_count=feed.partitions,
         first_indexes=first_indexes(feed),
         counts=feed.counts,
+        transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
     )
 
 

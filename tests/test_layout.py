@@ -1,5 +1,6 @@
 """Object keys; the paths are the vendor's documented examples for a load of 2024-01-15T10:30Z with job id abc123."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -89,6 +90,7 @@ def test_location_is_the_directory_of_all_files() -> None:
 
 
 OWN = names("data/s/accounts", HOUR)
+DEEP = replace(OWN, depth=2)
 OWN_UUID = names("data/s/accounts", HOUR, "{uuid}")
 
 # (names, key, whether the pattern matches it)
@@ -104,6 +106,9 @@ MATCHES = [
     (OWN_UUID, OWN_UUID.object_key(99), True),
     (OWN_UUID, names("data/s/accounts", HOUR, "{uuid}", attempt="second").object_key(0), False),
     (names("", NONE), "part-abc123-00000.gzip.parquet", True),
+    (DEEP, DEEP.object_key(7, "a=1/b=x%2Fy"), True),
+    (DEEP, DEEP.object_key(7, "a=1"), False),
+    (DEEP, DEEP.object_key(7), False),
 ]
 
 

@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,13 +23,18 @@ from job.spec import Access, Encoding, Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
 
+if TYPE_CHECKING:
+    # PyIceberg takes its time to import: workers do it where a table has partitions.
+    from job.transforms import Transforms, Values
+
 
 @dataclass(frozen=True)
 class TaskPlan:
     """All that a task is told; picklable, and nothing in it is live.
 
     ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
-    index, ``counts`` each partition's rows where they were counted before.
+    index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
+    Iceberg partition it is in.
     """
 
     access: Access
@@ -40,6 +48,7 @@ class TaskPlan:
     partition_count: int
     first_indexes: tuple[int, ...]
     counts: tuple[int, ...] | None
+    transforms: "Transforms | None" = None
 
 
 def write_partition(
@@ -71,9 +80,10 @@ class _PartitionWriter:
 
     def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
         batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
-        rows = CanonicalRows(self._shaped(batches), batch_bytes=batch_bytes)
-        while rows.head() is not None:
-            yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count)
+        for values, run in groupby(self._runs(self._shaped(batches)), itemgetter(0)):
+            rows = CanonicalRows(map(itemgetter(1), run), batch_bytes=batch_bytes)
+            while rows.head() is not None:
+                yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
 
     def abandon(self, cause: BaseException) -> None:
         for upload in self._uploads:
@@ -91,6 +101,15 @@ class _PartitionWriter:
         if counted is not None and seen != counted:
             raise self._changed(counted, str(seen))
 
+    def _runs(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
+        """Rows of one Iceberg partition at a time."""
+        transforms = self._plan.transforms
+        for batch in batches:
+            if transforms is None:
+                yield (), batch
+            else:
+                yield from transforms.runs(batch)
+
     def _changed(self, counted: int, seen: str) -> SourceFailedError:
         return SourceFailedError(
             f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
@@ -98,9 +117,9 @@ class _PartitionWriter:
             remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
         )
 
-    def _file(self, rows: CanonicalRows, seq: int) -> Receipt:
+    def _file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)
-        key = plan.names.object_key(seq)
+        key = plan.names.object_key(seq, plan.transforms.directory(values) if plan.transforms else "")
         metadata = {LOAD_METADATA: plan.load}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
@@ -131,6 +150,7 @@ class _PartitionWriter:
             cursor=cursor,
             cursor_nulls=cursor_nulls,
             columns={} if footer is None else column_statistics(footer),
+            partition_values=values,
         )
 
 
