@@ -37,6 +37,10 @@ class Found:
     load: str
     etag: str
 
+    def of_another(self, pipeline: str) -> bool:
+        """Whether another pipeline's load wrote it."""
+        return bool(self.load) and not self.load.startswith(f"{pipeline}/")
+
 
 @dataclass(frozen=True)
 class Entry:
