@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from job.__main__ import main
+from job.report import RunReport
 from tests.faults.books import EVENTS, ORDERS, SCHEMA, Books
 from tests.faults.process import Process
 from tests.load.lakes import BUCKET, Lake, writes
@@ -33,12 +34,26 @@ def codes(report) -> set[str | None]:
 def together(lake: Lake, jobs: list[str]) -> list[set[str | None]]:
     """The codes of loads that all have staged before the first of them binds its intent."""
     staged = threading.Barrier(len(jobs))
+    early: list[RunReport] = []
 
     def load(job: str) -> set[str | None]:
-        return codes(lake.load(job, progress=lambda _table, step, _: step == "committing" and staged.wait(250)))
+        steps: list[str] = []
+
+        def progress(_table: object, step: str, _detail: str) -> None:
+            steps.append(step)
+            if step == "committing":
+                staged.wait(900)
+
+        report = lake.load(job, progress=progress)
+        if "committing" not in steps:
+            early.append(report)
+            staged.abort()
+        return codes(report)
 
     with ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(load, jobs))
+        loads = [pool.submit(load, job) for job in jobs]
+    assert early == []
+    return [load.result() for load in loads]
 
 
 def in_turn(books: Books, jobs: list[str]) -> None:
