@@ -98,7 +98,7 @@ def _context(call: Call) -> Iterable[tuple[str, str]]:
 
 
 def _object(bucket: str, key: str) -> str:
-    there = _destination(key)
+    there = _destination(key) if bucket == DEMO_BUCKET else None
     source = f"{DEMO_SOURCE[0]}/{DEMO_SOURCE[1]}/part-0.parquet"
     return f"arn:aws:s3:::{bucket}/{there}" if there else f"arn:aws:s3:::{source}"
 
