@@ -10,10 +10,11 @@ translates its vendor's spelling into them.
 """
 
 import hashlib
+import itertools
 import re
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -97,18 +98,22 @@ class Layout:
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's number and Iceberg partition is fixed."""
+    """Object keys of one table in one attempt; every value but the file's number and Iceberg partition is fixed.
+
+    ``first`` is the number that the first file's name carries, ``depth`` how many directories an Iceberg partition has.
+    """
 
     directory: str
     partition: str
     file: Template
     extension: str
     attempt: str
+    first: int = 0
     depth: int = 0
 
     def object_key(self, seq: int, within: str = "") -> str:
-        """The key of file number ``seq``, ``within`` the directories of its Iceberg partition."""
-        values = {"seq": f"{seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
+        """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""
+        values = {"seq": f"{self.first + seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
         return join_key(self.directory, self.partition, within, self.file.render(values) + self.extension)
 
     @property
@@ -116,12 +121,34 @@ class ObjectNames:
         """The directory that all of the attempt's objects of this table share, without a slash at its end."""
         return join_key(self.directory, self.partition)
 
+    @property
+    def stem(self) -> str:
+        """What all of this attempt's keys for the table begin with."""
+        if self.depth:
+            return self.location + "/"
+        fixed = itertools.takewhile(lambda part: isinstance(part, str), self.file.parts)
+        return (self.location + "/" if self.location else "") + "".join(map(str, fixed))
+
+    def after(self, keys: Iterable[str]) -> "ObjectNames":
+        """The same names, their numbers beyond those in ``keys``, which this attempt could have made."""
+        number = re.compile(self._pattern(r"(\d{5,})", ".*"))
+        found = [int(match[1]) for match in map(number.fullmatch, keys) if match]
+        return replace(self, first=max(found, default=self.first - 1) + 1)
+
+    @property
+    def unique(self) -> bool:
+        """Whether no other attempt of whatever load can make the same keys."""
+        return "uuid" in self.file.variables
+
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
-        values = {"seq": r"\d{5,}", "uuid": _uuid_pattern(self.attempt)}
+        return re.compile(self._pattern(r"\d{5,}", _uuid_pattern(self.attempt)))
+
+    def _pattern(self, seq: str, uuid_: str) -> str:
+        values = {"seq": seq, "uuid": uuid_}
         name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
         location = re.escape(self.location + "/" if self.location else "") + "[^/]+=[^/]*/" * self.depth
-        return re.compile(location + name + re.escape(self.extension))
+        return location + name + re.escape(self.extension)
 
 
 def file_uuid(attempt: str, seq: int) -> uuid.UUID:

@@ -136,6 +136,7 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
 def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
     control = load.controls[table.id]
     check_empty(control.store, table, began)
+    names = attempts.free_names(control, load.attempt, load.names[table.id])
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
     prepared = prepare(load.spec, table, began, load.names[table.id], load.attempt.load, load.clients, load.spark)
@@ -150,7 +151,8 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    if speculative or any(receipt.task_attempt for receipt in receipts):
+    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
+    if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
         attempts.abort_strays(control, names, receipts, load.attempt)
     after = before
     for receipt in receipts:

@@ -117,6 +117,36 @@ def test_pattern_matches_own_keys_only(own: ObjectNames, key: str, expected: boo
     assert bool(own.pattern().fullmatch(key)) is expected
 
 
+# (names, what all their keys begin with)
+STEMS = [
+    (OWN, "data/s/accounts/2024/01/15/10/part-abc123-"),
+    (OWN_UUID, "data/s/accounts/2024/01/15/10/"),
+    (names("", NONE), "part-abc123-"),
+]
+
+
+@pytest.mark.parametrize(("own", "expected"), STEMS)
+def test_stem_is_what_all_keys_begin_with(own: ObjectNames, expected: str) -> None:
+    assert own.stem == expected
+    assert own.object_key(7).startswith(expected)
+
+
+# (keys there are, the number that the first file's name then carries)
+TAKEN = [
+    ([], 0),
+    ([OWN.object_key(0), OWN.object_key(12), OWN.object_key(3)], 13),
+    ([names("data/s/accounts", HOUR, job_id="abc124").object_key(5)], 0),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), TAKEN)
+def test_numbers_after_those_taken(keys: list[str], expected: int) -> None:
+    shifted = OWN.after(keys)
+    assert shifted.first == expected
+    assert shifted.object_key(0) == OWN.object_key(expected)
+    assert shifted.pattern() == OWN.pattern()
+
+
 def test_parse_unknown_variable_names_the_known_ones() -> None:
     with pytest.raises(SpecInvalidError, match=r"'\{sequence\}'.*\{job_id\}, \{date\}, \{seq\}, \{uuid\}"):
         Template.parse("part-{sequence}")
