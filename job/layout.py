@@ -10,10 +10,11 @@ translates its vendor's spelling into them.
 """
 
 import hashlib
+import itertools
 import re
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -80,6 +81,8 @@ class Layout:
     partition: Template
     file: Template
     extension: str
+    depth: int = 0
+    """Directories of Iceberg's partitions between ``partition`` and ``file``."""
 
     def bind(self, *, job_id: str, attempt: str, start: datetime) -> "ObjectNames":
         """The names of one attempt's objects."""
@@ -89,34 +92,63 @@ class Layout:
             file=self.file.bind(job_id=job_id, start=start),
             extension=self.extension,
             attempt=attempt,
+            depth=self.depth,
         )
 
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's number is fixed."""
+    """Object keys of one table in one attempt; every value but the file's number and Iceberg partition is fixed.
+
+    ``first`` is the number that the first file's name carries, ``depth`` how many directories an Iceberg partition has.
+    """
 
     directory: str
     partition: str
     file: Template
     extension: str
     attempt: str
+    first: int = 0
+    depth: int = 0
 
-    def object_key(self, seq: int) -> str:
-        """The key of file number ``seq``: the same number always gives the same key."""
-        values = {"seq": f"{seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
-        return join_key(self.directory, self.partition, self.file.render(values) + self.extension)
+    def object_key(self, seq: int, within: str = "") -> str:
+        """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""
+        values = {"seq": f"{self.first + seq:05d}", "uuid": str(file_uuid(self.attempt, seq))}
+        return join_key(self.directory, self.partition, within, self.file.render(values) + self.extension)
 
     @property
     def location(self) -> str:
         """The directory that all of the attempt's objects of this table share, without a slash at its end."""
         return join_key(self.directory, self.partition)
 
+    @property
+    def stem(self) -> str:
+        """What all of this attempt's keys for the table begin with."""
+        if self.depth:
+            return self.location + "/"
+        fixed = itertools.takewhile(lambda part: isinstance(part, str), self.file.parts)
+        return (self.location + "/" if self.location else "") + "".join(map(str, fixed))
+
+    def after(self, keys: Iterable[str]) -> "ObjectNames":
+        """The same names, their numbers beyond those in ``keys``, which this attempt could have made."""
+        number = re.compile(self._pattern(r"(\d{5,})", ".*"))
+        found = [int(match[1]) for match in map(number.fullmatch, keys) if match]
+        return replace(self, first=max(found, default=self.first - 1) + 1)
+
+    @property
+    def unique(self) -> bool:
+        """Whether no other attempt of whatever load can make the same keys."""
+        return "uuid" in self.file.variables
+
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
-        values = {"seq": r"\d{5,}", "uuid": uuid_pattern(self.attempt)}
+        return re.compile(self._pattern(r"\d{5,}", uuid_pattern(self.attempt)))
+
+    def _pattern(self, seq: str, uuid_: str) -> str:
+        values = {"seq": seq, "uuid": uuid_}
         name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
-        return re.compile(re.escape(self.location + "/" if self.location else "") + name + re.escape(self.extension))
+        location = re.escape(self.location + "/" if self.location else "") + "[^/]+=[^/]*/" * self.depth
+        return location + name + re.escape(self.extension)
 
 
 def file_uuid(attempt: str, seq: int) -> uuid.UUID:

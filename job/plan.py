@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from job.aws import Clients
-from job.commit.catalog import CatalogTable
 from job.commit.control import Control
 from job.errors import LakeError
 from job.key_layout import Names
@@ -66,7 +65,7 @@ def plan(
             found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
             prepared = prepare(spec, table, state, found, spark)
             try:
-                more = {"key": first_key(spec, found, names), "deletes": _deletes(spec, table, control)}
+                more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}
                 tables.append(planned.model_copy(update=more | _details(table, prepared)))
             finally:
                 prepared.feed.close()
@@ -75,12 +74,13 @@ def plan(
     return tuple(tables)
 
 
-def first_key(spec: Spec, table: CatalogTable, names: Names) -> str:
+def first_key(spec: Spec, prepared: Prepared, names: Names) -> str:
     """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
     if not isinstance(spec.catalog, IcebergCatalog):
         return f"s3://{spec.access.bucket}/{names.object_key(0)}"
-    location = table.location() or "(the catalog's choice)"
-    return f"{location}/data/{names.object_key(0).rpartition('/')[2]}"
+    location = prepared.table.location() or "(the catalog's choice)"
+    partition = "".join(f"{field.name}=*/" for field in prepared.shape.partition)
+    return f"{location}/data/{partition}{names.object_key(0).rpartition('/')[2]}"
 
 
 def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:

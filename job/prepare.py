@@ -19,11 +19,13 @@ from job.naming import join_key
 from job.receipt import Cursor
 from job.shape.cursor import spark_literal
 from job.shape.envelope import plan_documents, plan_rows
-from job.shape.plan import DELETED, plan_shape
+from job.shape.grouping import grouping
+from job.shape.plan import DELETED, ShapePlan, plan_shape
 from job.shape.shapers import AnyPlan
 from job.source.airbyte_messages import Unread
 from job.source.feed import Feed, open_feed
 from job.source.json_schema import declared_properties, record_type
+from job.source.spark_rows import RowsFeed
 from job.spec import Access, GlueCatalog, GlueService, IcebergCatalog, Spec, TableSpec
 from job.stream import Envelope
 from job.sync import TableSync
@@ -64,18 +66,28 @@ def prepare(
         fitting = found.types({field.name.lower(): field.type for field in shape.schema})
         if fitting:
             shape = plan_shape(feed.schema, spec, table, fitting)
-        changes = tuple(found.changes(shape.schema))
+        changes = tuple(found.changes(shape.schema, shape.partition))
+        if shape.partition:
+            _bring_together(feed, shape)
     except BaseException:
         feed.close()
         raise
     return Prepared(feed, shape, found, changes, condition)
 
 
+def _bring_together(feed: Feed, shape: ShapePlan) -> None:
+    """The rows of each Iceberg partition made neighbours: a file begins wherever the partition changes."""
+    assert isinstance(feed, RowsFeed)
+    if groups := grouping(shape):
+        feed.cluster(groups.positions, groups.keys)
+    feed.number()
+
+
 def make_ready(
     prepared: Prepared, access: Access, names: Names, state: TableState
 ) -> tuple[CatalogAction, AnyPlan, Names]:
     """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
-    action, schema = prepared.table.ready(prepared.shape.schema, state)
+    action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition)
     if isinstance(action, IcebergAction) and isinstance(names, ObjectNames):
         names = replace(names, directory=data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names

@@ -42,6 +42,7 @@ class Receipt:
     ``size`` is bytes, ``partition`` the Spark partition that wrote it, ``first_index`` the tracking index of its
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
+    ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON.
     """
 
     bucket: str
@@ -64,6 +65,7 @@ class Receipt:
     undeclared: Mapping[str, int] = field(default_factory=dict)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    partition_values: tuple[str | int | bool | None, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` takes back."""
@@ -80,6 +82,7 @@ class Receipt:
         fields["change_samples"] = tuple(fields.get("change_samples", ()))
         fields["cursor"] = Cursor(**fields["cursor"]) if fields["cursor"] else None
         fields["columns"] = {name: ColumnStatistics(**value) for name, value in fields["columns"].items()}
+        fields["partition_values"] = tuple(fields.get("partition_values", ()))
         receipt = cls(**fields)
         numbers = [part.number for part in receipt.parts]
         if not numbers or numbers != list(range(1, len(numbers) + 1)):

@@ -39,6 +39,7 @@ from job.results import done, failed
 from job.shape.cursor import highest
 from job.spec import Spec, TableSpec
 from job.sync import Sync
+from job.transforms import Transforms
 from job.write.stage import first_indexes, stage
 from job.write.task import TaskPlan
 
@@ -162,8 +163,8 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     control, sync = load.controls[table.id], load.sync.tables[table.id] if load.sync is not None else None
     if sync is not None:
         delete_all(control, sync.purge)
-    names = numbered(control.store, load.names[table.id])
     check_empty(control.store, table, began)
+    names = attempts.free_names(control, load.attempt, numbered(control.store, load.names[table.id]))
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
     found = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
@@ -179,7 +180,8 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    if speculative or any(receipt.task_attempt for receipt in receipts):
+    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
+    if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
         attempts.abort_strays(control, names, receipts, load.attempt)
     after = before
     for receipt in receipts:
@@ -193,10 +195,11 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
 def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -> TaskPlan:
     sync = load.sync.tables[table.id].intent if load.sync is not None else None
     metadata = {} if sync is None else {GENERATION_METADATA: str(sync.generation_id), TABLE_METADATA: table.id}
+    shape = prepared.shape
     return TaskPlan(
         access=load.spec.access,
         names=names,
-        shape=prepared.shape,
+        shape=shape,
         encoding=load.spec.encoding,
         limits=load.spec.limits,
         load=load.attempt.load,
@@ -207,6 +210,7 @@ def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -
         counts=prepared.feed.counts,
         metadata=metadata,
         single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
+        transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
     )
 
 

@@ -185,6 +185,33 @@ class IndexKind(StrEnum):
     SPARSE = "sparse"
 
 
+class PartitionField(Model):
+    """One field of an Iceberg table's partition: a column, and a transform in Iceberg's own spelling."""
+
+    column: str
+    transform: str = "identity"
+
+    @property
+    def kind(self) -> str:
+        """The transform without its number."""
+        return self.transform.partition("[")[0]
+
+    @property
+    def name(self) -> str:
+        """The field's name, as Iceberg's own engines choose it."""
+        suffix = {"identity": "", "truncate": "_trunc"}.get(self.kind, f"_{self.kind}")
+        return f"{self.column}{suffix}"
+
+    def __str__(self) -> str:
+        number = self.transform.partition("[")[2].rstrip("]")
+        if self.kind == "identity":
+            return self.column
+        return f"{self.kind}({number}, {self.column})" if number else f"{self.kind}({self.column})"
+
+
+Partition = tuple[PartitionField, ...]
+
+
 class TableSpec(Model):
     """One table: where it comes from, what is done to its rows, where it goes.
 
@@ -204,6 +231,8 @@ class TableSpec(Model):
     deleted: str | None = None
     columns: dict[str, str] = {}
     index: IndexKind = IndexKind.CONTIGUOUS
+    partition_by: Partition = ()
+    """By source columns; none but Iceberg tables have any."""
     layout: Layout | KeyLayout
     path: str
     must_be_empty: bool = False

@@ -1,7 +1,7 @@
 """One attempt at one table: registered, bound to an intent, or withdrawn; steps 1 and 4 of a load."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from job.commit.state import Lost, Pending, Running, TableState
 from job.commit.uploads import abort_all
 from job.errors import ConcurrentLoadError
 from job.key_layout import Names
+from job.layout import ObjectNames
 from job.receipt import Receipt
 
 
@@ -93,6 +94,21 @@ def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Itera
     )
 
 
+def free_names(control: Control, attempt: Attempt, names: Names) -> Names:
+    """The names with numbers beyond those that another pipeline's load of the same job id has taken.
+
+    Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``.
+    """
+    if not isinstance(names, ObjectNames) or names.unique:
+        return names
+    pattern, taken = names.pattern(), []
+    for key in [entry.key for entry in control.store.entries(names.stem) if pattern.fullmatch(entry.key)]:
+        found = control.store.find(key)
+        if found is not None and found.of_another(attempt.pipeline):
+            taken.append(key)
+    return names.after(taken)
+
+
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
     """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
 
@@ -150,26 +166,34 @@ def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
 
 
 def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable[Receipt]) -> None:
-    """Let go of the table, then abort what this attempt staged; nothing where it turns out to be bound after all.
+    """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all.
 
-    Uploads that no receipt tells of are found by their keys, listed while this is the registered attempt: a later
-    one registers before it stages, so none of them is its own.
+    The state is written before: no binding that is still under way can arrive any more. Uploads that no receipt tells
+    of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
+    none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
     """
     strays = list(_uploads(control, names.location, names.pattern()))
-    try:
-        control.state.move(lambda state: _let_go(state, attempt))
-    except Lost:
+    if not _moved(control, lambda state: _unbound(state, attempt)):
         strays = []
     if _is_bound(control.state.latest(), attempt) or control.report(attempt.job_id) is not None:
         return
     abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
     abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+    _moved(control, lambda state: _unbound(state, attempt).changed(running=state.without(attempt.job_id)))
 
 
-def _let_go(state: TableState, attempt: Attempt) -> TableState:
+def _moved(control: Control, change: Callable[[TableState], TableState]) -> bool:
+    try:
+        control.state.move(change)
+    except Lost:
+        return False
+    return True
+
+
+def _unbound(state: TableState, attempt: Attempt) -> TableState:
     if not state.registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
         raise Lost
-    return state.changed(running=state.without(attempt.job_id))
+    return state
 
 
 def _is_bound(state: TableState, attempt: Attempt) -> bool:

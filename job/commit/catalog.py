@@ -13,6 +13,7 @@ from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
 from job.commit.state import TableState
 from job.report import TableHealth
+from job.spec import Partition
 
 
 class CatalogTable(Protocol):
@@ -27,13 +28,13 @@ class CatalogTable(Protocol):
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
 
-    def changes(self, schema: pa.Schema) -> list[str]:
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
 
-    def ready(self, schema: pa.Schema, state: TableState) -> tuple[CatalogAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[CatalogAction, pa.Schema]:
         """Do what has to be done before a file is encoded: the action to commit, and the schema to encode by.
 
-        ``state`` is the table's own, with this attempt registered.
+        ``state`` is the table's own, with this attempt registered. ``partition`` has none but Iceberg's fields.
         """
 
 
@@ -65,11 +66,11 @@ class NoTable:
         """Files are what they are."""
         return {}
 
-    def changes(self, schema: pa.Schema) -> list[str]:
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """There is nothing to change."""
         return []
 
-    def ready(self, schema: pa.Schema, state: TableState) -> tuple[CatalogAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[CatalogAction, pa.Schema]:
         """There is nothing to do."""
         return FilesAction(), schema
 

@@ -8,6 +8,7 @@ from job import aws, types
 from job.commit.glue import Columns, GlueTables, merge
 from job.commit.intent import GlueAction
 from job.commit.state import TableState
+from job.spec import Partition
 
 
 class GlueBefore:
@@ -33,7 +34,7 @@ class GlueBefore:
             if name in wanted and types.glue_type(wanted[name]) != kind
         }
 
-    def changes(self, schema: pa.Schema) -> list[str]:
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What publishing would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
         action, columns = self._action, _columns(schema)
         changes = []
@@ -47,7 +48,7 @@ class GlueBefore:
             )
         return changes
 
-    def ready(self, schema: pa.Schema, state: TableState) -> tuple[GlueAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[GlueAction, pa.Schema]:
         """The action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
         columns = _columns(schema)
         merge(self._name, list(self._existing.items()), columns)

@@ -42,7 +42,10 @@ class GlueAction(Model):
 
 
 class IcebergAction(Model):
-    """An Iceberg table as it was made ready for this load; blank until then. ``schema_id`` is that of its files."""
+    """An Iceberg table as it was made ready for this load; blank until then.
+
+    ``schema_id`` and ``spec_id`` are those of its files.
+    """
 
     kind: Literal["iceberg"] = "iceberg"
     service: IcebergService
@@ -51,6 +54,7 @@ class IcebergAction(Model):
     location: str
     uuid: str = ""
     schema_id: int = 0
+    spec_id: int = 0
 
 
 CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]

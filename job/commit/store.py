@@ -40,6 +40,10 @@ class Found:
     table: str = ""
     generation_id: int = 0
 
+    def of_another(self, pipeline: str) -> bool:
+        """Whether another pipeline's load wrote it."""
+        return bool(self.load) and not self.load.startswith(f"{pipeline}/")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -106,12 +110,19 @@ class S3Store:
         self._now: datetime | None = None
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        """A refusal counts as absence only when a listing does not show the key."""
+        """A refusal counts as absence only when a listing does not show the key, and as a refusal only when it is
+        repeated: the object may have been created between the two looks."""
+        return self._get(key, again=True)
+
+    def _get(self, key: str, *, again: bool) -> tuple[bytes, str] | None:
         try:
             return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
         except aws.ClientError as error:
-            if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket" and not self._listed(key):
-                return None
+            if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket":
+                if not self._listed(key):
+                    return None
+                if again:
+                    return self._get(key, again=False)
             raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
         except aws.BotoCoreError as error:
             raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error

@@ -192,23 +192,29 @@ def _table(destination: AnyDestination, source: TableSource, schema: str, name: 
             f"table {source.source_table!r} has mode {source.mode.value!r}; this destination only appends.",
             remedy="Leave mode out.",
         )
+    if source.partition_by and not isinstance(destination, S3DataLakeIceberg):
+        raise SpecInvalidError(
+            f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
+            remedy="Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
+        )
     path = join_key(destination.s3_path_prefix, schema, name)
     return TableSpec(
-        **source.model_dump(exclude={"read", "mode"}),
+        **source.model_dump(exclude={"read", "mode", "partition_by"}),
         read=source.read,
+        partition_by=source.partition_by,
         schema_name=schema,
         name=name,
-        layout=_layout(destination, path),
+        layout=_layout(destination, path, len(source.partition_by)),
         path=path,
         must_be_empty=destination.destination_table_handling == "FAIL",
     )
 
 
-def _layout(destination: AnyDestination, path: str) -> Layout:
+def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
     if isinstance(destination, ParquetDestination):
         partition = Template.parse(PARTITIONS[destination.partition_strategy])
         return Layout(path, partition, file_template(destination.file_name_pattern), EXTENSION)
-    return Layout(join_key(path, "data"), Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+    return Layout(join_key(path, "data"), Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet", depth)
 
 
 def _refuse_twins(sources: Sequence[TableSource]) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from job.document import JSON, KIND, ORIGINAL, RECORD, UUID, Record, arrow_field
 from job.naming import avro_names, distinct
 from job.shape.plan import ShapePlan, plan_shape
-from job.spec import Spec, TableSpec
+from job.spec import Partition, Spec, TableSpec
 from job.stream import Envelope
 
 CHANGE: Final = pa.struct([pa.field(name, pa.string()) for name in ("field", "change", "reason")])
@@ -41,6 +41,11 @@ class EnvelopePlan:
     properties: tuple[str, ...] | None = None
     sync_id: int = 0
     generation_id: int = 0
+
+    @property
+    def partition(self) -> Partition:
+        """None: only Iceberg tables have partitions, and they have no envelope."""
+        return ()
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -85,6 +85,7 @@ def _needs_spark(table: TableSpec, condition: str | None) -> str | None:
         "it has reader options": bool(read.options),
         "its types are declared": bool(read.columns or table.columns),
         "it has a deleted expression": table.deleted is not None,
+        "its rows are brought together by partition": bool(table.partition_by),
         "only rows above the cursor are read": condition is not None,
     }
     return next((reason for reason, applies in needs.items() if applies), None)

@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,6 +16,7 @@ from job.encode.footer import Tail, column_statistics
 from job.encode.formats import FileEncoding, encoder
 from job.errors import SourceFailedError, SpecInvalidError
 from job.key_layout import Names
+from job.layout import ObjectNames
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
 from job.shape.enveloper import Findings
@@ -22,13 +26,18 @@ from job.spec import Access, Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
 
+if TYPE_CHECKING:
+    # PyIceberg takes its time to import: workers do it where a table has partitions.
+    from job.transforms import Transforms, Values
+
 
 @dataclass(frozen=True)
 class TaskPlan:
     """All that a task is told; picklable, and nothing in it is live.
 
     ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
-    index, ``counts`` each partition's rows where they were counted before.
+    index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
+    Iceberg partition it is in.
     """
 
     access: Access
@@ -44,6 +53,7 @@ class TaskPlan:
     counts: tuple[int, ...] | None
     metadata: Mapping[str, str] = field(default_factory=dict)
     single_file: bool = False
+    transforms: "Transforms | None" = None
 
 
 def write_partition(
@@ -76,9 +86,10 @@ class _PartitionWriter:
 
     def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
         batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
-        rows = CanonicalRows(self._shaped(batches), batch_bytes=batch_bytes)
-        while rows.head() is not None:
-            yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count)
+        for values, run in groupby(self._runs(self._shaped(batches)), itemgetter(0)):
+            rows = CanonicalRows(map(itemgetter(1), run), batch_bytes=batch_bytes)
+            while rows.head() is not None:
+                yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
 
     def abandon(self, cause: BaseException) -> None:
         for upload in self._uploads:
@@ -96,6 +107,15 @@ class _PartitionWriter:
         if counted is not None and seen != counted:
             raise self._changed(counted, str(seen))
 
+    def _runs(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
+        """Rows of one Iceberg partition at a time."""
+        transforms = self._plan.transforms
+        for batch in batches:
+            if transforms is None:
+                yield (), batch
+            else:
+                yield from transforms.runs(batch)
+
     def _changed(self, counted: int, seen: str) -> SourceFailedError:
         return SourceFailedError(
             f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
@@ -103,14 +123,20 @@ class _PartitionWriter:
             remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
         )
 
-    def _file(self, rows: CanonicalRows, seq: int) -> Receipt:
+    def _key(self, seq: int, values: "Values") -> str:
+        names, transforms = self._plan.names, self._plan.transforms
+        if transforms is not None and isinstance(names, ObjectNames):
+            return names.object_key(seq, transforms.directory(values))
+        return names.object_key(seq)
+
+    def _file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)
         if plan.single_file and self._uploads:
             raise SpecInvalidError(
                 "later rows are so wide that they need a file of their own, and all files would have one name.",
                 remedy="Add {part_number} to file_name_pattern.",
             )
-        key = plan.names.object_key(seq)
+        key = self._key(seq, values)
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
@@ -145,6 +171,7 @@ class _PartitionWriter:
             change_samples=tuple(found.samples),
             undeclared=dict(found.undeclared),
             columns={} if footer is None else column_statistics(footer),
+            partition_values=values,
         )
 
 

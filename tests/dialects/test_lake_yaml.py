@@ -61,6 +61,10 @@ PROBLEMS = [
     ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0: 'cursor_lag' goes with 'cursor'."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
      "a time such as '2 hours'."),
+    ({"tables": [TABLE | {"partition_by": ["week(c)"]}]}, "tables.0.partition_by.0: 'week(c)': expected a column, or "
+     "year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)."),
+    ({"tables": [TABLE | {"partition_by": ["bucket(0, c)"]}]}, "tables.0.partition_by.0: 'bucket(0, c)': expected a "
+     "column, or year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)."),
     ({"tables": [{"table": "t", "read": {}}]}, "tables.0.read: expected either 'format' or 'sql'."),
     ({"tables": [{"table": "t", "read": READ | {"pth": "x"}}]}, "tables.0.read.pth: unknown key, with value 'x'; did "
      "you mean 'path'?"),

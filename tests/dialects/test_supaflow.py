@@ -7,7 +7,7 @@ import pytest
 from job.dialects.lake_yaml import load_spec
 from job.errors import LakeError, NameCollisionError, SpecInvalidError
 from job.spec import GlueCatalog, NoCatalog
-from tests.dialects.files import READ, lake
+from tests.dialects.files import READ, TABLE, lake
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 SWITCH = {"supaflow-s3": "sync_schema_with_aws_glue_catalog", "supaflow-s3-data-lake": "update_aws_glue_catalog"}
@@ -245,3 +245,29 @@ def test_iceberg_problem(tmp_path, settings, expected):
         load_spec(lake(tmp_path, **{"table_format": "ICEBERG"} | settings))
     assert expected in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+PARTITIONS = {
+    # entry of partition_by: column, transform in Iceberg's spelling, name of the field
+    "region": ("region", "identity", "region"),
+    "Full Name": ("Full Name", "identity", "Full Name"),
+    "year(at)": ("at", "year", "at_year"),
+    "month(at)": ("at", "month", "at_month"),
+    "day( at )": ("at", "day", "at_day"),
+    "hour(Booked At)": ("Booked At", "hour", "Booked At_hour"),
+    "bucket(16, id)": ("id", "bucket[16]", "id_bucket"),
+    "truncate(4,name)": ("name", "truncate[4]", "name_trunc"),
+}
+
+
+def test_partition_by(tmp_path):
+    entry = TABLE | {"partition_by": list(PARTITIONS)}
+    (table,) = load_spec(lake(tmp_path, tables=[entry], table_format="ICEBERG")).tables
+    assert [(each.column, each.transform, each.name) for each in table.partition_by] == list(PARTITIONS.values())
+    assert table.layout.depth == len(PARTITIONS)
+
+
+@pytest.mark.parametrize("kind", ["supaflow-s3", "supaflow-s3-data-lake"])
+def test_partition_by_of_parquet_tables(tmp_path, kind):
+    with pytest.raises(SpecInvalidError, match="partition_by, which only Iceberg tables have"):
+        load_spec(lake(tmp_path, tables=[TABLE | {"partition_by": ["id"]}], type=kind))

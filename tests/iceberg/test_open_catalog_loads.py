@@ -78,3 +78,12 @@ def test_secret_that_is_gone_leaves_a_load_that_can_go_on(lake, open_catalog, mo
     monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
     assert lake.load("b").status == "done"
     assert len(events(open_catalog).snapshots()) == 1
+
+
+def test_partitions(lake, open_catalog):
+    text = lake.file.read_text("utf-8")
+    lake.file.write_text(text.replace("cursor: at\n", "cursor: at\n  partition_by: ['bucket(2, id)']\n"), "utf-8")
+    (result,) = lake.load("a").tables
+    # Ids 1 and 2 are in one bucket.
+    assert (result.message, result.keys) == (None, (f"open/{SCHEMA}/events/data/id_bucket=0/part-a-00000.parquet",))
+    assert [task.file.partition[0] for task in events(open_catalog).scan().plan_files()] == [0]

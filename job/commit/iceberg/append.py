@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.typedef import Record
 
 from job import aws
 from job.commit.iceberg.columns import measures
 from job.commit.iceberg.evolve import counter
+from job.commit.iceberg.partitions import partition_of
 from job.commit.iceberg.tables import IcebergTable
 from job.commit.intent import IcebergAction, Intent
 from job.errors import CommitUnknownError, PendingUnrecoverableError
@@ -87,11 +88,13 @@ def _counted(table: Table, intent: Intent) -> int:
 
 
 def _append(table: Table, intent: Intent, number: int) -> None:
-    if not table.spec().is_unpartitioned():
+    spec_id = _action(intent).spec_id
+    if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
-            f"Iceberg table {'.'.join(table.name())} was partitioned ({table.spec()}) after load {intent.job_id!r} had "
-            "written its files.",
-            remedy="Take the partition fields away (ALTER TABLE ... DROP PARTITION FIELD), and run the load again.",
+            f"Iceberg table {'.'.join(table.name())} was partitioned in another way ({table.spec()}) after load "
+            f"{intent.job_id!r} had written its files.",
+            remedy=f"Bring the table's partition fields back ({table.specs()[spec_id]}: ALTER TABLE ... ADD or DROP "
+            f"PARTITION FIELD) and run the load again, or give it up: lakewriter abandon LAKE {intent.job_id}.",
         )
     summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
     merge = table.properties.get("commit.manifest-merge.enabled") == "true"
@@ -99,7 +102,7 @@ def _append(table: Table, intent: Intent, number: int) -> None:
         transaction.set_properties({counter(intent.pipeline): str(number)})
         update = transaction.update_snapshot(snapshot_properties=summary)
         with update.merge_append() if merge else update.fast_append() as append:
-            for data_file in data_files(intent, schema_of(table, _action(intent))):
+            for data_file in data_files(intent, schema_of(table, _action(intent)), table.spec()):
                 append.append_data_file(data_file)
 
 
@@ -108,23 +111,23 @@ def schema_of(table: Table, action: IcebergAction) -> Schema:
     return table.schemas().get(action.schema_id, table.schema())
 
 
-def data_files(intent: Intent, schema: Schema) -> list[DataFile]:
+def data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
     """The intent's files as a manifest lists them."""
-    return [_data_file(receipt, schema) for receipt in intent.receipts]
+    return [_data_file(receipt, schema, spec) for receipt in intent.receipts]
 
 
-def _data_file(receipt: Receipt, schema: Schema) -> DataFile:
+def _data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFile:
     optional: Mapping[str, Any] = {name: values or None for name, values in measures(receipt.columns, schema).items()}
     file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"s3://{receipt.bucket}/{receipt.key}",
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=partition_of(receipt, spec, schema),
         record_count=receipt.rows,
         file_size_in_bytes=receipt.size,
         **optional,
     )
-    file.spec_id = 0
+    file.spec_id = spec.spec_id
     return file
 
 

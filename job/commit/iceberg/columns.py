@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 from pyiceberg.conversions import to_bytes
-from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.schema import Schema
+from pyiceberg.io.pyarrow import _ConvertToIcebergWithoutIDs, schema_to_pyarrow, visit_pyarrow
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -38,6 +38,11 @@ FIELD_ID: Final = b"PARQUET:field_id"
 def arrow_types(schema: Schema) -> dict[str, pa.DataType]:
     """The Arrow types of a table's columns, by their names in lower case."""
     return {field.name.lower(): small(field.type) for field in schema_to_pyarrow(schema, include_field_ids=False)}
+
+
+def numbered(schema: pa.Schema) -> Schema:
+    """The Iceberg schema of a new table, field ids from 1 on."""
+    return assign_fresh_schema_ids(visit_pyarrow(schema, _ConvertToIcebergWithoutIDs()))
 
 
 def small(t: pa.DataType) -> pa.DataType:

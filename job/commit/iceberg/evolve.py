@@ -11,10 +11,12 @@ from pyiceberg.table import Table
 
 from job import aws
 from job.commit.iceberg.columns import arrow_types, with_ids
+from job.commit.iceberg.partitions import check_partitioned
 from job.commit.iceberg.tables import IcebergTable
 from job.commit.intent import IcebergAction
 from job.commit.state import TableState
 from job.errors import SchemaIncompatibleError, SpecInvalidError
+from job.spec import Partition
 
 
 class IcebergBefore:
@@ -42,13 +44,14 @@ class IcebergBefore:
         types = {name: grown(known[name], t) if name in known else widened(t) for name, t in wanted.items()}
         return {name: t for name, t in types.items() if t != wanted[name]}
 
-    def changes(self, schema: pa.Schema) -> list[str]:
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What ``ready`` would do, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
         name, action = self._own.name, self._own.action
         if self._found is None:
             where = f" at {action.location}" if action.location else ""
-            return [f"create Iceberg table {name}{where} with {len(schema)} columns"]
-        self._check_unpartitioned(self._found)
+            how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
+            return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}"]
+        check_partitioned(self._found, partition, name)
         before = {field.name: field for field in self._found.schema().fields}
         after = union(self._found, schema, name)
         told = []
@@ -62,11 +65,11 @@ class IcebergBefore:
                 told.append(f"make column {field.name} of {name} optional")
         return told
 
-    def ready(self, schema: pa.Schema, state: TableState) -> tuple[IcebergAction, pa.Schema]:
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[IcebergAction, pa.Schema]:
         """The table made and evolved: its action, and ``schema`` with the table's field ids."""
         optional = pa.schema([field.with_nullable(True) for field in schema])
-        table = self._own.make(optional)
-        self._check_unpartitioned(table)
+        table = self._own.make(optional, partition)
+        check_partitioned(table, partition, self._own.name)
         self._check_count(table, state.committed)
         running = state.running.get(self._job_id)
         if running and running.first:
@@ -84,15 +87,9 @@ class IcebergBefore:
             "location": table.location().rstrip("/"),
             "uuid": str(table.metadata.table_uuid),
             "schema_id": table.schema().schema_id,
+            "spec_id": table.spec().spec_id,
         }
         return self._own.action.model_copy(update=made), with_ids(schema, table.schema())
-
-    def _check_unpartitioned(self, table: Table) -> None:
-        if not table.spec().is_unpartitioned():
-            raise SchemaIncompatibleError(
-                f"table {self._own.name} is partitioned ({table.spec()}), and loads write files without partitions.",
-                remedy="Take the partition fields away (ALTER TABLE ... DROP PARTITION FIELD), or load another table.",
-            )
 
     def _check_count(self, table: Table, committed: int) -> None:
         key = counter(self._pipeline)

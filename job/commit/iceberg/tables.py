@@ -19,10 +19,12 @@ from pyiceberg.table import Table
 
 from job import aws
 from job.commit.iceberg.catalogs import LostRace, UnclearCommit, check_region, explained, open_catalog
+from job.commit.iceberg.columns import numbered
 from job.commit.iceberg.file_io import marked
+from job.commit.iceberg.partitions import partition_spec
 from job.commit.intent import IcebergAction
 from job.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
-from job.spec import GlueService
+from job.spec import GlueService, Partition
 
 TRIES: Final = 16
 FENCE: Final = "lakewriter-fence"
@@ -79,7 +81,7 @@ class IcebergTable:
         check_region(table, self.action.service, self._clients.access)
         return table
 
-    def make(self, schema: pa.Schema) -> Table:
+    def make(self, schema: pa.Schema, partition: Partition = ()) -> Table:
         """The table, made with these columns if there is none."""
         found = self.load()
         if found is not None:
@@ -87,9 +89,11 @@ class IcebergTable:
         self._make_namespace()
         self._written.clear()
         location = self.action.location or None
+        columns = numbered(schema)
+        spec = partition_spec(columns, partition)
         with explained(self.action.service, self._clients, f"create table {self.name}"):
             try:
-                made = self._catalog.create_table(self._identifier, schema, location, properties=PROPERTIES)
+                made = self._catalog.create_table(self._identifier, columns, location, spec, properties=PROPERTIES)
             except TableAlreadyExistsError:
                 made = self._catalog.load_table(self._identifier)
                 self._forget(self._written, made)
