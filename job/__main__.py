@@ -1,83 +1,38 @@
-"""The command line: arguments to a command to an exit code; the only place that prints and exits."""
+"""The command line: arguments to a command to an exit code; each command prints and exits."""
 
-import json
-import signal
-import sys
-import threading
-import uuid
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
-from pydantic import BaseModel
-from rich.console import Console
 
-from job import console, queries
+from job import console, job_ids, queries, snowflake
+from job.airbyte.commands import airbyte
 from job.check import run_checks
+from job.cli import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from job.cli_policy import policy
+from job.cli_run import run
 from job.commit.control import Control
+from job.commit.state import TableState
 from job.context import Context
-from job.continuous import require_continuous, run_continuously
 from job.dialects.lake_yaml import LakeFile
 from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
-from job.naming import JOB_ID
-from job.outcome import ending
 from job.plan import plan as plan_tables
 from job.receipt import Cursor
 from job.repair import abandon as abandon_load
 from job.repair import begin_backfill, reset_cursor
-from job.report import RunReport
-from job.run import run as run_load
 from job.shape.cursor import parsed_cursor
-from job.spec import NoCatalog
+from job.spec import IcebergCatalog, NoCatalog, RestService
 from job.verify import verify as verify_load
-
-WIDE = 160
-"""Columns for output that no terminal bounds."""
-
-OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
-ERR = Console(stderr=True, highlight=False)
-
-
-def report_errors(command: Callable[..., int]) -> Callable[..., None]:
-    """The command's exit code; a failure a user can act on is printed as ``CODE: message``, without a traceback."""
-
-    @wraps(command)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs)
-        except LakeError as error:
-            _print_error(error)
-            code = error.exit_code
-        sys.exit(code)
-
-    return guarded
-
-
-def _print_error(error: LakeError) -> None:
-    if isinstance(error, SpecInvalidError) and error.problems:
-        print(
-            f"{error.code}: {error.summary}", *(f"  {problem}" for problem in error.problems), sep="\n", file=sys.stderr
-        )
-        return
-    print(str(error), *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
-
-
-def _print_json(value: Any) -> None:
-    plain = value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
-    print(json.dumps(plain, indent=1, default=str))
-
-
-LAKE = click.argument("lake", type=click.Path(path_type=Path))
-STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lakewriter", prog_name="lakewriter")
 def main() -> None:
     """Write tables to an S3 data lake, exactly once, as lake.yaml says."""
+
+
+main.add_command(run)
+main.add_command(policy)
+main.add_command(airbyte)
 
 
 @main.command()
@@ -87,10 +42,10 @@ def main() -> None:
 @report_errors
 def check(lake: Path, stage: str | None, as_json: bool) -> int:
     """Try every permission and setting a load needs; say what to mend."""
-    context = _context(lake, stage)
-    findings = run_checks(context.spec, context.clients)
+    context = opened(lake, stage)
+    findings = run_checks(context.spec, context.clients, deployment=context.deployment)
     if as_json:
-        _print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
+        print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
     else:
         console.show_findings(OUT, findings)
     failed = [finding for finding in findings if finding.status == "failed"]
@@ -105,69 +60,17 @@ def check(lake: Path, stage: str | None, as_json: bool) -> int:
 @report_errors
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Show keys, columns, types and catalog changes a run would make; write nothing."""
-    context = _context(lake, stage)
-    job = None if job_id is None else _job_id(job_id)
+    context = opened(lake, stage)
+    job = None if job_id is None else job_ids.parsed(job_id)
     tables = plan_tables(
         context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
     )
     if as_json:
-        _print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
+        print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
     else:
         console.show_plan(OUT, tables)
     errors = [table.error for table in tables if table.error]
     return CODES[errors[0].partition(":")[0]].exit_code if errors else EXIT_OK
-
-
-@main.command()
-@LAKE
-@click.option("--job-id", help="The load's name; the same name again is the same load.")
-@click.option("--continuous", is_flag=True, help="Go on loading what arrives, until SIGTERM.")
-@STAGE
-@JSON
-@report_errors
-def run(lake: Path, job_id: str | None, continuous: bool, stage: str | None, as_json: bool) -> int:
-    """Load every table once under this job id."""
-    if continuous:
-        if job_id is not None:
-            raise SpecInvalidError("--job-id names one load; a continuous run names each of its own.")
-        return _run_continuously(_context(lake, stage), as_json)
-    job = str(uuid.uuid4()) if job_id is None else _job_id(job_id)
-    context = _context(lake, stage)
-    with console.progress(context.spec, ERR) as progress:
-        report = run_load(context.spec, job_id=job, clients=context.clients, spark=context.spark, progress=progress)
-    error = _print_failures(report)
-    if as_json:
-        _print_json(report)
-    else:
-        console.show_run(OUT, report)
-    return error.exit_code if error else EXIT_OK
-
-
-def _run_continuously(context: Context, as_json: bool) -> int:
-    stop = threading.Event()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda *_: stop.set())
-    require_continuous(context.spec)
-    with console.watch(context.spec, ERR) as watch:
-        status, error = run_continuously(
-            context.spec, clients=context.clients, spark=context.spark, watch=watch, stop=stop
-        )
-    for table in status.tables.values():
-        if table.state == "failed":
-            print(table.message, file=sys.stderr)
-    if as_json:
-        _print_json(status)
-    else:
-        console.show_continuous(OUT, status)
-    return error.exit_code if error else EXIT_OK
-
-
-def _print_failures(report: RunReport) -> LakeError | None:
-    failed = [result for result in report.tables if result.code]
-    error = ending([CODES[result.code](result.message or "") for result in failed if result.code])
-    for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
-        print(f"{result.code}: {result.message}", *result.notes, sep="\n", file=sys.stderr)
-    return error
 
 
 @main.command()
@@ -178,10 +81,10 @@ def _print_failures(report: RunReport) -> LakeError | None:
 @report_errors
 def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
     """Compare a committed load's receipts with S3, row counts and the catalog."""
-    context = _context(lake, stage)
-    found = verify_load(context.controls(), _job_id(job), context.clients)
+    context = opened(lake, stage)
+    found = verify_load(context.controls(), job_ids.parsed(job), context.clients)
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         console.show_verified(OUT, found)
     return EXIT_FAILED if found.differences else EXIT_OK
@@ -194,13 +97,13 @@ def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
 @report_errors
 def status(lake: Path, stage: str | None, as_json: bool) -> int:
     """Show each table's cursor, last commit, running attempts and pending intent."""
-    controls = _context(lake, stage).controls()
+    controls = opened(lake, stage).controls()
     states = {table_id: control.state.read() for table_id, control in controls.items()}
     first = next(iter(controls.values()))
     continuous = first.read_json(first.keys.continuous)
     if as_json:
         tables = {table_id: state.model_dump(mode="json") for table_id, state in states.items()}
-        _print_json({"tables": tables, "continuous": continuous})
+        print_json({"tables": tables, "continuous": continuous})
     else:
         console.show_status(OUT, states)
         if continuous is not None:
@@ -218,7 +121,7 @@ def status(lake: Path, stage: str | None, as_json: bool) -> int:
 @report_errors
 def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
     """Give up a pending load that cannot go on."""
-    for table_id, what in abandon_load(_context(lake, stage).controls(), _job_id(job), reason).items():
+    for table_id, what in abandon_load(opened(lake, stage).controls(), job_ids.parsed(job), reason).items():
         OUT.print(f"{table_id}: {what}", markup=False, soft_wrap=True)
     return EXIT_OK
 
@@ -245,7 +148,7 @@ def reset(
     """Move a table's cursor back, forward or away, or load it anew."""
     if (cursor is None) == (way is None):
         raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor and --backfill.")
-    context = _context(lake, stage)
+    context = opened(lake, stage)
     control = _control(context, table)
     if way == "backfill":
         state = begin_backfill(control, reason)
@@ -281,46 +184,43 @@ def _control(context: Context, table: str) -> Control:
 @report_errors
 def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     """Print SQL to read the tables with."""
-    context = _context(lake, stage)
+    context = opened(lake, stage)
     if isinstance(context.spec.catalog, NoCatalog):
-        ERR.print("warning: Athena sees the tables once they are in Glue, which is off here", soft_wrap=True)
-    found = queries.athena(context.spec, _latest_jobs(context))
+        warn("Athena sees the tables once they are in Glue, which is off here")
+    found = _queries(context)
     if as_json:
-        _print_json({"queries": [vars(query) for query in found]})
+        print_json({"queries": [vars(query) for query in found]})
     else:
         console.show_queries(OUT, found)
     return EXIT_OK
 
 
-def _latest_jobs(context: Context) -> dict[str, str]:
-    """The last load of each table; none where the destination cannot be reached, since the SQL does without."""
+def _queries(context: Context) -> tuple[queries.Query, ...]:
+    spec, catalog = context.spec, context.spec.catalog
+    if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
+        return snowflake.statements(spec, catalog.service)
+    states = _latest(context)
+    jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
+    times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
+    more = queries.time_travel(spec, times) if isinstance(catalog, IcebergCatalog) else ()
+    return (*queries.athena(spec, jobs), *more)
+
+
+def _latest(context: Context) -> dict[str, TableState]:
+    """Each table's state; none where the destination cannot be reached, since the SQL does without."""
     try:
-        states = {table_id: control.state.read() for table_id, control in context.controls().items()}
+        return {table_id: control.state.read() for table_id, control in context.controls().items()}
     except LakeError as error:
-        ERR.print(f"warning: placeholders stand for the latest loads ({error})", markup=False, soft_wrap=True)
+        warn(f"placeholders stand for the latest loads ({error})")
         return {}
-    return {table_id: state.last_job for table_id, state in states.items() if state.last_job}
 
 
 @main.command()
 @report_errors
 def schema() -> int:
     """Print the JSON Schema of lake.yaml."""
-    _print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
+    print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
     return EXIT_OK
-
-
-def _context(lake: Path, stage: str | None) -> Context:
-    context = Context(lake, stage)
-    for warning in context.spec.warnings:
-        ERR.print(f"warning: {warning}", markup=False, soft_wrap=True)
-    return context
-
-
-def _job_id(text: str) -> str:
-    if not JOB_ID.fullmatch(text):
-        raise SpecInvalidError(f"job id {text!r} is not of the form {JOB_ID.pattern}.")
-    return text
 
 
 if __name__ == "__main__":

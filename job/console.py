@@ -149,6 +149,8 @@ def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
         out.print(f"  reads      {escape(table.reads)}", soft_wrap=True)
         for change in table.catalog:
             out.print(f"  catalog    {escape(change)}", soft_wrap=True)
+        for key in table.deletes:
+            out.print(f"  deletes    {escape(key)}", soft_wrap=True)
         for warning in table.warnings:
             out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
         grid = Table("column", "type", "from", box=None, pad_edge=False)

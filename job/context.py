@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from job.aws import Clients, located
 from job.commit.control import Control
 from job.commit.store import S3Store
-from job.dialects.lake_yaml import load_spec
+from job.dialects.lake_yaml import load
 from job.naming import ControlKeys
 from job.source.session import spark_session
 from job.spec import Spec
@@ -19,8 +19,9 @@ class Context:
     """One command's."""
 
     def __init__(self, lake: Path, stage: str | None) -> None:
-        spec = load_spec(lake, stage=stage)
-        self.spec: Spec = spec.model_copy(update={"access": located(spec.access)})
+        loaded = load(lake, stage=stage)
+        self.spec: Spec = loaded.spec.model_copy(update={"access": located(loaded.spec.access)})
+        self.deployment = loaded.deployment
         self.clients = Clients(self.spec.access)
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()

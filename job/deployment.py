@@ -104,9 +104,15 @@ class Spark(Model):
         return self.driver.cores + self.max_executors * self.executor.cores
 
     @property
+    def pauses(self) -> tuple[timedelta, ...]:
+        """Between one attempt and the next: a minute, doubled each time, a quarter of an hour at most."""
+        return tuple(timedelta(minutes=min(2**number, 15)) for number in range(self.attempts - 1))
+
+    @property
     def longest_load(self) -> timedelta:
         """From the first attempt's start to the last one's end, waits included."""
-        return self.attempts * timedelta(minutes=self.timeout_minutes + self.queue_timeout_minutes)
+        attempts = self.attempts * timedelta(minutes=self.timeout_minutes + self.queue_timeout_minutes)
+        return attempts + sum(self.pauses, timedelta())
 
 
 class Network(Model):
@@ -122,7 +128,8 @@ class Alarms(Model):
     topic_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[\w-]+$")
     email: str | None = None
     """Makes a topic of the stack's own that sends here."""
-    no_success_hours: int = Field(24, ge=1, le=168)
+    no_success_hours: int | None = Field(None, ge=1, le=168)
+    """By default the longest time between two starts and that of one attempt; no alarm where that is over a week."""
     queued_minutes: int = Field(30, ge=5, le=720)
 
     @model_validator(mode="after")

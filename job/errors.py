@@ -50,6 +50,11 @@ class LakeError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.remedy)
 
+    @property
+    def report(self) -> str:
+        """The error as a person reads it, its notes on lines of their own."""
+        return "\n".join([str(self), *getattr(self, "__notes__", ())])
+
 
 class SpecInvalidError(LakeError):
     """The specification, or a command's argument, cannot be used as it is; ``problems`` holds one text each."""
@@ -61,6 +66,14 @@ class SpecInvalidError(LakeError):
         super().__init__(" ".join([message, *problems]), remedy=remedy)
         self.summary = message
         self.problems = tuple(problems)
+
+    @property
+    def report(self) -> str:
+        """Each problem on a line of its own."""
+        if not self.problems:
+            return super().report
+        remedy = (self.remedy,) if self.remedy else ()
+        return "\n".join([f"{self.code}: {self.summary}", *(f"  {problem}" for problem in self.problems), *remedy])
 
 
 class SecretUnresolvedError(LakeError):

@@ -12,9 +12,10 @@ translates its vendor's spelling into them.
 """
 
 import hashlib
+import itertools
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -82,6 +83,8 @@ class Layout:
     partition: Template
     file: Template
     extension: str
+    depth: int = 0
+    """Directories of Iceberg's partitions between ``partition`` and ``file``."""
 
     def bind(self, *, job_id: str, attempt: str, start: datetime) -> "ObjectNames":
         """The names of one attempt's objects."""
@@ -91,14 +94,16 @@ class Layout:
             file=self.file.bind(job_id=job_id, start=start),
             extension=self.extension,
             attempt=attempt,
+            depth=self.depth,
         )
 
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's number is fixed.
+    """Object keys of one table in one attempt; every value but the file's number and Iceberg partition is fixed.
 
-    ``backfill`` and ``first``, the counter of file 0, are the table's own and known when the attempt is registered.
+    ``first`` is the number, or the counter, that the first file's name carries, ``depth`` how many directories an
+    Iceberg partition has. ``backfill`` and a counter are the table's own and known when the attempt is registered.
     """
 
     directory: str
@@ -106,43 +111,63 @@ class ObjectNames:
     file: Template
     extension: str
     attempt: str
-    backfill: int = 0
     first: int = 0
+    depth: int = 0
+    backfill: int = 0
+
+    def object_key(self, seq: int, within: str = "") -> str:
+        """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""
+        number = self.first + seq
+        values = {
+            "seq": f"{number:05d}",
+            "uuid": str(file_uuid(self.attempt, seq)),
+            "backfill": f"{self.backfill:010d}",
+            "counter": f"{number:020d}",
+        }
+        return join_key(self.directory, self.partition, within, self.file.render(values) + self.extension)
 
     @property
     def counts(self) -> bool:
         """Whether keys carry the table's counter, so that two loads could choose the same one."""
         return "counter" in self.file.variables
 
-    def numbered(self, backfill: int, first: int) -> "ObjectNames":
+    def numbered(self, backfill: int, counter: int) -> "ObjectNames":
         """The same under the table's present numbers."""
-        return replace(self, backfill=backfill, first=first)
-
-    def object_key(self, seq: int) -> str:
-        """The key of file number ``seq``: the same number always gives the same key."""
-        values = {
-            "seq": f"{seq:05d}",
-            "uuid": str(file_uuid(self.attempt, seq)),
-            "backfill": f"{self.backfill:010d}",
-            "counter": f"{self.first + seq:020d}",
-        }
-        return join_key(self.directory, self.partition, self.file.render(values) + self.extension)
+        return replace(self, backfill=backfill, first=counter if self.counts else self.first)
 
     @property
     def location(self) -> str:
         """The directory that all of the attempt's objects of this table share, without a slash at its end."""
         return join_key(self.directory, self.partition)
 
+    @property
+    def stem(self) -> str:
+        """What all of this attempt's keys for the table begin with."""
+        if self.depth:
+            return self.location + "/"
+        fixed = itertools.takewhile(lambda part: isinstance(part, str), self.file.parts)
+        return (self.location + "/" if self.location else "") + "".join(map(str, fixed))
+
+    def after(self, keys: Iterable[str]) -> "ObjectNames":
+        """The same names, their numbers beyond those in ``keys``, which this attempt could have made."""
+        number = re.compile(self._pattern(r"(\d{5,})", ".*"))
+        found = [int(match[1]) for match in map(number.fullmatch, keys) if match]
+        return replace(self, first=max(found, default=self.first - 1) + 1)
+
+    @property
+    def unique(self) -> bool:
+        """Whether no other attempt of whatever load can make the same keys."""
+        return "uuid" in self.file.variables
+
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
-        values = {
-            "seq": r"\d{5,}",
-            "uuid": _uuid_pattern(self.attempt),
-            "backfill": r"\d{10}",
-            "counter": r"\d{20}",
-        }
+        return re.compile(self._pattern(r"\d{5,}", uuid_pattern(self.attempt)))
+
+    def _pattern(self, seq: str, uuid_: str) -> str:
+        values = {"seq": seq, "uuid": uuid_, "backfill": r"\d{10}", "counter": r"\d{20}"}
         name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
-        return re.compile(re.escape(self.location + "/" if self.location else "") + name + re.escape(self.extension))
+        location = re.escape(self.location + "/" if self.location else "") + "[^/]+=[^/]*/" * self.depth
+        return location + name + re.escape(self.extension)
 
 
 def file_uuid(attempt: str, seq: int) -> uuid.UUID:
@@ -158,5 +183,6 @@ def file_uuid(attempt: str, seq: int) -> uuid.UUID:
     return uuid.UUID(bytes=bytes(raw))
 
 
-def _uuid_pattern(attempt: str) -> str:
+def uuid_pattern(attempt: str) -> str:
+    """Matches the UUIDs of one attempt's files."""
     return re.escape(str(file_uuid(attempt, 0))[:18]) + r"-[0-9a-f]{4}-[0-9a-f]{12}"

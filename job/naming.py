@@ -3,7 +3,9 @@
 import hashlib
 import re
 import unicodedata
+import uuid
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 MAX_NAME: Final = 255
@@ -12,6 +14,13 @@ MAX_NAME: Final = 255
 CONTROL_DIRECTORY: Final = "_lakewriter"
 LOAD_METADATA: Final = "lakewriter-load"
 """Object metadata key; its value is ``{pipeline}/{job_id}/{attempt}``."""
+
+TABLE_METADATA: Final = "lakewriter-table"
+"""Object metadata key: the table's id, where several tables may lie side by side."""
+GENERATION_METADATA: Final = "ab-generation-id"
+"""Object metadata key: the number of the full refresh, as Airbyte writes it."""
+CHECK_TABLE: Final = "lakewriter_check_"
+"""Begins the names of tables that ``lakewriter check`` tries to write, and that never exist."""
 
 JOB_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 PIPELINE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -67,6 +76,30 @@ def column_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[
     return unique([normalise(name) for name in names], reserved=reserved)
 
 
+def avro_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """Names that Avro takes, in source order: accents dropped, ``_`` for what is no letter, digit or ``_`` and in
+    front of a digit; the second of two that become equal gets ``_1``."""
+    plain = []
+    for name in names:
+        decomposed = unicodedata.normalize("NFKD", name)
+        safe = _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c))) or "_"
+        plain.append(f"_{safe}" if safe[0].isdigit() else safe)
+    return distinct(plain, reserved=reserved)
+
+
+def distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
+    """``names`` made distinct, as ``unique`` does, but with regard to case."""
+    taken, result = set(reserved), []
+    for name in names:
+        candidate, number = name, 0
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        result.append(candidate)
+    return result
+
+
 def schema_name(*parts: str) -> str:
     """The schema (and Glue database) from its parts, blank ones left out; blank when all are."""
     filled = [part.strip() for part in parts if part.strip()]
@@ -81,6 +114,12 @@ def table_names(names: Sequence[str]) -> list[str]:
 def join_key(*segments: str) -> str:
     """An object key: empty segments are left out with their slash, runs of ``/`` become one."""
     return "/".join(part for segment in segments for part in segment.split("/") if part)
+
+
+def scheduled_job_id(pipeline: str, at: datetime) -> str:
+    """The load that a schedule starts at ``at``: a UUIDv5 of both, so that a start delivered twice is one load."""
+    moment = at.astimezone(UTC).isoformat(timespec="seconds")
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakewriter://{pipeline}/{moment}"))
 
 
 class ControlKeys:
@@ -121,3 +160,12 @@ class ControlKeys:
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"
+
+    def run(self, name: str) -> str:
+        """The outcome of an attempt, under a name that whoever started it has chosen."""
+        return f"{self.runs}{name}.json"
+
+    @property
+    def runs(self) -> str:
+        """Begins the keys of such outcomes."""
+        return f"{self.root}/runs/"

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from job.errors import EXIT_FAILED, EXIT_OK, LakeError
+from job.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError
+from job.report import RunReport
 
 
 def ending(errors: Sequence[LakeError]) -> LakeError | None:
     """The error that speaks for all: one that a retry will not help, if there is any."""
     return next((error for error in errors if not error.transient), errors[0] if errors else None)
+
+
+def failure(report: RunReport) -> LakeError | None:
+    """The same for a run, whose tables tell of their errors by code and message."""
+    return ending([CODES[table.code](table.message or "") for table in report.tables if table.code])
 
 
 def outcome(error: LakeError | None, at: datetime) -> dict[str, Any]:

@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from job.aws import Clients
 from job.commit.control import Control
-from job.commit.glue import merge
-from job.commit.intent import GlueAction
 from job.errors import LakeError
+from job.key_layout import Names
+from job.placement import in_catalog, numbered
 from job.prepare import Prepared, SparkFactory, check_empty, prepare
-from job.spec import Model, Spec, TableSpec
+from job.spec import IcebergCatalog, Model, Spec, TableSpec
+from job.sync import Ending, table_intent
 
 
 class PlannedColumn(Model):
@@ -37,6 +38,7 @@ class PlannedTable(Model):
     reads: str = ""
     columns: tuple[PlannedColumn, ...] = ()
     catalog: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str | None = None
 
@@ -57,17 +59,28 @@ def plan(
         try:
             control = controls[table.id]
             state = control.state.read()
-            names = names.numbered(state.backfill, state.counter)
+            names = numbered(control.store, names, state)
             planned = planned.model_copy(update={"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"})
             check_empty(control.store, table, state)
-            prepared = prepare(spec, table, state.cursor, names, clients, spark)
+            found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+            prepared = prepare(spec, table, state, found, spark)
             try:
-                tables.append(planned.model_copy(update=_details(table, prepared)))
+                more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}
+                tables.append(planned.model_copy(update=more | _details(table, prepared)))
             finally:
                 prepared.feed.close()
         except LakeError as error:
             tables.append(planned.model_copy(update={"error": str(error)}))
     return tuple(tables)
+
+
+def first_key(spec: Spec, prepared: Prepared, names: Names) -> str:
+    """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
+    if not isinstance(spec.catalog, IcebergCatalog):
+        return f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    location = prepared.table.location() or "(the catalog's choice)"
+    partition = "".join(f"{field.name}=*/" for field in prepared.shape.partition)
+    return f"{location}/data/{partition}{names.object_key(0).rpartition('/')[2]}"
 
 
 def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
@@ -76,7 +89,8 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_change(c.source_type, c.type))
         for c in shape.columns
     ]
-    added = shape.schema.names[len(columns) :]
+    named = {column.name for column in columns}
+    added = [name for name in shape.schema.names if name not in named]
     columns += [
         PlannedColumn(source="", name=name, type=str(shape.schema.field(name).type), change="added") for name in added
     ]
@@ -87,34 +101,21 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         "rows": sum(feed.counts) if feed.counts is not None else None,
         "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
         "columns": tuple(columns),
-        "catalog": tuple(_catalog_changes(prepared)),
+        "catalog": prepared.changes,
         "warnings": tuple(_warnings(table, prepared)),
     }
 
 
+def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
+    """The objects that go when a full refresh succeeds."""
+    if spec.envelope is None:
+        return ()
+    planned = table_intent(spec, table, control, 0, Ending())
+    return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
+
+
 def _change(source: pa.DataType, written: pa.DataType) -> str:
     return "" if source == written else f"cast from {source}"
-
-
-def _catalog_changes(prepared: Prepared) -> list[str]:
-    action = prepared.action
-    if not isinstance(action, GlueAction):
-        return []
-    name = f"{action.database}.{action.table}"
-    changes = []
-    if not prepared.existing:
-        changes.append(f"create table {name} at {action.location} with {len(action.columns)} columns")
-    else:
-        merged = merge(name, list(prepared.existing.items()), action.columns)
-        for column, kind in merged:
-            before = prepared.existing.get(column)
-            if before is None:
-                changes.append(f"add column {column} {kind} to {name}")
-            elif before != kind:
-                changes.append(f"widen column {column} of {name} from {before} to {kind}")
-    if action.partition is not None:
-        changes.append(f"add partition {action.partition_key}={action.partition} to {name}, unless it is there")
-    return changes
 
 
 def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:

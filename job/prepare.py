@@ -1,71 +1,107 @@
 """All that can fail before a byte is written: the source opened, its columns shaped, the catalog asked."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from job import types
-from job.aws import Clients
 from job.collection import Location
-from job.commit.glue import GlueTables, existing_arrow, merge
-from job.commit.intent import CatalogAction, FilesAction, GlueAction
+from job.commit.catalog import CatalogTable
 from job.commit.state import TableState
 from job.commit.store import Store
+from job.document import Record
 from job.errors import TableNotEmptyError
-from job.layout import ObjectNames
+from job.key_layout import KeyLayout
 from job.receipt import Cursor
 from job.shape.cursor import spark_literal
-from job.shape.flatten import FlattenPlan, plan_flatten
+from job.shape.envelope import EnvelopePlan, plan_documents, plan_rows
+from job.shape.flatten import plan_flatten
+from job.shape.grouping import grouping
 from job.shape.inference import merged, seen_in
 from job.shape.plan import DELETED, ShapePlan, plan_shape
+from job.shape.shapers import AnyPlan
+from job.source.airbyte_messages import Unread
 from job.source.feed import Feed, FeedOpener, open_feed
-from job.spec import GlueCatalog, Spec, TableSpec
+from job.source.json_schema import declared_properties, record_type
+from job.source.spark_rows import RowsFeed
+from job.spec import Spec, TableSpec
+from job.stream import Envelope
+from job.sync import TableSync
 
 SparkFactory = Callable[[], SparkSession]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table ready to be staged. ``existing`` holds the catalog's columns, Glue types by name."""
+    """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words."""
 
     feed: Feed
-    shape: ShapePlan | FlattenPlan
-    action: CatalogAction
-    existing: Mapping[str, str]
+    shape: AnyPlan
+    table: CatalogTable
+    changes: tuple[str, ...]
     condition: str | None
 
 
 def prepare(
     spec: Spec,
     table: TableSpec,
-    cursor: Cursor | None,
-    names: ObjectNames,
-    clients: Clients,
+    state: TableState,
+    found: CatalogTable,
     spark: SparkFactory,
+    sync: TableSync | None = None,
     opener: FeedOpener = open_feed,
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
-    action = catalog_action(spec, table, names)
-    existing = GlueTables(clients).existing(action) if isinstance(action, GlueAction) else {}
-    condition = cursor_condition(table, cursor)
-    feed = opener(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table))
+    _check_unwritten(found, table, state)
+    condition = cursor_condition(table, state.cursor)
+    feed = _feed(table, condition, spark, sync, opener)
     try:
-        if table.collection is not None:
-            return Prepared(feed, plan_flatten(feed.schema, table, _inferred(feed, table)), action, existing, condition)
-        shape = plan_shape(feed.schema, spec, table)
-        if existing:
-            wanted = {field.name.lower(): field.type for field in shape.schema}
-            shape = plan_shape(feed.schema, spec, table, existing_arrow(existing, wanted))
-        if isinstance(action, GlueAction):
-            columns = tuple((field.name.lower(), types.glue_type(field.type)) for field in shape.schema)
-            merge(f"{action.database}.{action.table}", list(existing.items()), columns)
-            action = action.model_copy(update={"columns": columns})
+        shape = _shape(feed, spec, table, found, sync)
+        changes = tuple(found.changes(shape.schema, shape.partition))
+        if isinstance(shape, ShapePlan) and shape.partition:
+            _bring_together(feed, shape)
     except BaseException:
         feed.close()
         raise
-    return Prepared(feed, shape, action, existing, condition)
+    return Prepared(feed, shape, found, changes, condition)
+
+
+def _feed(
+    table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener
+) -> Feed:
+    single = isinstance(table.layout, KeyLayout) and table.layout.single_file
+    if sync is not None and sync.feed is not None:
+        return sync.feed.merged() if single else sync.feed
+    if table.stream is not None:
+        return Unread()
+    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table), single=single)
+
+
+def _shape(feed: Feed, spec: Spec, table: TableSpec, found: CatalogTable, sync: TableSync | None) -> AnyPlan:
+    if spec.envelope is not None:
+        return _enveloped(feed.schema, spec, table, spec.envelope, sync)
+    if table.collection is not None:
+        return plan_flatten(feed.schema, table, _inferred(feed, table))
+    shape = plan_shape(feed.schema, spec, table)
+    fitting = found.types({field.name.lower(): field.type for field in shape.schema})
+    return plan_shape(feed.schema, spec, table, fitting) if fitting else shape
+
+
+def _enveloped(
+    source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, sync: TableSync | None
+) -> EnvelopePlan:
+    if table.stream is None:
+        shape = plan_rows(source, spec, table, envelope)
+    else:
+        schema = table.stream.json_schema
+        properties = () if envelope.typed else declared_properties(schema)
+        record = record_type(schema) if envelope.typed else Record(())
+        shape = plan_documents(source, table, envelope, record, properties)
+    if sync is None:
+        return shape
+    return replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
 
 
 def _infers(table: TableSpec) -> bool:
@@ -81,34 +117,37 @@ def _inferred(feed: Feed, table: TableSpec) -> tuple[Location, ...] | None:
     return merged(table.id, feed.run(partial(seen_in, column=column)))
 
 
-def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
-    """What the catalog is to hold, but for the columns."""
-    if not isinstance(spec.catalog, GlueCatalog):
-        return FilesAction()
-    location = spec.table_location(table)
-    partitioned = spec.catalog.partition_key is not None
-    return GlueAction(
-        database=table.schema_name,
-        database_location=location.rpartition("/")[0],
-        table=table.name,
-        location=location,
-        columns=(),
-        partition_key=spec.catalog.partition_key,
-        partition=names.partition if partitioned else None,
-        partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
-    )
+def _bring_together(feed: Feed, shape: ShapePlan) -> None:
+    """The rows of each Iceberg partition made neighbours: a file begins wherever the partition changes."""
+    assert isinstance(feed, RowsFeed)
+    if groups := grouping(shape):
+        feed.cluster(groups.positions, groups.keys)
+    feed.number()
 
 
 def check_empty(store: Store, table: TableSpec, state: TableState) -> None:
-    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded."""
+    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded.
+
+    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data.
+    """
     if not table.must_be_empty or state.committed:
         return
-    found = next(iter(store.entries(table.path + "/", limit=1)), None)
+    metadata = f"{table.path}/metadata/"
+    found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if found is not None:
-        raise TableNotEmptyError(
-            f"table {table.id} was never loaded, and {found.key!r} lies under its path {table.path + '/'!r}.",
-            remedy="Move what is there away, or set destination_table_handling: APPEND.",
-        )
+        raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
+
+
+def _check_unwritten(found: CatalogTable, table: TableSpec, state: TableState) -> None:
+    if table.must_be_empty and not state.committed and (what := found.occupied()):
+        raise _not_empty(table, what)
+
+
+def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:
+    return TableNotEmptyError(
+        f"table {table.id} was never loaded, and {what}.",
+        remedy="Move what is there away, or set destination_table_handling: APPEND.",
+    )
 
 
 def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
@@ -121,10 +160,3 @@ def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
         return f"{column} > {literal}"
     lag = table.cursor_lag if " " not in table.cursor_lag else f"INTERVAL {table.cursor_lag}"
     return f"{column} > {literal} - {lag}"
-
-
-def without_partition(action: CatalogAction) -> CatalogAction:
-    """The same for a load without rows: the table is made, no partition is."""
-    if isinstance(action, FilesAction):
-        return action
-    return action.model_copy(update={"partition": None, "partition_location": None})

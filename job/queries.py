@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from job.spec import Spec, TableSpec, Tracking
@@ -47,6 +48,24 @@ def _files(spec: Spec, table: TableSpec) -> str:
     """Backfills lie side by side; files of documents without a schema may differ in their columns."""
     place = f"{spec.table_location(table)}/v*/*.parquet"
     return f"SELECT *\nFROM read_parquet('{place}', union_by_name = true)\nLIMIT 100;"
+
+
+def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
+    """What Iceberg tables add to ``athena``. ``times`` has the last commit (UTC) by table; a placeholder stands in."""
+    queries = []
+    for table in spec.tables:
+        at = (times or {}).get(table.id)
+        # A moment later: the table as it was after that load.
+        text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
+        queries += [
+            Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_name(table)}\nLIMIT 100;"),
+            Query(
+                table.id,
+                "Time travel: the table as of a moment (UTC)",
+                f"SELECT *\nFROM {_name(table)}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';",
+            ),
+        ]
+    return tuple(queries)
 
 
 def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:

@@ -58,7 +58,9 @@ class Receipt:
     """A multipart upload that has all its parts and is not completed.
 
     ``size`` is bytes, ``partition`` the Spark partition that wrote it, ``first_index`` the tracking index of its
-    first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method.
+    first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
+    counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
+    ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON.
     """
 
     bucket: str
@@ -77,8 +79,11 @@ class Receipt:
     cursor: Cursor | None = None
     cursor_nulls: int = 0
     changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = field(default_factory=dict)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    partition_values: tuple[str | int | bool | None, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` takes back."""
@@ -92,8 +97,10 @@ class Receipt:
         if version != RECEIPT_VERSION:
             raise ValueError(f"receipt version {version!r}, expected {RECEIPT_VERSION}")
         fields["parts"] = tuple(Part(**part) for part in fields["parts"])
+        fields["change_samples"] = tuple(fields.get("change_samples", ()))
         fields["cursor"] = Cursor(**fields["cursor"]) if fields["cursor"] else None
         fields["columns"] = {name: ColumnStatistics(**value) for name, value in fields["columns"].items()}
+        fields["partition_values"] = tuple(fields.get("partition_values", ()))
         receipt = cls(**fields)
         numbers = [part.number for part in receipt.parts]
         if not numbers or numbers != list(range(1, len(numbers) + 1)):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from job.commit.control import Control
+from job.commit.intent import IcebergAction
 from job.commit.recover import close, move_pending, undo
 from job.commit.state import Lost, Pending, Reset, TableState
 from job.errors import ConcurrentLoadError, SpecInvalidError
@@ -33,7 +34,10 @@ def _abandon(control: Control, pending: Pending, reason: str) -> str:
     _note(control, f"load {pending.job_id} abandoned ({pending.phase})", reason)
     if pending.phase == "uploaded":
         objects = counted(len(intent.receipts), "object")
-        shown = f"{objects} with {counted(intent.rows, 'row')} left visible under {control.table_id}"
+        rows = counted(intent.rows, "row")
+        shown = f"{objects} with {rows} left visible under {control.table_id}"
+        if isinstance(intent.catalog, IcebergAction):
+            shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
         close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
         return f"closed as it is: {shown}; the catalog may not know them"
     aborting = pending.model_copy(update={"phase": "aborting", "failure": None})

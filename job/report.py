@@ -18,6 +18,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+class TableHealth(Model):
+    """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
+
+    snapshots: int
+    files: int | None
+    small_files: int | None
+
+
 class TableReport(Model):
     """A committed table of a load; the object's existence is what makes the table done."""
 
@@ -39,15 +47,24 @@ class TableReport(Model):
     cursor_nulls: int
     staged_seconds: float
     small_files: int = 0
-    changes: int = 0
     notes: tuple[str, ...] = ()
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    health: TableHealth | None = None
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
 
 
 class TableResult(Model):
-    """One table in the run's report; ``seconds`` is this run's own time for it."""
+    """One table in the run's report; ``seconds`` is this run's own time for it.
+
+    ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path.
+    """
 
     schema_: str = Field(serialization_alias="schema")
     table: str
@@ -61,9 +78,15 @@ class TableResult(Model):
     feed: str | None = None
     engine: str | None = None
     small_files: int = 0
-    changes: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    health: TableHealth | None = None
 
 
 class RunReport(Model):
@@ -78,3 +101,4 @@ class RunReport(Model):
     seconds: float
     tables: tuple[TableResult, ...]
     requests: Mapping[str, int]
+    notes: tuple[str, ...] = ()

@@ -2,63 +2,33 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
-from threading import Event
 
 from job.aws import Clients
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
 from job.commit.batches import is_next
 from job.commit.control import Control
-from job.commit.intent import Intent
 from job.commit.reach import reach_from
-from job.commit.recover import Reach
-from job.commit.state import TableState
 from job.commit.store import S3Store
 from job.commit.sweep import due, sweep
 from job.errors import LakeError
-from job.layout import ObjectNames
+from job.key_layout import KeyNames, Names
 from job.naming import ControlKeys
 from job.outcome import crash, ending, outcome
-from job.prepare import Prepared, SparkFactory, check_empty, prepare, without_partition
-from job.receipt import Batch, Cursor, Receipt
+from job.prepare import SparkFactory
+from job.receipt import Receipt
 from job.report import RunReport, TableResult, counted
-from job.shape.cursor import highest
-from job.source.feed import FeedOpener, open_feed
+from job.results import done, failed, repeated
 from job.spec import Spec, TableSpec
-from job.write.stage import first_indexes, stage
-from job.write.task import TaskPlan
+from job.staging import Load, MicroBatch, Progress, staged
+from job.sync import Sync
 
-Progress = Callable[[TableSpec, str, str], None]
-"""Called with a table, the step it is in, and a detail for people."""
-
-
-@dataclass(frozen=True)
-class MicroBatch:
-    """A load of one table that is a micro-batch of a continuous run."""
-
-    batch: Batch
-    opener: FeedOpener
-
-
-@dataclass(frozen=True)
-class Load:
-    """What the tables of one load share."""
-
-    spec: Spec
-    attempt: Attempt
-    clients: Clients
-    spark: SparkFactory
-    progress: Progress
-    controls: Mapping[str, Control]
-    names: Mapping[str, ObjectNames]
-    reach: Reach
-    stopped: Event = field(default_factory=Event)
-    micro_batch: MicroBatch | None = None
+Outcome = tuple[TableResult, LakeError | None, tuple[Receipt, ...]]
+"""What became of one table."""
 
 
 def run(
@@ -68,17 +38,19 @@ def run(
     clients: Clients,
     spark: SparkFactory,
     progress: Progress = lambda *_: None,
+    sync: Sync | None = None,
     micro_batch: MicroBatch | None = None,
 ) -> RunReport:
     """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
     clock = time.monotonic()
-    load = replace(_open(spec, job_id, clients, spark, progress), micro_batch=micro_batch)
+    load = replace(_open(spec, job_id, clients, spark, progress, sync), micro_batch=micro_batch)
     try:
         results = _all(load)
     except BaseException as error:
         _write_outcome(load, crash(error, datetime.now(UTC)))
         raise
-    errors = [error for _, error, _ in results if error]
+    failures = sync.failures if sync is not None else ()
+    errors = [error for _, error, _ in results if error] + [error for _, error in failures]
     requests = load.clients.requests.copy()
     for _, _, receipts in results:
         for receipt in receipts:
@@ -90,37 +62,44 @@ def run(
         status="failed" if errors else "done",
         started_at=load.attempt.started,
         seconds=round(time.monotonic() - clock, 3),
-        tables=tuple(result for result, _, _ in results),
+        tables=(*(result for result, _, _ in results), *(result for result, _ in failures)),
         requests=dict(requests),
     )
     _end(load, errors)
     return report
 
 
-def _all(load: Load) -> tuple[tuple[TableResult, LakeError | None, tuple[Receipt, ...]], ...]:
-    tables = load.spec.tables
+def _all(load: Load) -> tuple[Outcome, ...]:
+    tables = [table for table in load.spec.tables if load.sync is None or table.id in load.sync.tables]
     if len(tables) == 1:
         return (_guarded(load, tables[0]),)
     with ThreadPoolExecutor(load.spec.limits.parallel_tables, thread_name_prefix="table") as pool:
         return tuple(pool.map(lambda table: _guarded(load, table), tables))
 
 
-def _open(spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> Load:
+def _open(
+    spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress, sync: Sync | None
+) -> Load:
     store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
     controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
     last = max((control.state.read().last_commit or datetime.min.replace(tzinfo=UTC)) for control in controls.values())
     started = max(datetime.now(UTC), last + timedelta(microseconds=1))
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], started, timedelta(days=spec.keep_loads_days))
-    names = {t.id: t.layout.bind(job_id=job_id, attempt=attempt.id, start=started) for t in spec.tables}
+    names = {t.id: _named(t, attempt, sync) for t in spec.tables}
     first = next(iter(controls.values()))
     key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
     first.write_once(key, record)
     if spec.access.endpoint and not spec.access.single_writer:
         first.require_conditions(key, record)
-    return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients))
+    return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients), sync=sync)
 
 
-def _guarded(load: Load, table: TableSpec) -> tuple[TableResult, LakeError | None, tuple[Receipt, ...]]:
+def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> Names:
+    names = table.layout.bind(job_id=attempt.job_id, attempt=attempt.id, start=attempt.started)
+    return replace(names, sync_id=sync.sync_id) if sync is not None and isinstance(names, KeyNames) else names
+
+
+def _guarded(load: Load, table: TableSpec) -> Outcome:
     clock = time.monotonic()
     if load.stopped.is_set():
         return TableResult(schema_=table.schema_name, table=table.name, status="not_run"), None, ()
@@ -130,7 +109,7 @@ def _guarded(load: Load, table: TableSpec) -> tuple[TableResult, LakeError | Non
         load.progress(table, "failed", str(error))
         if load.spec.on_failure == "stop":
             load.stopped.set()
-        return _failed(table, error, time.monotonic() - clock), error, ()
+        return failed(table, error, time.monotonic() - clock), error, ()
     return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
 
 
@@ -140,97 +119,22 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
     began = attempts.register(control, load.attempt, load.reach)
     if began is None:
         load.progress(table, "already done", "")
-        return _done(control, load.attempt, "already_done"), ()
+        return done(control, load.attempt, "already_done"), ()
     receipts: list[Receipt] = []
     try:
         if load.micro_batch is not None and not is_next(began.batch, load.micro_batch.batch, table.id):
             attempts.give_up(control, load.attempt, load.names[table.id], ())
-            return _repeated(table), ()
-        intent = _staged(load, table, began, receipts)
+            return repeated(table), ()
+        intent = staged(load, table, began, receipts)
         load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
         attempts.bind(control, load.attempt, intent, began, load.reach)
     except BaseException as error:
         _give_up(load, table, receipts, error)
         raise
     attempts.settle(control, load.attempt, load.reach)
-    result = _done(control, load.attempt, "done")
+    result = done(control, load.attempt, "done")
     load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
     return result, tuple(receipts)
-
-
-def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
-    control = load.controls[table.id]
-    names = load.names[table.id].numbered(began.backfill, began.counter)
-    check_empty(control.store, table, began)
-    load.progress(table, "reading", "")
-    before = began.cursor if table.cursor else None
-    opener = load.micro_batch.opener if load.micro_batch else open_feed
-    prepared = prepare(load.spec, table, before, names, load.clients, load.spark, opener)
-    clock = time.monotonic()
-    try:
-        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, prepared)))
-    finally:
-        prepared.feed.close()
-    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    if speculative or any(receipt.task_attempt for receipt in receipts):
-        attempts.abort_strays(control, names, receipts, load.attempt)
-    after = before
-    for receipt in receipts:
-        after = highest(after, receipt.cursor)
-    return _intent(load, table, prepared, tuple(receipts), (before, after), time.monotonic() - clock)
-
-
-def _task_plan(load: Load, table: TableSpec, names: ObjectNames, prepared: Prepared) -> TaskPlan:
-    return TaskPlan(
-        access=load.spec.access,
-        names=names,
-        shape=prepared.shape,
-        encoding=table.encoding or load.spec.encoding,
-        limits=load.spec.limits,
-        load=load.attempt.load,
-        job_id=load.attempt.job_id,
-        start=load.attempt.started,
-        partition_count=prepared.feed.partitions,
-        first_indexes=first_indexes(prepared.feed),
-        counts=prepared.feed.counts,
-    )
-
-
-def _intent(
-    load: Load,
-    table: TableSpec,
-    prepared: Prepared,
-    receipts: tuple[Receipt, ...],
-    cursors: tuple[Cursor | None, Cursor | None],
-    seconds: float,
-) -> Intent:
-    return Intent(
-        pipeline=load.spec.pipeline,
-        job_id=load.attempt.job_id,
-        attempt=load.attempt.id,
-        table_id=table.id,
-        schema_name=table.schema_name,
-        table=table.name,
-        started=load.attempt.started,
-        access=load.spec.access,
-        catalog=prepared.action if receipts else without_partition(prepared.action),
-        receipts=receipts,
-        cursor_before=cursors[0],
-        cursor_after=cursors[1],
-        feed=prepared.feed.kind,
-        staged_seconds=round(seconds, 3),
-        batch=load.micro_batch.batch if load.micro_batch else None,
-        notes=prepared.shape.notes,
-        counter_after=_counter_after(load.names[table.id], receipts),
-    )
-
-
-def _counter_after(names: ObjectNames, receipts: tuple[Receipt, ...]) -> int | None:
-    """The first counter that no file of this load has, None where keys carry none."""
-    if not names.counts or not receipts:
-        return None
-    return 1 + max(int(PurePosixPath(receipt.key).stem) for receipt in receipts)
 
 
 def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
@@ -238,31 +142,6 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
         attempts.give_up(load.controls[table.id], load.attempt, load.names[table.id], receipts)
     except LakeError as second:
         error.add_note(f"What was staged could not be withdrawn: {second}")
-
-
-def _repeated(table: TableSpec) -> TableResult:
-    """A batch from before the last one; its report may be cleared away already."""
-    return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
-
-
-def _done(control: Control, attempt: Attempt, status: str) -> TableResult:
-    report = control.report(attempt.job_id) or {}
-    kept = ("table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "changes", "notes")
-    return TableResult.model_validate(
-        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in kept if name in report}
-    )
-
-
-def _failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
-    return TableResult(
-        schema_=table.schema_name,
-        table=table.name,
-        status="failed",
-        code=error.code,
-        message=f"{error.message} {error.remedy}".strip(),
-        seconds=round(seconds, 3),
-        notes=tuple(getattr(error, "__notes__", ())),
-    )
 
 
 def _end(load: Load, errors: list[LakeError]) -> None:

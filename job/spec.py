@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJson
 from pydantic_core import CoreSchema, core_schema
 
 from job.collection import Collection
+from job.key_layout import KeyLayout
 from job.layout import Layout
 from job.naming import join_key
+from job.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 
 _REFERENCE: Final = re.compile(r"\$\{(env|secret|ssm):([^{}]+)\}")
 MIB: Final = 1024 * 1024
@@ -99,7 +101,37 @@ class GlueCatalog(Model):
     partition_key: str | None
 
 
-Catalog = Annotated[NoCatalog | GlueCatalog, Field(discriminator="kind")]
+class GlueService(Model):
+    """Iceberg tables in the Glue Data Catalog."""
+
+    kind: Literal["glue"] = "glue"
+
+
+class RestService(Model):
+    """An Iceberg REST catalog with OAuth2 client credentials; ``warehouse`` is the catalog's name in it.
+
+    ``client_id`` may be a reference, as a secret may; the secret must be one.
+    """
+
+    kind: Literal["rest"] = "rest"
+    uri: str
+    warehouse: str
+    client_id: str
+    client_secret: SecretText
+    scope: str
+
+
+IcebergService = Annotated[GlueService | RestService, Field(discriminator="kind")]
+
+
+class IcebergCatalog(Model):
+    """Iceberg tables."""
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IcebergService
+
+
+Catalog = Annotated[NoCatalog | GlueCatalog | IcebergCatalog, Field(discriminator="kind")]
 
 
 class Tracking(StrEnum):
@@ -154,6 +186,33 @@ class IndexKind(StrEnum):
     SPARSE = "sparse"
 
 
+class PartitionField(Model):
+    """One field of an Iceberg table's partition: a column, and a transform in Iceberg's own spelling."""
+
+    column: str
+    transform: str = "identity"
+
+    @property
+    def kind(self) -> str:
+        """The transform without its number."""
+        return self.transform.partition("[")[0]
+
+    @property
+    def name(self) -> str:
+        """The field's name, as Iceberg's own engines choose it."""
+        suffix = {"identity": "", "truncate": "_trunc"}.get(self.kind, f"_{self.kind}")
+        return f"{self.column}{suffix}"
+
+    def __str__(self) -> str:
+        number = self.transform.partition("[")[2].rstrip("]")
+        if self.kind == "identity":
+            return self.column
+        return f"{self.kind}({number}, {self.column})" if number else f"{self.kind}({self.column})"
+
+
+Partition = tuple[PartitionField, ...]
+
+
 class TableSpec(Model):
     """One table: where it comes from, what is done to its rows, where it goes.
 
@@ -174,10 +233,13 @@ class TableSpec(Model):
     deleted: str | None = None
     columns: dict[str, str] = {}
     index: IndexKind = IndexKind.CONTIGUOUS
-    layout: Layout
+    partition_by: Partition = ()
+    """By source columns; none but Iceberg tables have any."""
+    layout: Layout | KeyLayout
     path: str
     must_be_empty: bool = False
     collection: Collection | None = None
+    stream: Stream | None = None
     encoding: "Encoding | None" = None
 
     @property
@@ -197,12 +259,15 @@ class Limits(Model):
 
 
 class Encoding(Model):
-    """How files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
+    """How Parquet files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
 
     codec: str = "gzip"
     level: int = 4
     engine: Literal["auto", "arro3", "pyarrow"] = "auto"
     delta: bool = False
+    page_bytes: int | None = None
+    dictionary_page_bytes: int | None = None
+    dictionary: bool = True
 
 
 class Spec(Model):
@@ -214,13 +279,37 @@ class Spec(Model):
     catalog: Catalog
     tracking: tuple[TrackingColumn, ...]
     tables: tuple[TableSpec, ...]
-    encoding: Encoding = Encoding()
+    encoding: Encoding | AvroEncoding | TextEncoding = Encoding()
+    envelope: Envelope | None = None
+    source: MessageSource | None = None
+    purge_first: bool = False
     limits: Limits = Limits()
     interval_seconds: int = 300
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    database_prefix: str = ""
+    """What the names of the vendor's databases in Glue are, or begin with, an underscore following."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def iceberg(self) -> bool:
+        """Whether the tables are Iceberg's, in whichever catalog."""
+        return isinstance(self.catalog, IcebergCatalog)
+
+    @property
+    def in_glue(self) -> bool:
+        """Whether the tables are in the Glue Data Catalog."""
+        catalog = self.catalog
+        return isinstance(catalog, GlueCatalog) or (
+            isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)
+        )
+
+    @property
+    def rest_service(self) -> RestService | None:
+        """The Iceberg REST catalog that the tables are in, if they are in one."""
+        service = self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
+        return service if isinstance(service, RestService) else None
 
     @property
     def reserved_columns(self) -> tuple[str, ...]:
@@ -228,7 +317,7 @@ class Spec(Model):
         names = [column.name for column in self.tracking]
         if isinstance(self.catalog, GlueCatalog) and self.catalog.partition_key:
             names.append(self.catalog.partition_key)
-        return tuple(names)
+        return (*names, *(self.envelope.names if self.envelope else ()))
 
     def table_location(self, table: TableSpec) -> str:
         """The table's ``s3://`` URI, without a slash at its end."""

@@ -9,12 +9,14 @@ from job.commit.catalog import catalog_writer
 from job.commit.control import Control
 from job.commit.intent import Intent
 from job.encode.footer import Tail
-from job.errors import CommitUnknownError, SpecInvalidError
+from job.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
 from job.receipt import Receipt
 from job.spec import Model
 
 TAIL_BYTES: Final = 64 * 1024
 AT_ONCE: Final = 8
+PARQUET_ENGINES: Final = ("arro3", "pyarrow")
+"""Of other formats' files the size tells whether they are as they were written."""
 
 
 class Difference(Model):
@@ -69,7 +71,7 @@ def _objects(table_id: str, intent: Intent, control: Control, clients: aws.Clien
             return _difference(table_id, receipt, "KEY_EXISTS", f"it was written by {found.load or 'another writer'!r}")
         if found.size != receipt.size:
             return _difference(table_id, receipt, "KEY_EXISTS", f"it has {found.size} bytes, expected {receipt.size}")
-        rows = _rows(receipt, clients)
+        rows = _rows(receipt, clients) if receipt.engine in PARQUET_ENGINES else receipt.rows
         if rows != receipt.rows:
             return _difference(table_id, receipt, "KEY_EXISTS", f"it has {rows} rows, expected {receipt.rows}")
         return None
@@ -83,9 +85,10 @@ def _rows(receipt: Receipt, clients: aws.Clients) -> int | None:
     for size in (TAIL_BYTES, receipt.size):
         start = max(0, receipt.size - size)
         try:
-            answer = clients.s3.get_object(Bucket=receipt.bucket, Key=receipt.key, Range=f"bytes={start}-")
+            place = {"Bucket": receipt.bucket, "Key": receipt.key}
+            body, _ = aws.read_object(clients.s3, **place, Range=f"bytes={start}-")
             tail = Tail()
-            tail.write(answer["Body"].read())
+            tail.write(body)
         except (aws.ClientError, aws.BotoCoreError) as error:
             doing = f"s3:GetObject on s3://{receipt.bucket}/{receipt.key}"
             raise aws.explain(error, doing=doing, access=clients.access) from error
@@ -98,7 +101,7 @@ def _rows(receipt: Receipt, clients: aws.Clients) -> int | None:
 def _catalog(table_id: str, intent: Intent, clients: aws.Clients) -> list[Difference]:
     try:
         catalog_writer(intent, clients).read_back(intent)
-    except CommitUnknownError as error:
+    except (CommitUnknownError, PendingUnrecoverableError) as error:
         return [Difference(table=table_id, key="", code=error.code, message=error.message)]
     return []
 

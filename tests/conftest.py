@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from job.source.session import spark_session
 from tests.support.server import StrictAws
 
-pytest_plugins = ["tests.support.fixtures"]
+pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Object keys; the paths are the vendor's documented examples for a load of 2024-01-15T10:30Z with job id abc123."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -89,6 +90,7 @@ def test_location_is_the_directory_of_all_files() -> None:
 
 
 OWN = names("data/s/accounts", HOUR)
+DEEP = replace(OWN, depth=2)
 OWN_UUID = names("data/s/accounts", HOUR, "{uuid}")
 
 # (names, key, whether the pattern matches it)
@@ -104,12 +106,45 @@ MATCHES = [
     (OWN_UUID, OWN_UUID.object_key(99), True),
     (OWN_UUID, names("data/s/accounts", HOUR, "{uuid}", attempt="second").object_key(0), False),
     (names("", NONE), "part-abc123-00000.gzip.parquet", True),
+    (DEEP, DEEP.object_key(7, "a=1/b=x%2Fy"), True),
+    (DEEP, DEEP.object_key(7, "a=1"), False),
+    (DEEP, DEEP.object_key(7), False),
 ]
 
 
 @pytest.mark.parametrize(("own", "key", "expected"), MATCHES)
 def test_pattern_matches_own_keys_only(own: ObjectNames, key: str, expected: bool) -> None:
     assert bool(own.pattern().fullmatch(key)) is expected
+
+
+# (names, what all their keys begin with)
+STEMS = [
+    (OWN, "data/s/accounts/2024/01/15/10/part-abc123-"),
+    (OWN_UUID, "data/s/accounts/2024/01/15/10/"),
+    (names("", NONE), "part-abc123-"),
+]
+
+
+@pytest.mark.parametrize(("own", "expected"), STEMS)
+def test_stem_is_what_all_keys_begin_with(own: ObjectNames, expected: str) -> None:
+    assert own.stem == expected
+    assert own.object_key(7).startswith(expected)
+
+
+# (keys there are, the number that the first file's name then carries)
+TAKEN = [
+    ([], 0),
+    ([OWN.object_key(0), OWN.object_key(12), OWN.object_key(3)], 13),
+    ([names("data/s/accounts", HOUR, job_id="abc124").object_key(5)], 0),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), TAKEN)
+def test_numbers_after_those_taken(keys: list[str], expected: int) -> None:
+    shifted = OWN.after(keys)
+    assert shifted.first == expected
+    assert shifted.object_key(0) == OWN.object_key(expected)
+    assert shifted.pattern() == OWN.pattern()
 
 
 def test_parse_unknown_variable_names_the_known_ones() -> None:

@@ -18,9 +18,14 @@ def lakewriter(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
+def in_production(folder, **settings):
+    """A file whose prefix is that of the other tests: what a blank one asks of AWS, no stack with a prefix allows."""
+    return lake(folder, **({"s3_path_prefix": "data/production"} | settings))
+
+
 @pytest.fixture
 def file(tmp_path, bucket):
-    return lake(tmp_path, s3_bucket_name=bucket)
+    return in_production(tmp_path, s3_bucket_name=bucket)
 
 
 USAGE = [
@@ -45,6 +50,8 @@ def test_usage(arguments, code, said):
 WRONG = [
     (["run", "FILE", "--job-id", "a b"], 2, "SPEC_INVALID: job id 'a b'"),
     (["run", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
+    (["run", "FILE", "--outcome", "../x"], 2, "SPEC_INVALID: outcome '../x'"),
+    (["run", "FILE", "--scheduled-at", "noon"], 2, "SPEC_INVALID: --scheduled-at 'noon'"),
     (["plan", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
     (["run", "FILE", "--job-id", "a" * 81], 2, "SPEC_INVALID: job id 'aaa"),
     (["verify", "FILE", "a/b"], 2, "SPEC_INVALID: job id 'a/b'"),
@@ -60,7 +67,7 @@ WRONG = [
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
     (["run", "FILE", "--continuous"], 2, "SPEC_INVALID: a continuous run needs a place for its checkpoints."),
-    (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id names one load"),
+    (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id goes with one load"),
     (["status", "FILE", "--stage", "x"], 2, "SPEC_INVALID: lake.yaml has no stage 'x'"),
 ]
 
@@ -84,13 +91,13 @@ CURSORS = [
 
 @pytest.mark.parametrize(("arguments", "code", "said"), CURSORS)
 def test_reset(tmp_path, bucket, arguments, code, said):
-    file = lake(tmp_path, s3_bucket_name=bucket, tables=[TABLE | {"cursor": "c"}])
+    file = in_production(tmp_path, s3_bucket_name=bucket, tables=[TABLE | {"cursor": "c"}])
     result = lakewriter("reset", file, "accounts", "--reason", "r", *arguments)
     assert (result.exit_code, said in result.output) == (code, True), result.output
 
 
 def test_bad_file_is_told_line_by_line(tmp_path):
-    file = lake(tmp_path, partition_strategy="HOURLY", upload_parallelism=0)
+    file = in_production(tmp_path, partition_strategy="HOURLY", upload_parallelism=0)
     done = subprocess.run(
         [sys.executable, "-m", "job", "plan", str(file)], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -124,10 +131,16 @@ BROKEN = [
 @pytest.mark.parametrize(("settings", "code"), BROKEN)
 @pytest.mark.parametrize("command", ["check", "status", "run"])
 def test_destination_out_of_reach(tmp_path, bucket, settings, code, command):
-    result = lakewriter(command, lake(tmp_path, **({"s3_bucket_name": bucket} | settings)))
+    result = lakewriter(command, in_production(tmp_path, **({"s3_bucket_name": bucket} | settings)))
     assert result.exit_code == 1
     assert code in result.stdout + result.stderr
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_run_leaves_its_outcome(aws, file):
+    assert lakewriter("run", file, "--job-id", "a b", "--outcome", "n").exit_code == 2
+    (body,) = (body for key, body in aws.objects("acme-lake").items() if key.endswith("_lakewriter/p/runs/n.json"))
+    assert (json.loads(body)["code"], json.loads(body)["transient"]) == ("SPEC_INVALID", False)
 
 
 @pytest.mark.parametrize("action", ["s3:PutObject", "s3:ListBucket"])
@@ -138,7 +151,7 @@ def test_denied(aws, file, action):
 
 
 def test_queries_without_a_destination(tmp_path, bucket):
-    result = lakewriter("queries", lake(tmp_path, s3_bucket_name="no-such-bucket"))
+    result = lakewriter("queries", in_production(tmp_path, s3_bucket_name="no-such-bucket"))
     assert result.exit_code == 0
     assert "latest-job-id" in result.stdout
     assert "BUCKET_NOT_FOUND" in result.stderr
@@ -148,12 +161,12 @@ def test_queries_say_that_glue_is_off(file, bucket, tmp_path):
     off = lakewriter("queries", file, "--json")
     assert "Glue, which is off" in off.stderr
     assert {query["table"] for query in json.loads(off.stdout)["queries"]} == {"accounts"}
-    on = lakewriter("queries", lake(tmp_path, s3_bucket_name=bucket, update_aws_glue_catalog=True))
+    on = lakewriter("queries", in_production(tmp_path, s3_bucket_name=bucket, update_aws_glue_catalog=True))
     assert (on.stderr, "FROM supaflow.accounts" in on.stdout) == ("", True)
 
 
 def test_check_as_json(tmp_path, aws):
-    result = lakewriter("check", lake(tmp_path, s3_bucket_name="no-such-bucket"), "--json")
+    result = lakewriter("check", in_production(tmp_path, s3_bucket_name="no-such-bucket"), "--json")
     failed = [finding for finding in json.loads(result.stdout)["findings"] if finding["status"] == "failed"]
     assert (result.exit_code, failed[0]["code"]) == (1, "BUCKET_NOT_FOUND")
 

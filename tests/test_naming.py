@@ -127,6 +127,7 @@ def test_control_keys_lie_under_the_pipeline() -> None:
         keys.intent("j1", "a1", "public.flights"),
         keys.failure("j1", "a1", "public.flights"),
         keys.outcome("j1", "a1"),
+        keys.run("n1"),
     ] == [
         "data/_lakewriter/flights/tables/public.flights/state.json",
         "data/_lakewriter/flights/loads/j1/public.flights.report.json",
@@ -134,6 +135,7 @@ def test_control_keys_lie_under_the_pipeline() -> None:
         "data/_lakewriter/flights/loads/j1/a1/public.flights.json",
         "data/_lakewriter/flights/loads/j1/a1/public.flights.failed.json",
         "data/_lakewriter/flights/loads/j1/a1/outcome.json",
+        "data/_lakewriter/flights/runs/n1.json",
     ]
 
 

@@ -12,17 +12,11 @@ from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
 from job.policy.arns import Arns
-from job.spec import GlueCatalog, NoCatalog, Spec
 
 LOGICAL_ID: Final = "Bucket"
 LOGS_LOGICAL_ID: Final = "AccessLogs"
 NONCURRENT_DAYS: Final = 30
 """How long a replaced or deleted object can be had back."""
-
-
-def plain_files(spec: Spec) -> bool:
-    """Whether nothing but the bucket keeps what was there before a mistake."""
-    return isinstance(spec.catalog, NoCatalog | GlueCatalog)
 
 
 class LakeBucket(Construct):
@@ -47,7 +41,7 @@ class LakeBucket(Construct):
 
     def _make(self, key: kms.IKey | None, logs: s3.IBucket | None) -> s3.Bucket:
         spec, deployment = self._settings.spec, self._settings.deployment
-        versioned = plain_files(spec) if deployment.versioning is None else deployment.versioning
+        versioned = not spec.iceberg if deployment.versioning is None else deployment.versioning
         bucket = s3.Bucket(
             self,
             "Bucket",

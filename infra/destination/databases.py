@@ -6,12 +6,12 @@ from constructs import Construct
 
 from infra.destination.logical_ids import logical_id, pin
 from infra.settings import Settings
-from job.spec import GlueCatalog, Spec
+from job.spec import Spec
 
 
 def locations(spec: Spec) -> dict[str, str]:
     """``s3://`` URI by database, in the file's order; none without Glue. A database holds what lies under its URI."""
-    if not isinstance(spec.catalog, GlueCatalog):
+    if not spec.in_glue:
         return {}
     return {table.schema_name: spec.table_location(table).rpartition("/")[0] for table in spec.tables}
 

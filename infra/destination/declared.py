@@ -8,7 +8,7 @@ from aws_cdk import aws_ssm as ssm
 from infra.destination.policies import Declared
 from infra.settings import Settings
 from job.policy.arns import Arns
-from job.policy.roles import roles
+from job.policy.roles import roles, snowflake_of
 from job.trust import Trust
 
 
@@ -22,7 +22,7 @@ def declare(settings: Settings, *, arns: Arns, shown: Arns, external_ids: Mappin
 
 def external_ids(stack: Stack, settings: Settings) -> dict[str, str]:
     """By role, for every party outside; what is in an SSM parameter is looked up by every deployment."""
-    snowflake = settings.deployment.snowflake
+    snowflake = snowflake_of(settings.spec, settings.deployment)
     found = {entry.role: _external_id(stack, settings, entry) for entry in settings.deployment.trust}
     if snowflake:
         found |= {

@@ -63,7 +63,7 @@ def service_statements(settings: Settings, arns: Arns) -> list[Statement]:
             {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
         ),
         _allow(
-            "EncryptWorkers",
+            "EncryptJobLogs",
             "emr-serverless.amazonaws.com",
             ["kms:Decrypt", "kms:GenerateDataKey"],
             {**account, **applications},

@@ -11,6 +11,7 @@ REASONS: Final = {
     "ResetTables": "deployment.allow_reset is on in lake.yaml: the vendor may drop the tables of its own databases.",
     "AskLakeFormation": "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",
     "AllowObjectReadWriteInPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own document.",
+    "AllowReadWriteInBucket": "deployment.vendor_verbatim is on: the vendor checks for its own document.",
     "AllowDbAndTableReadWriteForSupaflowPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own "
     "document.",
     "AllowResetOperationsForSupaflowPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own "

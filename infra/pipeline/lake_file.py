@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from job.dialects.lake_yaml import Lake
 from job.spec import Read, SecretText
+from job.stream import MessageSource
 
 PUBLIC: Final = {"external_id", "access_key_id"}
 """Written out, these open nothing: the trust policy shows the one, every request the other."""
@@ -31,13 +32,35 @@ def shipped(lake: Lake) -> str:
 def shippable(lake: Lake) -> tuple[str, ...]:
     """A text for each thing in the file that the job could not read on EMR, or that others could read on S3."""
     tables = [problem for table in lake.spec.tables for problem in _of_read(table.read, f"table {table.id!r}: read")]
-    return (*_variables(lake.data), *_literals(lake.spec), *tables)
+    return (*_variables(lake.data), *_unsaid(lake), *_literals(lake.spec), *tables, *_messages(lake.spec.source))
 
 
 def _variables(data: Mapping[str, Any]) -> Iterator[str]:
     for place, value in _leaves({key: value for key, value in data.items() if key != "deployment"}, ""):
         if isinstance(value, str) and value.startswith("${env:"):
             yield f"{place}: {value!r} names a variable of this machine; {_EXPECTED}"
+
+
+def _unsaid(lake: Lake) -> Iterator[str]:
+    """What a dialect takes from the environment where the file says nothing."""
+    found = lake.spec.access.external_id
+    if found and found.reference and found.reference[0] == "env" and not lake.data["destination"].get("external_id"):
+        yield f"destination.external_id: {found.text!r} of this machine stands for it; {_EXPECTED}"
+
+
+def _messages(source: MessageSource | None) -> Iterator[str]:
+    if source is None:
+        return
+    if source.command:
+        yield (
+            f"source.command: {source.command[0]!r} is a program of this machine; expected source.messages in S3. "
+            "Run the connector where it is, and land its messages there, or run the loads where it is."
+        )
+    for path in source.paths:
+        if path == "-":
+            yield "source.messages: '-' is standard input, which a load on EMR does not have; expected s3://..."
+        elif not path.lower().startswith(("s3://", "s3a://")):
+            yield f"source.messages: {path!r} is on this machine; expected s3://..., or give source_root."
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,8 @@ from job import aws
 from job.aws_errors import GLUE_REMEDY
 from job.check.probe import Finding, Probe, call, code_behind
 from job.errors import GlueAccessDeniedError, LakeError
-from job.spec import GlueCatalog, Spec, TableSpec
+from job.naming import CHECK_TABLE
+from job.spec import Catalog, GlueCatalog, GlueService, IcebergCatalog, Spec, TableSpec
 
 _MISSING: Final = "EntityNotFoundException"
 _PAST_THE_POLICY: Final = {"AlreadyExistsException", "InvalidInputException", "ValidationException"}
@@ -31,7 +32,8 @@ class CatalogProbes:
 
     def probes(self) -> list[Probe]:
         """None when the spec has no Glue catalog."""
-        if not isinstance(self.spec.catalog, GlueCatalog):
+        catalog = self.spec.catalog
+        if not (isinstance(catalog, GlueCatalog) or _iceberg_in_glue(catalog)):
             return []
         databases = dict.fromkeys(table.schema_name for table in self.spec.tables)
         probes = []
@@ -72,7 +74,7 @@ class CatalogProbes:
 
     @property
     def _nowhere(self) -> str:
-        return f"lakewriter_check_{self.mark}"
+        return f"{CHECK_TABLE}{self.mark}"
 
     def _without_effect(self, name: str) -> bool:
         """A table can only be refused to be created where there is no database for it."""
@@ -87,6 +89,8 @@ class CatalogProbes:
         if self._without_effect(name):
             yield "CreateTable", glue.create_table, {"DatabaseName": name, "TableInput": table}
         yield "UpdateTable", glue.update_table, {"DatabaseName": name, "TableInput": table}
+        if _iceberg_in_glue(self.spec.catalog):
+            return
         yield "GetPartition", glue.get_partition, {**there, "PartitionValues": [self.mark]}
         partition = {"Values": [self.mark]}
         yield "BatchCreatePartition", glue.batch_create_partition, {**there, "PartitionInputList": [partition]}
@@ -99,3 +103,7 @@ class CatalogProbes:
             if code_behind(error) != _MISSING:
                 raise
             return None
+
+
+def _iceberg_in_glue(catalog: Catalog) -> bool:
+    return isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)

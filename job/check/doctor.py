@@ -7,9 +7,12 @@ from datetime import UTC, datetime
 from job.aws import Clients
 from job.check.access import AccessProbes
 from job.check.catalog import CatalogProbes
+from job.check.iceberg import IcebergProbes
 from job.check.lake import LakeProbes
 from job.check.objects import ObjectProbes
+from job.check.policies import PolicyProbes
 from job.check.probe import Finding, run_probes
+from job.deployment import Deployment
 from job.naming import ControlKeys
 from job.spec import Spec
 
@@ -18,13 +21,21 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def run_checks(spec: Spec, clients: Clients, *, now: Callable[[], datetime] = _utc_now) -> tuple[Finding, ...]:
-    """What every probe found; a pipeline is fit to run when none has ``failed``."""
+def run_checks(
+    spec: Spec, clients: Clients, *, deployment: Deployment | None = None, now: Callable[[], datetime] = _utc_now
+) -> tuple[Finding, ...]:
+    """What every probe found; a pipeline is fit to run when none has ``failed``.
+
+    With ``deployment`` the policies that are attached are compared with those it calls for.
+    """
     keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
     access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark)
     lake, catalog = LakeProbes(spec, clients, keys, now), CatalogProbes(spec, clients, mark, access.gate)
+    iceberg = IcebergProbes(spec, clients, access.gate)
     try:
-        probes = [*access.probes(), *objects.probes(), *lake.probes(), *catalog.probes()]
+        probes = [*access.probes(), *objects.probes(), *lake.probes(), *catalog.probes(), *iceberg.probes()]
+        if deployment is not None:
+            probes += PolicyProbes(spec, deployment, clients, access.gate).probes()
         return tuple(run_probes(probes))
     finally:
         objects.clear_up()

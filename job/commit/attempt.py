@@ -1,7 +1,7 @@
 """One attempt at one table: registered, bound to an intent, or withdrawn; steps 1 and 4 of a load."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from job.commit.recover import Reach, failure_of, recover
 from job.commit.state import Lost, Pending, Running, TableState
 from job.commit.uploads import abort_all
 from job.errors import ConcurrentLoadError
+from job.key_layout import Names
 from job.layout import ObjectNames
 from job.receipt import Receipt
 
@@ -32,7 +33,7 @@ class Attempt:
         return f"{self.pipeline}/{self.job_id}/{self.id}"
 
 
-def begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
+def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
     tables = {table: {"location": own.location, "pattern": own.pattern().pattern} for table, own in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
@@ -65,7 +66,10 @@ def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableS
     if state.pending is not None or state.committed != seen.committed:
         raise Lost
     others = {job: entry for job, entry in state.running.items() if attempt.started - entry.since < attempt.keep}
-    return state.changed(running=others | {attempt.job_id: Running(attempt=attempt.id, since=attempt.started)})
+    earlier = state.running.get(attempt.job_id)
+    first = (earlier.first or earlier.since) if earlier else None
+    own = Running(attempt=attempt.id, since=attempt.started, first=first)
+    return state.changed(running=others | {attempt.job_id: own})
 
 
 def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | None) -> None:
@@ -85,14 +89,31 @@ def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | No
 
 
 def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Any]:
-    return (found for found in control.store.uploads(location + "/") if pattern.fullmatch(found.key))
+    return (
+        found for found in control.store.uploads(f"{location}/" if location else "") if pattern.fullmatch(found.key)
+    )
+
+
+def free_names(control: Control, attempt: Attempt, names: Names) -> Names:
+    """The names with numbers beyond those that another pipeline's load of the same job id has taken.
+
+    Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``. Nor is one with the table's
+    counter: no two loads are bound under the same one.
+    """
+    if not isinstance(names, ObjectNames) or names.unique or names.counts:
+        return names
+    pattern, taken = names.pattern(), []
+    for key in [entry.key for entry in control.store.entries(names.stem) if pattern.fullmatch(entry.key)]:
+        found = control.store.find(key)
+        if found is not None and found.of_another(attempt.pipeline):
+            taken.append(key)
+    return names.after(taken)
 
 
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
     """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
 
-    Loads that go by a cursor, a counter or the batch before need the table as it was when they began; plain appends
-    commit in turn.
+    Loads that go by the table as it was when they began need it as it was; plain appends commit in turn.
     """
     control.write_once(
         control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
@@ -145,27 +166,35 @@ def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
         raise failure or _concurrent(control, control.state.read(), attempt)
 
 
-def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
-    """Let go of the table, then abort what this attempt staged; nothing where it turns out to be bound after all.
+def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable[Receipt]) -> None:
+    """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all.
 
-    Uploads that no receipt tells of are found by their keys, listed while this is the registered attempt: a later
-    one registers before it stages, so none of them is its own.
+    The state is written before: no binding that is still under way can arrive any more. Uploads that no receipt tells
+    of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
+    none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
     """
     strays = list(_uploads(control, names.location, names.pattern()))
-    try:
-        control.state.move(lambda state: _let_go(state, attempt))
-    except Lost:
+    if not _moved(control, lambda state: _unbound(state, attempt)):
         strays = []
     if _is_bound(control.state.latest(), attempt) or control.report(attempt.job_id) is not None:
         return
     abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
     abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+    _moved(control, lambda state: _unbound(state, attempt).changed(running=state.without(attempt.job_id)))
 
 
-def _let_go(state: TableState, attempt: Attempt) -> TableState:
+def _moved(control: Control, change: Callable[[TableState], TableState]) -> bool:
+    try:
+        control.state.move(change)
+    except Lost:
+        return False
+    return True
+
+
+def _unbound(state: TableState, attempt: Attempt) -> TableState:
     if not state.registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
         raise Lost
-    return state.changed(running=state.without(attempt.job_id))
+    return state
 
 
 def _is_bound(state: TableState, attempt: Attempt) -> bool:
@@ -173,7 +202,7 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
     return pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id)
 
 
-def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
+def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
     strays = [found for found in _uploads(control, names.location, names.pattern()) if found.upload_id not in kept]

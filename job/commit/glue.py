@@ -4,8 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import pyarrow as pa
-
 from job import aws, types
 from job.commit.intent import GlueAction, Intent
 from job.errors import CommitUnknownError, SchemaIncompatibleError
@@ -44,7 +42,7 @@ class GlueTables:
         _check_layout(table, action)
         return dict(_columns(table))
 
-    def publish(self, intent: Intent) -> None:
+    def publish(self, intent: Intent, number: int) -> None:
         """Database, table, partition, in this order: a partition appears when all of its files are there."""
         action = _glue(intent)
         self._ensure_database(action)
@@ -64,6 +62,9 @@ class GlueTables:
                 f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(differences)}.",
                 remedy="Run the same job id again; look for another writer of this table.",
             )
+
+    def clear_up(self, intent: Intent) -> None:
+        """Glue keeps no files of its own."""
 
     def partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
@@ -179,15 +180,6 @@ def _wider(column: str, existing: str, new: str) -> str:
     if existing == new:
         return existing
     return types.glue_type(types.reconcile(column, types.arrow_type(new), types.arrow_type(existing)))
-
-
-def existing_arrow(existing: Mapping[str, str], source: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """The Arrow types of a table's columns that differ from ``source``'s, both by lower-case name."""
-    return {
-        name: types.arrow_type(kind)
-        for name, kind in existing.items()
-        if name in source and types.glue_type(source[name]) != kind
-    }
 
 
 def _glue(intent: Intent) -> GlueAction:

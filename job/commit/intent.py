@@ -1,16 +1,21 @@
 """All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
+from job.commit.syncing import SyncIntent
 from job.errors import PendingUnrecoverableError
 from job.receipt import Batch, Cursor, Receipt
-from job.report import SMALL_FILE_BYTES, TableReport
-from job.spec import Access, Model
+from job.report import SMALL_FILE_BYTES, TableHealth, TableReport
+from job.spec import Access, IcebergService, Model
+
+MOST_SAMPLES: Final = 100
+"""Changes that a table's report tells of, besides their number."""
 
 
 class FilesAction(Model):
@@ -36,7 +41,23 @@ class GlueAction(Model):
     partition_location: str | None
 
 
-CatalogAction = Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
+class IcebergAction(Model):
+    """An Iceberg table as it was made ready for this load; blank until then.
+
+    ``schema_id`` and ``spec_id`` are those of its files.
+    """
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IcebergService
+    namespace: str
+    table: str
+    location: str
+    uuid: str = ""
+    schema_id: int = 0
+    spec_id: int = 0
+
+
+CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
 
 
 class Intent(Model):
@@ -60,6 +81,7 @@ class Intent(Model):
     counter_after: int | None = None
     batch: Batch | None = None
     notes: tuple[str, ...] = ()
+    sync: SyncIntent | None = None
 
     @field_validator("receipts", mode="before")
     @classmethod
@@ -77,15 +99,16 @@ class Intent(Model):
 
     @property
     def exclusive(self) -> bool:
-        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before."""
-        return any(each is not None for each in (self.cursor_after, self.counter_after, self.batch))
+        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before, a sync."""
+        goes_by = (self.cursor_after, self.counter_after, self.batch)
+        return any(each is not None for each in goes_by) or (self.sync is not None and self.sync.exclusive)
 
     @property
     def rows(self) -> int:
         """Rows of all files."""
         return sum(receipt.rows for receipt in self.receipts)
 
-    def report(self, *notes: str) -> TableReport:
+    def report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
         """What the table's report says when this intent is closed."""
         return TableReport(
             pipeline=self.pipeline,
@@ -105,9 +128,25 @@ class Intent(Model):
             cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
             staged_seconds=self.staged_seconds,
             small_files=sum(receipt.size < SMALL_FILE_BYTES for receipt in self.receipts),
-            changes=sum(receipt.changes for receipt in self.receipts),
             notes=(*self.notes, *notes),
+            **self._of_sync(),
+            health=health,
         )
+
+    def _of_sync(self) -> dict[str, Any]:
+        undeclared = Counter[str]()
+        for receipt in self.receipts:
+            undeclared.update(receipt.undeclared)
+        samples = [sample for receipt in self.receipts for sample in receipt.change_samples]
+        found: dict[str, Any] = {
+            "changes": sum(receipt.changes for receipt in self.receipts),
+            "change_samples": tuple(samples[:MOST_SAMPLES]),
+            "undeclared": dict(undeclared),
+        }
+        if self.sync is not None:
+            found |= {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
+            found["retired"] = len(self.sync.retire)
+        return found
 
     @classmethod
     def parse(cls, key: str, body: bytes) -> "Intent":

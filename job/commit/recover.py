@@ -11,10 +11,14 @@ from job import aws
 from job.commit.catalog import catalog_writer
 from job.commit.control import Control
 from job.commit.intent import Intent
+from job.commit.retire import delete_all
 from job.commit.state import Failure, Lost, Pending, TableState
+from job.commit.syncing import after
 from job.commit.uploads import complete_all, withdraw
 from job.errors import (
     CODES,
+    CatalogNotFoundError,
+    CatalogUnauthorizedError,
     GlueAccessDeniedError,
     LakeError,
     PendingUnrecoverableError,
@@ -25,7 +29,14 @@ from job.errors import (
 from job.report import TableReport
 from job.spec import Access
 
-_OUT_OF_REACH = (S3AccessDeniedError, GlueAccessDeniedError, RoleNotAssumableError, SecretUnresolvedError)
+_OUT_OF_REACH = (
+    S3AccessDeniedError,
+    GlueAccessDeniedError,
+    RoleNotAssumableError,
+    SecretUnresolvedError,
+    CatalogUnauthorizedError,
+    CatalogNotFoundError,
+)
 
 Reach = Callable[[Access], aws.Clients]
 """The clients for an intent's destination."""
@@ -34,9 +45,9 @@ Reach = Callable[[Access], aws.Clients]
 def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
     """The state with nothing pending. An intent of another attempt than ``mine`` that its role can no longer reach is
     ``PENDING_UNRECOVERABLE``."""
-    while (pending := control.state.latest().pending) is not None:
+    while (pending := (state := control.state.latest()).pending) is not None:
         try:
-            _advance(control, pending, reach)
+            _advance(control, pending, state.committed + 1, reach, mine)
         except _OUT_OF_REACH as error:
             if pending.attempt == mine:
                 raise
@@ -47,7 +58,8 @@ def recover(control: Control, reach: Reach, *, mine: str | None = None) -> Table
     return control.state.latest()
 
 
-def _advance(control: Control, pending: Pending, reach: Reach) -> None:
+def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine: str | None) -> None:
+    """``number`` is what the load will be, by the state that names it as pending."""
     intent = control.intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
@@ -56,9 +68,13 @@ def _advance(control: Control, pending: Pending, reach: Reach) -> None:
         case "uploaded":
             clients = reach(intent.access)
             catalog = catalog_writer(intent, clients)
-            catalog.publish(intent)
-            catalog.read_back(intent)
-            close(control, pending, intent, intent.report())
+            catalog.publish(intent, number)
+            if intent.sync is not None:
+                delete_all(control, intent.sync.retire)
+            health = catalog.read_back(intent)
+            if pending.attempt != mine:
+                catalog.clear_up(intent)
+            close(control, pending, intent, intent.report(health=health))
         case "aborting":
             undo(control, pending, intent)
 
@@ -113,4 +129,5 @@ def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
         counter=max(state.counter, intent.counter_after or 0),
         batch=intent.batch or state.batch,
         running=state.without(pending.job_id),
+        sync=after(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts)) if intent.sync else state.sync,
     )

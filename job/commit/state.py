@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from job.commit.store import Store, Unclear
+from job.commit.syncing import SyncState
 from job.errors import CommitUnknownError, PendingUnrecoverableError
 from job.receipt import Batch, Cursor
 from job.spec import Model
@@ -25,10 +26,11 @@ class Lost(Exception):  # noqa: N818 - it is a verdict on one attempt, told apar
 
 
 class Running(Model):
-    """The one attempt of an unfinished job that may bind an intent."""
+    """The one attempt of an unfinished job that may bind an intent; ``first`` is when its earliest one began."""
 
     attempt: str
     since: datetime
+    first: datetime | None = None
 
 
 class Failure(Model):
@@ -81,6 +83,7 @@ class TableState(Model):
     batch: Batch | None = None
     resets: tuple[Reset, ...] = ()
     swept: datetime | None = None
+    sync: SyncState = SyncState()
 
     def registered(self, job_id: str, attempt: str) -> bool:
         """Whether this attempt is the one of its job that may bind."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Protocol
 
 from job import aws
-from job.naming import LOAD_METADATA
+from job.naming import GENERATION_METADATA, LOAD_METADATA, TABLE_METADATA
 from job.receipt import Receipt
 
 
@@ -36,6 +37,12 @@ class Found:
     size: int
     load: str
     etag: str
+    table: str = ""
+    generation_id: int = 0
+
+    def of_another(self, pipeline: str) -> bool:
+        """Whether another pipeline's load wrote it."""
+        return bool(self.load) and not self.load.startswith(f"{pipeline}/")
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,7 @@ class Entry:
 
     key: str
     modified: datetime
+    etag: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,9 @@ class Store(Protocol):
 
     def find(self, key: str) -> Found | None:
         """The object at exactly this key."""
+
+    def look(self, key: str) -> Found | None:
+        """The object that a listing has shown at this key; None when it is gone since."""
 
     def complete(self, receipt: Receipt) -> Completion:
         """Make the staged upload an object, unless its key is taken; may be ``Unclear``."""
@@ -105,8 +116,7 @@ class S3Store:
 
     def _get(self, key: str, *, again: bool) -> tuple[bytes, str] | None:
         try:
-            answer = self._clients.s3.get_object(Bucket=self._bucket, Key=key)
-            return answer["Body"].read(), answer["ETag"]
+            return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
         except aws.ClientError as error:
             if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket":
                 if not self._listed(key):
@@ -131,14 +141,20 @@ class S3Store:
         pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
         listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
         for page in self._asking("ListBucket", prefix, listing):
-            yield from (Entry(entry["Key"], entry["LastModified"]) for entry in page.get("Contents", ()))
+            yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
 
     def find(self, key: str) -> Found | None:
         """A listing of the exact key, then a look at it."""
         if not self._listed(key):
             return None
         answer = self._ask("GetObject", key, lambda: self._clients.s3.head_object(Bucket=self._bucket, Key=key))
-        return Found(answer["ContentLength"], answer["Metadata"].get(LOAD_METADATA, ""), answer["ETag"])
+        return _found(answer)
+
+    def look(self, key: str) -> Found | None:
+        """A look alone."""
+        call = partial(self._clients.s3.head_object, Bucket=self._bucket, Key=key)
+        answer = self._ask("GetObject", key, call, accept=("404", "NoSuchKey"))
+        return None if answer is None else _found(answer)
 
     def complete(self, receipt: Receipt) -> Completion:
         """Repeats each part's checksum, which S3 requires of uploads that have them."""
@@ -242,3 +258,14 @@ class S3Store:
 
     def _doing(self, action: str, key: str) -> str:
         return f"s3:{action} on s3://{self._bucket}/{key}"
+
+
+def _found(answer: Any) -> Found:
+    metadata, generation = answer["Metadata"], answer["Metadata"].get(GENERATION_METADATA, "")
+    return Found(
+        answer["ContentLength"],
+        metadata.get(LOAD_METADATA, ""),
+        answer["ETag"],
+        metadata.get(TABLE_METADATA, ""),
+        int(generation) if generation.isdigit() else 0,
+    )

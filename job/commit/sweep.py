@@ -17,13 +17,13 @@ def due(state: TableState, now: datetime) -> bool:
 
 
 def sweep(control: Control, states: Iterable[TableState], now: datetime, keep: timedelta) -> int:
-    """Delete the objects of loads last written to longer than ``keep`` ago, unless a state names them; how many."""
+    """Delete what loads and starters of loads left longer than ``keep`` ago, unless a state names it; how many."""
     named = {job for state in states for job in _unfinished(state)}
     by_job: dict[str, list[Entry]] = {}
     root = f"{control.keys.root}/loads/"
     for entry in control.store.entries(root):
         by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
-    deleted = 0
+    deleted = _sweep_runs(control, now - keep)
     for job, entries in by_job.items():
         if job not in named and max(entry.modified for entry in entries) < now - keep:
             for entry in entries:
@@ -33,8 +33,16 @@ def sweep(control: Control, states: Iterable[TableState], now: datetime, keep: t
     return deleted
 
 
+def _sweep_runs(control: Control, before: datetime) -> int:
+    old = [entry for entry in control.store.entries(control.keys.runs) if entry.modified < before]
+    for entry in old:
+        control.store.delete(entry.key)
+    return len(old)
+
+
 def _unfinished(state: TableState) -> set[str]:
-    return set(state.running) | ({state.pending.job_id} if state.pending else set())
+    live = {load.job_id for load in state.sync.live}
+    return set(state.running) | ({state.pending.job_id} if state.pending else set()) | live
 
 
 def _mark(control: Control, now: datetime) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from job.commit.intent import Intent
 from job.commit.state import PAUSES, Failure
 from job.commit.store import Completion, Store, Unclear
-from job.errors import CommitUnknownError, KeyExistsError, StagedLostError
+from job.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from job.receipt import Receipt
 
 AT_ONCE: Final = 8
@@ -50,8 +50,10 @@ def _verdict(store: Store, receipt: Receipt, load: str, answer: Completion) -> t
     if found is None:
         lost = _staged_lost(receipt, "the upload and its object are both gone")
         return answer is Completion.GONE, _failure(lost)
-    ours = (found.load, found.size) == (load, receipt.size)
-    return True, None if ours else _failure(_key_exists(receipt, found.load))
+    if (found.load, found.size) == (load, receipt.size):
+        return True, None
+    another = found.of_another(load.partition("/")[0])
+    return True, _failure(_taken(receipt, found.load) if another else _key_exists(receipt, found.load))
 
 
 def withdraw(store: Store, intent: Intent) -> None:
@@ -73,7 +75,7 @@ def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:
         store.abort(key, upload_id)
 
 
-def _failure(error: KeyExistsError | StagedLostError) -> Failure:
+def _failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> Failure:
     return Failure(code=error.code, message=error.message, remedy=error.remedy)
 
 
@@ -82,6 +84,13 @@ def _key_exists(receipt: Receipt, load: str) -> KeyExistsError:
     return KeyExistsError(
         f"s3://{receipt.bucket}/{receipt.key} exists already, written by {whose}; it was left as it is.",
         remedy="Choose a file_name_pattern with a unique token, another job id, or move the object away.",
+    )
+
+
+def _taken(receipt: Receipt, load: str) -> ConcurrentLoadError:
+    return ConcurrentLoadError(
+        f"s3://{receipt.bucket}/{receipt.key} was written by load {load!r} of another pipeline at the same time.",
+        remedy="Run the same job id again: its files are then numbered after that load's.",
     )
 
 

@@ -1,6 +1,6 @@
 """lake.yaml: what every dialect's file has in common, and the way from the file to the Spec."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -8,38 +8,53 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from job.deployment import Deployment
-from job.dialects import estuary
-from job.dialects.estuary_form import BindingEntry, EstuaryS3Parquet, ResourceEntry
+from job.dialects import airbyte, estuary
+from job.dialects.airbyte_catalog import SourceEntry
+from job.dialects.airbyte_form import AirbyteS3, HeroPixelS3
+from job.dialects.airbyte_formats import FORMATS, PARTS
+from job.dialects.estuary_form import BindingEntry, EstuaryS3Parquet
 from job.dialects.flow_file import with_flow
 from job.dialects.form import FormField
-from job.dialects.problems import keys_of, nearest, problems
+from job.dialects.problems import keys_of, model_at, nearest, problems
 from job.dialects.supaflow import form_fields, translate
-from job.dialects.supaflow_form import S3DataLakeParquet, S3Parquet
-from job.dialects.tables import ReadEntry, TableEntry, absolute
+from job.dialects.supaflow_form import S3DataLakeIceberg, S3DataLakeParquet, S3Parquet
+from job.dialects.tables import TableEntry, absolute
 from job.dialects.text import Document, Location, read
+from job.dialects.vendor_file import expanded
 from job.errors import SpecInvalidError
 from job.naming import PIPELINE
 from job.spec import MIB, Limits, Model, Spec
 
+ICEBERG: Final = "supaflow-s3-data-lake, ICEBERG"
 DESTINATIONS: dict[str, type[Model]] = {
     "supaflow-s3": S3Parquet,
     "supaflow-s3-data-lake": S3DataLakeParquet,
+    "airbyte-s3": AirbyteS3,
+    "heropixel-s3": HeroPixelS3,
     "estuary-s3-parquet": EstuaryS3Parquet,
 }
+MODELS: dict[str, type[Model]] = DESTINATIONS | {ICEBERG: S3DataLakeIceberg}
 BINDING: Final = "a binding"
 PLAIN: Final = "a plain table"
-TAGS: Final = (*DESTINATIONS, BINDING, PLAIN)
+TAGS: Final = (*MODELS, *FORMATS, *PARTS, BINDING, PLAIN)
 """What pydantic puts into the place of a problem for the members of its unions."""
 
 
 def _tag(value: Any) -> str | None:
-    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    kind, form = (
+        value.get(key) if isinstance(value, dict) else getattr(value, key, None) for key in ("type", "table_format")
+    )
+    if kind == "supaflow-s3-data-lake" and form == "ICEBERG":
+        return ICEBERG
     return kind if isinstance(kind, str) and kind in DESTINATIONS else None
 
 
 Destination = Annotated[
     Annotated[S3Parquet, Tag("supaflow-s3")]
     | Annotated[S3DataLakeParquet, Tag("supaflow-s3-data-lake")]
+    | Annotated[S3DataLakeIceberg, Tag(ICEBERG)]
+    | Annotated[AirbyteS3, Tag("airbyte-s3")]
+    | Annotated[HeroPixelS3, Tag("heropixel-s3")]
     | Annotated[EstuaryS3Parquet, Tag("estuary-s3-parquet")],
     Discriminator(_tag),
 ]
@@ -73,7 +88,9 @@ class LakeFile(Model):
 
     pipeline: str
     destination: Destination
-    tables: tuple[AnyTable, ...]
+    tables: tuple[AnyTable, ...] = ()
+    source: SourceEntry | None = None
+    """Airbyte messages in place of ``tables``, for the destinations that take them."""
     source_root: str | None = None
     """Where relative source paths start, such as ``s3://acme-landing``; by default the folder of lake.yaml."""
     checkpoint: str | None = None
@@ -101,6 +118,14 @@ class LakeFile(Model):
         if value in ([], None):
             raise ValueError("expected at least one table")
         return value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "LakeFile":
+        if bool(self.tables) == (self.source is not None):
+            raise ValueError("expected either 'tables' or 'source'")
+        if self.source is not None and not isinstance(self.destination, AirbyteS3 | HeroPixelS3):
+            raise ValueError("'source' goes with the destinations 'airbyte-s3' and 'heropixel-s3'")
+        return self
 
     @model_validator(mode="after")
     def _tables_of_the_destination(self) -> "LakeFile":
@@ -134,52 +159,58 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 def load(path: Path, *, stage: str | None = None) -> Lake:
     """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
-    document, warnings = with_flow(read(path, stage=stage))
+    document, of_flow = with_flow(read(path, stage=stage))
+    document, of_vendor = expanded(document, DESTINATIONS)
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
+    spec, form = _translated(file, root, str(document.folder))
+    loaded = {
+        "limits": _limits(file),
+        "interval_seconds": file.interval_seconds or spec.interval_seconds,
+        "checkpoint": file.checkpoint and absolute(file.checkpoint, str(document.folder)),
+        "on_failure": file.on_failure,
+        "keep_loads_days": file.keep_loads_days,
+        "warnings": (*of_flow, *of_vendor, *spec.warnings),
+    }
+    return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data)
+
+
+def _limits(file: LakeFile) -> Limits:
     limits = Limits(
         upload_parallelism=file.destination.upload_parallelism,
         target_file_bytes=file.limits.target_file_mb * MIB,
         row_group_bytes=file.limits.row_group_mb * MIB,
         parallel_tables=file.limits.parallel_tables,
     )
-    spec, form = _translated(file, root)
-    loaded = {
-        "limits": limits,
-        "interval_seconds": file.interval_seconds or spec.interval_seconds,
-        "checkpoint": file.checkpoint and absolute(file.checkpoint, str(document.folder)),
-        "on_failure": file.on_failure,
-        "keep_loads_days": file.keep_loads_days,
-        "warnings": (*warnings, *spec.warnings),
-    }
-    return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data)
+    return airbyte.limits(file.destination, limits) if isinstance(file.destination, AirbyteS3 | HeroPixelS3) else limits
 
 
-def _translated(file: LakeFile, root: str) -> tuple[Spec, tuple[FormField, ...]]:
-    if isinstance(file.destination, EstuaryS3Parquet):
-        return estuary.translate(file.pipeline, file.destination, file.tables, root), estuary.form_fields(
-            file.destination
-        )
+def _translated(file: LakeFile, root: str, folder: str) -> tuple[Spec, tuple[FormField, ...]]:
+    """Relative source paths start at ``root``, a connector's own at ``folder``."""
+    destination = file.destination
+    if isinstance(destination, EstuaryS3Parquet):
+        return estuary.translate(file.pipeline, destination, file.tables, root), estuary.form_fields(destination)
     sources = tuple(entry.at(root) for entry in file.tables)
-    return translate(file.pipeline, file.destination, sources), form_fields(file.destination)
+    if isinstance(destination, AirbyteS3 | HeroPixelS3):
+        messages = file.source and file.source.message_source(_absolute(file.source.paths, root), folder)
+        spec = airbyte.translate(file.pipeline, destination, sources, file.source, messages)
+        return spec, airbyte.form_fields(destination)
+    return translate(file.pipeline, destination, sources), form_fields(destination)
+
+
+def _absolute(paths: Sequence[str], root: str) -> list[str]:
+    return [path if path == "-" else absolute(path, root) for path in paths]
 
 
 def _validated(document: Document) -> LakeFile:
     kind = _tag(document.data.get("destination"))
 
     def known_keys(parent: Location) -> list[str]:
-        last = next((step for step in reversed(parent) if isinstance(step, str)), None)
-        if last == "destination" and kind:
-            return keys_of(DESTINATIONS[kind])
-        entry = BindingEntry if kind == "estuary-s3-parquet" else TableEntry
-        below: dict[str, type[Model]] = {
-            "tables": entry,
-            "read": ReadEntry,
-            "limits": LimitsEntry,
-            "resource": ResourceEntry,
-        }
-        model: type[Model] = ReadEntry if "views" in parent else below.get(str(last), LakeFile)
-        return keys_of(model)
+        if parent[:1] == ("destination",) and kind:
+            return _keys_at(MODELS[kind], parent[1:], document.data["destination"])
+        if parent[:1] == ("tables",):
+            return keys_of(model_at(BindingEntry if kind == "estuary-s3-parquet" else TableEntry, parent[2:]))
+        return keys_of(model_at(LakeFile, parent))
 
     try:
         return LakeFile.model_validate(document.data)
@@ -189,6 +220,18 @@ def _validated(document: Document) -> LakeFile:
             found = [_unknown_type(document), *(line for line in found if "using discriminator" not in line)]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
         raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
+
+
+def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
+    """The keys of the destination, or of the object inside it at which a problem lies."""
+    if steps[:1] != ("format",):
+        return keys_of(model_at(model, steps))
+    form = destination.get("format", {})
+    found = FORMATS.get(str(form.get("format_type")))
+    if steps[1:]:
+        part = form.get(steps[1], {})
+        found = PARTS.get(str(part.get("codec", part.get("compression_type"))))
+    return keys_of(found) if found else []
 
 
 def _unknown_type(document: Document) -> str:

@@ -2,8 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -41,6 +41,23 @@ def nearest(word: str, known: Iterable[str]) -> str:
 def keys_of(model: type[BaseModel]) -> list[str]:
     """The keys a file may give for ``model``."""
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def model_at(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseModel]:
+    """The model of the mapping that ``steps`` lead to from one of ``model``; the last one met where none is."""
+    for step in steps:
+        field = model.model_fields.get(str(step))
+        found = next(_models(field.annotation), None) if field else None
+        model = found or model
+    return model
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Those in an annotation, such as that of ``tuple[Trust, ...]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
 
 
 def problems(error: ValidationError, document: Document, known_keys: KnownKeys, tags: Sequence[str]) -> list[str]:

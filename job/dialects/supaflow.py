@@ -7,16 +7,31 @@ from urllib.parse import urlsplit
 from job.dialects.form import FormField, Provided
 from job.dialects.supaflow_form import (
     LOOPBACK,
+    AnyDestination,
     ParquetDestination,
+    S3DataLakeIceberg,
     S3DataLakeParquet,
-    SupaflowDestination,
     file_template,
 )
 from job.dialects.tables import TableSource
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
 from job.layout import Layout, Template
 from job.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
-from job.spec import Access, Catalog, GlueCatalog, Mode, NoCatalog, Spec, TableSpec, Tracking, TrackingColumn
+from job.spec import (
+    Access,
+    Catalog,
+    Encoding,
+    GlueCatalog,
+    GlueService,
+    IcebergCatalog,
+    Mode,
+    NoCatalog,
+    RestService,
+    Spec,
+    TableSpec,
+    Tracking,
+    TrackingColumn,
+)
 
 TRACKING: Final = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),
@@ -27,13 +42,12 @@ TRACKING: Final = (
 )
 PARTITION_KEY: Final = "_supa_partition"
 EXTENSION: Final = ".gzip.parquet"
+ICEBERG_ENCODING: Final = Encoding(codec="zstd", level=3)
 PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/%d/%H}", "SYNC_ID": "{job_id}"}
 
 
-def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[TableSource]) -> Spec:
+def translate(pipeline: str, destination: AnyDestination, sources: Sequence[TableSource]) -> Spec:
     """The neutral Spec of a Supaflow pipeline."""
-    partitioned = destination.partition_strategy != "NONE"
-    catalog: Catalog = GlueCatalog(partition_key=PARTITION_KEY if partitioned else None)
     tables, warnings = _tables(destination, sources)
     key = destination.secret_access_key
     if key is not None and key.reference is None:
@@ -42,17 +56,39 @@ def translate(pipeline: str, destination: ParquetDestination, sources: Sequence[
         pipeline=pipeline,
         dialect=destination.type,
         access=_access(destination),
-        catalog=catalog if destination.glue else NoCatalog(),
+        catalog=_catalog(destination),
         tracking=TRACKING,
         tables=tables,
+        database_prefix=schema_name(destination.glue_database_prefix) if destination.glue else "",
+        encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else Encoding(),
         warnings=warnings,
     )
 
 
-def form_fields(destination: ParquetDestination) -> tuple[FormField, ...]:
+def _catalog(destination: AnyDestination) -> Catalog:
+    if isinstance(destination, S3DataLakeIceberg):
+        return IcebergCatalog(service=GlueService() if destination.glue else _open_catalog(destination))
+    partitioned = destination.partition_strategy != "NONE"
+    return GlueCatalog(partition_key=PARTITION_KEY if partitioned else None) if destination.glue else NoCatalog()
+
+
+def _open_catalog(destination: S3DataLakeIceberg) -> RestService:
+    assert destination.catalog_endpoint
+    assert destination.catalog_name
+    assert destination.client_id
+    assert destination.client_secret
+    _require_tls("catalog_endpoint", destination.catalog_endpoint, destination)
+    return RestService(
+        uri=destination.catalog_endpoint,
+        warehouse=destination.catalog_name,
+        client_id=destination.client_id.text,
+        client_secret=destination.client_secret,
+        scope=f"PRINCIPAL_ROLE:{destination.principal_role}",
+    )
+
+
+def form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
     """What Supaflow's form asks for; a field that stays blank is left out."""
-    switch = str(destination.glue).lower()
-    lake = isinstance(destination, S3DataLakeParquet)
     values: dict[str, str | Provided] = {
         "S3 Bucket Name": destination.s3_bucket_name,
         "Bucket Region": destination.bucket_region,
@@ -60,21 +96,45 @@ def form_fields(destination: ParquetDestination) -> tuple[FormField, ...]:
         "IAM Role ARN": Provided.ROLE_ARN,
         "External ID": Provided.EXTERNAL_ID,
         "Custom S3 Endpoint": destination.custom_s3_endpoint or "",
-        **({"Table Format": destination.table_format} if isinstance(destination, S3DataLakeParquet) else {}),
-        "Update AWS Glue Catalog" if lake else "Sync Schema with AWS Glue Catalog": switch,
-        "Partition Strategy": destination.partition_strategy,
-        "File Name Pattern": destination.file_name_pattern,
+        **_format_fields(destination),
         "Glue Database Prefix": destination.glue_database_prefix,
     }
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
-def _access(destination: SupaflowDestination) -> Access:
+def _format_fields(destination: AnyDestination) -> dict[str, str]:
+    if isinstance(destination, S3DataLakeIceberg):
+        secret = destination.client_secret
+        return {
+            "Table Format": destination.table_format,
+            "Iceberg Catalog": destination.iceberg_catalog,
+            "Catalog Endpoint": destination.catalog_endpoint or "",
+            "Catalog Name": destination.catalog_name or "",
+            "Client ID": destination.client_id.text if destination.client_id else "",
+            "Client Secret": secret.text if secret else "",
+            "Principal Role": "" if destination.glue else destination.principal_role,
+        }
+    lake = isinstance(destination, S3DataLakeParquet)
+    return {
+        **({"Table Format": destination.table_format} if isinstance(destination, S3DataLakeParquet) else {}),
+        "Update AWS Glue Catalog" if lake else "Sync Schema with AWS Glue Catalog": str(destination.glue).lower(),
+        "Partition Strategy": destination.partition_strategy,
+        "File Name Pattern": destination.file_name_pattern,
+    }
+
+
+def _require_tls(key: str, url: str, destination: AnyDestination) -> None:
+    if urlsplit(url).scheme == "http" and urlsplit(url).hostname not in LOOPBACK and not destination.allow_insecure:
+        raise TlsRequiredError(
+            f"{key} {url!r} has no TLS and is not on this machine.",
+            remedy="Use https://, or set allow_insecure: true.",
+        )
+
+
+def _access(destination: AnyDestination) -> Access:
     endpoint = destination.custom_s3_endpoint
-    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in LOOPBACK:
-        message = f"custom_s3_endpoint {endpoint!r} has no TLS and is not on this machine."
-        if not destination.allow_insecure:
-            raise TlsRequiredError(message, remedy="Use https://, or set allow_insecure: true.")
+    if endpoint:
+        _require_tls("custom_s3_endpoint", endpoint, destination)
     return Access(
         bucket=destination.s3_bucket_name,
         region=destination.bucket_region,
@@ -90,7 +150,7 @@ def _access(destination: SupaflowDestination) -> Access:
 
 
 def _tables(
-    destination: ParquetDestination, sources: Sequence[TableSource]
+    destination: AnyDestination, sources: Sequence[TableSource]
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
     _refuse_twins(sources)
     schemas = [_schema(destination, source) for source in sources]
@@ -110,39 +170,51 @@ def _tables(
     return tables, tuple(warnings)
 
 
-def _schema(destination: ParquetDestination, source: TableSource) -> str:
-    prefix = destination.glue_database_prefix if destination.glue else ""
+def _schema(destination: AnyDestination, source: TableSource) -> str:
+    iceberg = isinstance(destination, S3DataLakeIceberg)
+    glue = destination.glue
+    # Without Glue the default prefix says nothing; one that is written down is meant.
+    counts = glue or (iceberg and "glue_database_prefix" in destination.model_fields_set)
+    prefix = destination.glue_database_prefix if counts else ""
     schema = schema_name(prefix, destination.destination_prefix, source.source_schema)
-    if destination.glue and not schema:
+    if (glue or iceberg) and not schema:
         raise SpecInvalidError(
-            f"table {source.source_table!r} has no schema, and Glue needs a database.",
+            f"table {source.source_table!r} has no schema, and "
+            f"{'Glue needs a database' if glue else 'the catalog needs a namespace'}.",
             remedy="Give glue_database_prefix, destination_prefix, or the table's schema.",
         )
     return schema
 
 
-def _table(destination: ParquetDestination, source: TableSource, schema: str, name: str) -> TableSpec:
+def _table(destination: AnyDestination, source: TableSource, schema: str, name: str) -> TableSpec:
     if source.mode is not Mode.APPEND:
         raise SpecInvalidError(
             f"table {source.source_table!r} has mode {source.mode.value!r}; this destination only appends.",
             remedy="Leave mode out.",
         )
+    if source.partition_by and not isinstance(destination, S3DataLakeIceberg):
+        raise SpecInvalidError(
+            f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
+            remedy="Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
+        )
     path = join_key(destination.s3_path_prefix, schema, name)
-    layout = Layout(
-        directory=path,
-        partition=Template.parse(PARTITIONS[destination.partition_strategy]),
-        file=file_template(destination.file_name_pattern),
-        extension=EXTENSION,
-    )
     return TableSpec(
-        **source.model_dump(exclude={"read", "mode"}),
+        **source.model_dump(exclude={"read", "mode", "partition_by"}),
         read=source.read,
+        partition_by=source.partition_by,
         schema_name=schema,
         name=name,
-        layout=layout,
+        layout=_layout(destination, path, len(source.partition_by)),
         path=path,
         must_be_empty=destination.destination_table_handling == "FAIL",
     )
+
+
+def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
+    if isinstance(destination, ParquetDestination):
+        partition = Template.parse(PARTITIONS[destination.partition_strategy])
+        return Layout(path, partition, file_template(destination.file_name_pattern), EXTENSION)
+    return Layout(join_key(path, "data"), Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet", depth)
 
 
 def _refuse_twins(sources: Sequence[TableSource]) -> None:

@@ -40,8 +40,6 @@ class SupaflowDestination(Model):
     access_key_id: SecretText | None = None
     secret_access_key: SecretText | None = None
     glue_database_prefix: str = "supaflow"
-    partition_strategy: Literal["NONE", "DAY", "HOUR", "SYNC_ID"] = "HOUR"
-    file_name_pattern: str = "part-{supa_job_id}-{seq}"
     upload_parallelism: int = Field(5, ge=1, le=10)
     destination_prefix: str = ""
     destination_table_handling: Literal["APPEND", "FAIL"] = "APPEND"
@@ -56,6 +54,7 @@ class SupaflowDestination(Model):
     @classmethod
     def _blank_is_absent(cls, data: Any) -> Any:
         optional = {"iam_role_arn", "external_id", "custom_s3_endpoint", "access_key_id", "secret_access_key"}
+        optional.update(OPEN_CATALOG_ONLY)
         if not isinstance(data, dict):
             return data
         return {key: value for key, value in data.items() if not (key in optional and value == "")}
@@ -98,12 +97,6 @@ class SupaflowDestination(Model):
             raise ValueError("expected a URL such as 'https://s3.example.com'")
         return value
 
-    @field_validator("file_name_pattern")
-    @classmethod
-    def _file(cls, value: str) -> str:
-        file_template(value)
-        return value
-
     @model_validator(mode="after")
     def _together(self) -> "SupaflowDestination":
         if self.external_id is not None and self.iam_role_arn is None:
@@ -113,7 +106,20 @@ class SupaflowDestination(Model):
         return self
 
 
-class S3Parquet(SupaflowDestination):
+class ParquetDestination(SupaflowDestination):
+    """The Parquet settings both connectors have."""
+
+    partition_strategy: Literal["NONE", "DAY", "HOUR", "SYNC_ID"] = "HOUR"
+    file_name_pattern: str = "part-{supa_job_id}-{seq}"
+
+    @field_validator("file_name_pattern")
+    @classmethod
+    def _file(cls, value: str) -> str:
+        file_template(value)
+        return value
+
+
+class S3Parquet(ParquetDestination):
     """The older Amazon S3 connector."""
 
     type: Literal["supaflow-s3"]
@@ -125,18 +131,23 @@ class S3Parquet(SupaflowDestination):
         return self.sync_schema_with_aws_glue_catalog
 
 
-class S3DataLakeParquet(SupaflowDestination):
+class S3DataLakeParquet(ParquetDestination):
     """The S3 Data Lake connector with ``table_format: PARQUET``."""
 
     type: Literal["supaflow-s3-data-lake"]
     table_format: Literal["PARQUET"] = "PARQUET"
     update_aws_glue_catalog: bool = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_iceberg_keys(cls, data: Any) -> Any:
+        return refused(data, ICEBERG_ONLY, "table_format: ICEBERG")
+
     @field_validator("table_format", mode="before")
     @classmethod
-    def _parquet_only(cls, value: Any) -> Any:
-        if value == "ICEBERG":
-            raise ValueError("this version writes PARQUET only; expected 'PARQUET'")
+    def _known(cls, value: Any) -> Any:
+        if value != "PARQUET":
+            raise ValueError("expected 'PARQUET' or 'ICEBERG'")
         return value
 
     @property
@@ -145,7 +156,70 @@ class S3DataLakeParquet(SupaflowDestination):
         return self.update_aws_glue_catalog
 
 
-ParquetDestination = S3Parquet | S3DataLakeParquet
+class S3DataLakeIceberg(SupaflowDestination):
+    """The S3 Data Lake connector with ``table_format: ICEBERG``."""
+
+    type: Literal["supaflow-s3-data-lake"]
+    table_format: Literal["ICEBERG"]
+    iceberg_catalog: Literal["GLUE", "SNOWFLAKE_OPEN_CATALOG"] = "GLUE"
+    catalog_endpoint: str | None = None
+    """Open Catalog's REST endpoint, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
+    catalog_name: str | None = None
+    client_id: SecretText | None = None
+    client_secret: SecretText | None = None
+    """By reference only: an intent has to name it for whoever recovers."""
+    principal_role: str = "ALL"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_keys(cls, data: Any) -> Any:
+        data = refused(data, PARQUET_ONLY, "table_format: PARQUET")
+        if isinstance(data, dict) and data.get("iceberg_catalog") != "SNOWFLAKE_OPEN_CATALOG":
+            data = refused(data, OPEN_CATALOG_ONLY, "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG")
+        return data
+
+    @field_validator("catalog_endpoint")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
+            raise ValueError("expected a URL such as 'https://org-account.snowflakecomputing.com/polaris/api/catalog'")
+        return value and value.rstrip("/")
+
+    @field_validator("client_secret")
+    @classmethod
+    def _referenced(cls, value: SecretText | None) -> SecretText | None:
+        if value is not None and value.reference is None:
+            raise ValueError("expected a reference: ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}")
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> "S3DataLakeIceberg":
+        if self.iceberg_catalog == "SNOWFLAKE_OPEN_CATALOG":
+            missing = [name for name in OPEN_CATALOG_ONLY[:4] if not getattr(self, name)]
+            if missing:
+                raise ValueError(f"SNOWFLAKE_OPEN_CATALOG needs {', '.join(map(repr, missing))}")
+        return self
+
+    @property
+    def glue(self) -> bool:
+        """Whether Glue holds the tables."""
+        return self.iceberg_catalog == "GLUE"
+
+
+AnyDestination = S3Parquet | S3DataLakeParquet | S3DataLakeIceberg
+
+OPEN_CATALOG_ONLY: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret", "principal_role")
+ICEBERG_ONLY: Final = ("iceberg_catalog", *OPEN_CATALOG_ONLY)
+PARQUET_ONLY: Final = ("update_aws_glue_catalog", "partition_strategy", "file_name_pattern")
+
+
+def refused(data: Any, keys: tuple[str, ...], with_: str) -> Any:
+    """``data``; ``ValueError`` when it has keys that go with another setting."""
+    found = [key for key in keys if isinstance(data, dict) and key in data]
+    if found:
+        verb = "go" if len(found) > 1 else "goes"
+        raise ValueError(f"{', '.join(map(repr, found))} {verb} with '{with_}'")
+    return data
 
 
 def file_template(pattern: str) -> Template:

@@ -2,13 +2,15 @@
 
 import re
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from job.spec import IndexKind, Mode, Model, Read, SecretText
+from job.spec import IndexKind, Mode, Model, PartitionField, Read, SecretText
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
+_OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
+_NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -50,6 +52,11 @@ class ReadEntry(Model):
         )
 
 
+def _as_partition_field(text: str) -> str:
+    partition_field(text)
+    return text
+
+
 class TableEntry(Model):
     """One table of the pipeline."""
 
@@ -71,6 +78,10 @@ class TableEntry(Model):
     """Spark types for columns whose type in the source drifts."""
     index: Literal["contiguous", "sparse"] = "contiguous"
     """``sparse`` saves the count before the load; row numbers then have gaps."""
+
+    partition_by: tuple[Annotated[str, AfterValidator(_as_partition_field)], ...] = ()
+    """Iceberg only: columns, and ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
+    ``truncate(4, c)``."""
 
     @field_validator("cursor_lag")
     @classmethod
@@ -99,6 +110,7 @@ class TableEntry(Model):
             deleted=self.deleted,
             columns=self.columns,
             index=IndexKind(self.index),
+            partition_by=tuple(partition_field(text) for text in self.partition_by),
         )
 
 
@@ -116,6 +128,18 @@ class TableSource(Model):
     deleted: str | None
     columns: dict[str, str]
     index: IndexKind
+    partition_by: tuple[PartitionField, ...]
+
+
+def partition_field(text: str) -> PartitionField:
+    """A column, or a transform of one as Spark and Athena spell it."""
+    if found := _OF_TIME.fullmatch(text):
+        return PartitionField(column=found[2], transform=found[1])
+    if found := _NUMBERED.fullmatch(text):
+        return PartitionField(column=found[3], transform=f"{found[1]}[{found[2]}]")
+    if not text or text.endswith((")", "]")):
+        raise ValueError("expected a column, or year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)")
+    return PartitionField(column=text)
 
 
 def _option(value: SecretText | bool | int | float) -> SecretText | str:

@@ -23,6 +23,10 @@ class Encoder(Protocol):
     def name(self) -> str:
         """The engine."""
 
+    @property
+    def footer(self) -> bool:
+        """Whether the file ends with Parquet's metadata."""
+
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
         """One whole file; it ends when ``batches`` does.
 

@@ -46,10 +46,16 @@ class Arro3Encoder:
     """parquet-rs; it holds the interpreter while it encodes, so other threads run only between batches."""
 
     name = "arro3"
+    footer = True
 
     def __init__(self, encoding: Encoding) -> None:
         self._compression = codec(encoding).arro3_text(encoding.level)
         self._delta = encoding.delta
+        self._pages = _given(
+            data_page_size_limit=encoding.page_bytes,
+            dictionary_page_size_limit=encoding.dictionary_page_bytes,
+            dictionary_enabled=None if encoding.dictionary else False,
+        )
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
         """See ``Encoder``."""
@@ -65,6 +71,7 @@ class Arro3Encoder:
                 compression=self._compression,
                 max_row_group_size=row_group_rows,
                 skip_arrow_metadata=True,
+                **self._pages,
                 **options,
             )
 
@@ -81,11 +88,17 @@ class PyarrowEncoder:
     """pyarrow's own writer; it is given a whole row group at a time, as its batches would each become one."""
 
     name = "pyarrow"
+    footer = True
 
     def __init__(self, encoding: Encoding) -> None:
         self._codec = codec(encoding)
         self._level = self._codec.pyarrow_level(encoding.level)
         self._delta = encoding.delta
+        self._pages = _given(
+            data_page_size=encoding.page_bytes,
+            dictionary_pagesize_limit=encoding.dictionary_page_bytes,
+            use_dictionary=None if encoding.dictionary else False,
+        )
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
         """See ``Encoder``."""
@@ -101,7 +114,7 @@ class PyarrowEncoder:
                 store_schema=False,
                 store_decimal_as_integer=True,
                 write_page_index=True,
-                **self._options(first),
+                **(self._pages | self._options(first)),
             ) as writer:
                 for group in chain([first] if first.num_rows else [], groups):
                     writer.write_table(group, row_group_size=row_group_rows)
@@ -112,6 +125,11 @@ class PyarrowEncoder:
         encodings = delta_encodings(first.to_batches()[0])
         rest = [path for path in leaf_paths(first.schema) if path not in encodings]
         return {"column_encoding": encodings, "use_dictionary": rest or False}
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[pa.Table]:

@@ -1,5 +1,6 @@
 """How an array of the source becomes one of the file: built once from two types, applied to every batch."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,31 +19,37 @@ class Conversion:
     children: "tuple[tuple[int | None, Conversion], ...]" = ()
 
 
-def normalised(t: pa.DataType) -> pa.DataType:
-    """``t`` with normalised names in every struct, distinct within it; void fields keep theirs taken."""
-    return rebuilt(t, column_names)
+Rename = Callable[[Sequence[str]], list[str]]
+"""Makes the names of one struct fit for a file, and distinct."""
 
 
-def conversion(source: pa.DataType, target: pa.DataType) -> Conversion:
-    """The way from a source's type to a file's; struct fields are matched by the source's normalised names."""
+def normalised(t: pa.DataType, rename: Rename = column_names) -> pa.DataType:
+    """``t`` with the names of every struct made fit by ``rename``; void fields keep theirs taken."""
+    return rebuilt(t, rename)
+
+
+def conversion(source: pa.DataType, target: pa.DataType, rename: Rename = column_names) -> Conversion:
+    """The way from a source's type to a file's; struct fields are matched by the source's names as renamed."""
     if is_wrapped(source):
-        return conversion(source.value_type, target)
+        return conversion(source.value_type, target, rename)
     if is_list_like(source):
-        return Conversion(target, ((0, conversion(source.value_type, target.value_type)),))
+        return Conversion(target, ((0, conversion(source.value_type, target.value_type, rename)),))
     if pt.is_map(source):
-        key, item = conversion(source.key_type, target.key_type), conversion(source.item_type, target.item_type)
-        return Conversion(target, ((0, key), (1, item)))
+        key = conversion(source.key_type, target.key_type, rename)
+        return Conversion(target, ((0, key), (1, conversion(source.item_type, target.item_type, rename))))
     if not pt.is_struct(source):
         return Conversion(target)
-    names = column_names([field.name for field in source])
+    names = rename([field.name for field in source])
     places = {name: place for place, name in enumerate(names) if not is_void(source.field(place).type)}
-    return Conversion(target, tuple(_child(source, places.get(field.name), field.type) for field in target))
+    return Conversion(target, tuple(_child(source, places.get(field.name), field.type, rename) for field in target))
 
 
-def _child(source: pa.DataType, place: int | None, target: pa.DataType) -> tuple[int | None, Conversion]:
+def _child(
+    source: pa.DataType, place: int | None, target: pa.DataType, rename: Rename
+) -> tuple[int | None, Conversion]:
     if place is None:
         return None, Conversion(target)
-    return place, conversion(source.field(place).type, target)
+    return place, conversion(source.field(place).type, target, rename)
 
 
 def convert(array: pa.Array, to: Conversion) -> pa.Array:

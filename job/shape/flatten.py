@@ -13,7 +13,7 @@ from job.shape.conversion import conversion
 from job.shape.plan import ColumnPlan
 from job.shape.selection import Field, choose
 from job.shape.typed import ARROW
-from job.spec import TableSpec
+from job.spec import Partition, TableSpec
 from job.types import is_list_like, is_void, is_wrapped, storable
 
 _WIDE: Final = ((pt.is_integer, pa.int64()), (pt.is_floating, pa.float64()))
@@ -56,6 +56,11 @@ class FlattenPlan:
                 ColumnPlan(0, "/".join(field.path), field.name, source, field.type, conversion(source, source), False)
             )
         return tuple(found)
+
+    @property
+    def partition(self) -> Partition:
+        """None: only Iceberg tables have partitions, and documents are flattened into files."""
+        return ()
 
     def _source_type(self, field: Field) -> pa.DataType:
         if self.documents is not None:

@@ -11,6 +11,7 @@ from job.collection import Kind
 from job.errors import SourceFailedError, ValueUnrepresentableError
 from job.receipt import Cursor
 from job.shape.cursor import highest, highest_in
+from job.shape.findings import Findings
 from job.shape.flatten import FlattenPlan, kind_of, type_at
 from job.shape.selection import Field
 from job.shape.structs import json_texts
@@ -60,9 +61,9 @@ class Flattener:
         self.cursor, self.cursor_nulls = None, 0
         return taken
 
-    def take_changes(self) -> int:
+    def take_findings(self) -> Findings:
         """Values cut since the last call."""
-        taken, self.changes = self.changes, 0
+        taken, self.changes = Findings(changes=self.changes), 0
         return taken
 
     def _follow(self, values: pa.Array, field: pa.Field) -> None:

@@ -10,8 +10,8 @@ import pyarrow.types as pt
 
 from job.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from job.naming import column_names
-from job.shape.conversion import Conversion, conversion, normalised
-from job.spec import Spec, TableSpec, Tracking, TrackingColumn
+from job.shape.conversion import Conversion, Rename, conversion, normalised
+from job.spec import Partition, Spec, TableSpec, Tracking, TrackingColumn
 from job.types import UTC_MICROS, is_void, reconcile, storable
 
 DELETED: Final = "__lakewriter_deleted"
@@ -24,6 +24,11 @@ TRACKING_TYPES: Final = {
     Tracking.ID: pa.string(),
     Tracking.JOB_ID: pa.string(),
 }
+
+STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
+"""What has one value in a whole load."""
+
+_OF_TIME: Final = ("year", "month", "day", "hour")
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class ShapePlan:
     """What is done to every batch. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
 
     ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
+    ``partition`` has written names.
     """
 
     source_schema: pa.Schema
@@ -54,11 +60,16 @@ class ShapePlan:
     cursor: str | None
     left_out: tuple[str, ...]
     deleted: bool
+    partition: Partition = ()
     notes: tuple[str, ...] = ()
 
 
 def plan_shape(
-    source: pa.Schema, spec: Spec, table: TableSpec, existing: Mapping[str, pa.DataType] | None = None
+    source: pa.Schema,
+    spec: Spec,
+    table: TableSpec,
+    existing: Mapping[str, pa.DataType] | None = None,
+    rename: Rename = column_names,
 ) -> ShapePlan:
     """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name.
 
@@ -69,7 +80,7 @@ def plan_shape(
     if deleted:
         _require_deleted(source, table)
         fields.pop()
-    columns, left_out = _columns(fields, spec, existing or {})
+    columns, left_out = _columns(fields, spec, existing or {}, rename)
     if not columns:
         raise SchemaIncompatibleError(
             f"the source of {table.id!r} has no column with a type.", remedy="Select or declare at least one column."
@@ -86,6 +97,7 @@ def plan_shape(
         cursor=_cursor(table, columns, names, left_out),
         left_out=left_out,
         deleted=deleted,
+        partition=_partition(spec, table, names, left_out),
     )
 
 
@@ -98,19 +110,20 @@ def _require_deleted(source: pa.Schema, table: TableSpec) -> None:
 
 
 def _columns(
-    fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType]
+    fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType], rename: Rename
 ) -> tuple[tuple[ColumnPlan, ...], tuple[str, ...]]:
     # A void column takes its name too: it keeps it on the day it gets a type.
-    names = column_names([field.name for field in fields], reserved=spec.reserved_columns)
+    reserved = spec.reserved_columns
+    names = rename([*reserved, *(field.name for field in fields)])[len(reserved) :]
     columns, left_out = [], []
     for position, (field, name) in enumerate(zip(fields, names, strict=True)):
         if is_void(field.type):
             left_out.append(field.name)
             continue
-        plain = normalised(field.type)
+        plain = normalised(field.type, rename)
         known = existing.get(name.lower())
         written = storable(field.name, plain) if known is None else reconcile(field.name, plain, known)
-        way = conversion(field.type, written)
+        way = conversion(field.type, written, rename)
         columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
     return tuple(columns), tuple(left_out)
 
@@ -143,6 +156,30 @@ def _cursor(
             remedy="Use a number, a date, a timestamp or a string.",
         )
     return name
+
+
+def _partition(spec: Spec, table: TableSpec, names: Mapping[str, str], left_out: tuple[str, ...]) -> Partition:
+    """The fields by written names: of source columns, and of tracking columns that a load has one value for."""
+    what = f"partition_by of {table.id!r}"
+    steady = {column.name: column.name for column in spec.tracking if column.holds in STEADY}
+    found = tuple(
+        field.model_copy(update={"column": _find(field.column, {**names, **steady}, what, left_out)})
+        for field in table.partition_by
+    )
+    # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
+    kinds = [(field.column, "time" if field.kind in _OF_TIME else field.kind) for field in found]
+    columns = {name.lower() for name in names.values()}
+    for place, field in enumerate(found):
+        if kinds[place] in kinds[:place]:
+            raise SpecInvalidError(
+                f"{what}: {field} repeats {found[kinds.index(kinds[place])]}.", remedy="Keep the finer of the two."
+            )
+        if field.name != field.column and field.name.lower() in columns:
+            raise SpecInvalidError(
+                f"{what}: the field of {field} is named {field.name!r}, and so is a column.",
+                remedy=f"Rename column {field.name!r} with an sql: read.",
+            )
+    return found
 
 
 def _find(wanted: str, names: Mapping[str, str], what: str, left_out: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from job.errors import SourceFailedError, ValueUnrepresentableError
 from job.receipt import Cursor
 from job.shape.conversion import convert
 from job.shape.cursor import highest, highest_in
+from job.shape.findings import Findings
 from job.shape.plan import ColumnPlan, ShapePlan
 from job.shape.tracking import TrackingValues
 from job.types import rebuilt
@@ -54,9 +55,9 @@ class Shaper:
         self.cursor, self.cursor_nulls = None, 0
         return taken
 
-    def take_changes(self) -> int:
+    def take_findings(self) -> Findings:
         """None: a value that does not fit fails the load."""
-        return 0
+        return Findings()
 
     def _follow(self, column: str, values: pa.Array, index: int) -> None:
         self.cursor = highest(self.cursor, highest_in(values, column, index))

@@ -7,7 +7,7 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from job.errors import LakeError, SourceFailedError, ValueUnrepresentableError, from_text
+from job.errors import LakeError, NoAnswerError, SourceFailedError, ValueUnrepresentableError, from_text
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """All that a call into Spark raises."""
@@ -16,6 +16,7 @@ _CONDITION: Final = re.compile(r"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\] [^\n]*")
 _CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]*?([\w$]+): (\S[^\n]*)", re.MULTILINE)
 _TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+(\S[^\n]*)")
 _VALUE: Final = re.compile(r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE|[A-Z_]*CAST_WITHOUT\w*)")
+_DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
 _DRIVERS: Final = {
@@ -61,6 +62,11 @@ class Origin:
         if _VALUE.match(line):
             return ValueUnrepresentableError(
                 f"table {self.table!r}: {line}", remedy="Correct the value, or declare another type under columns:."
+            )
+        if _DIED.search(text):
+            return NoAnswerError(
+                f"table {self.table!r}: an executor or its Python worker died ({line}).",
+                remedy="Run the same job id again; if it dies again, give the executors more memory.",
             )
         return SourceFailedError(f"table {self.table!r} cannot be read from {self.what}: {line}", remedy=remedy(text))
 

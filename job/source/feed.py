@@ -60,6 +60,7 @@ class FeedOpener(Protocol):
         deleted_column: str,
         condition: str | None = None,
         twice: bool = False,
+        single: bool = False,
     ) -> Feed:
         """See ``open_feed``."""
 
@@ -71,13 +72,15 @@ def open_feed(
     deleted_column: str,
     condition: str | None = None,
     twice: bool = False,
+    single: bool = False,
     prefer: Literal["auto", "rows", "splits"] = "auto",
 ) -> Feed:
     """The feed of a table. ``condition`` is SQL over its columns as declared; ``deleted_column`` names the last,
     boolean column that is there when the table has a ``deleted`` expression. With ``twice`` it can be run two times
-    and gives the same rows.
+    and gives the same rows; ``single`` asks for one partition.
     """
     found = _needs_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    found = found or ("all rows go into one file" if single else None)
     splits = found or open_splits(spark_factory, table)
     if not isinstance(splits, str):
         return splits
@@ -87,7 +90,13 @@ def open_feed(
         )
     reason = f"{splits}, so Spark reads"
     return open_rows(
-        spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=reason, twice=twice
+        spark_factory(),
+        table,
+        condition=condition,
+        deleted_column=deleted_column,
+        reason=reason,
+        twice=twice,
+        single=single,
     )
 
 
@@ -100,6 +109,7 @@ def _needs_spark(table: TableSpec, condition: str | None) -> str | None:
         "it has reader options": bool(read.options),
         "its types are declared": bool(read.columns or table.columns),
         "it has a deleted expression": table.deleted is not None,
+        "its rows are brought together by partition": bool(table.partition_by),
         "only rows above the cursor are read": condition is not None,
     }
     return next((reason for reason, applies in needs.items() if applies), None)

@@ -3,7 +3,8 @@
 import difflib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from functools import partial
 from typing import Final
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BooleanType
 
 from job.aws import resolve
@@ -21,11 +23,21 @@ from job.source.session import isolated
 from job.spec import IndexKind, Read, SecretText, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
+Keys = Callable[[Sequence[pa.Array]], pa.Array]
 
 _ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+_KEY: Final = "__lakewriter_key"
 _SERIAL: Final = itertools.count()
 _STEADY_FORMATS: Final = ("parquet", "orc")
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+
+
+class Numbering(Enum):
+    """What it takes to number the rows without gaps."""
+
+    NONE = auto()
+    COUNT = auto()
+    KEEP = auto()
 
 
 class RowsFeed:
@@ -33,16 +45,42 @@ class RowsFeed:
 
     kind = "rows"
 
-    def __init__(self, frame: DataFrame, schema: pa.Schema, origin: Origin, reason: str) -> None:
+    def __init__(self, frame: DataFrame, schema: pa.Schema, origin: Origin, reason: str, numbering: Numbering) -> None:
         self.schema = schema
         self.reason = reason
         self.counts: tuple[int, ...] | None = None
         self._frame = frame
         self._origin = origin
+        self._numbering = numbering
         self._kept = False
         # An adaptive plan decides on its partitions while it runs, too late for what is numbered by partition.
         frame.sparkSession.conf.set(_ADAPTIVE, "false")
         self.partitions = self._count_partitions()
+
+    def cluster(self, positions: Sequence[int], keys: Keys) -> None:
+        """Bring the rows of one key together, in one partition and without others in between.
+
+        ``keys`` gives each row its text, from the arrays of the columns at ``positions``.
+        """
+        columns = self._frame.columns
+        types = [self.schema.field(position).type for position in positions]
+
+        def keyed(*arrays: pa.Array) -> pa.Array:
+            return keys([array.cast(t) for array, t in zip(arrays, types, strict=True)])
+
+        # PySpark goes by the annotations; its stubs do not.
+        key = arrow_udf(keyed, "string")(*[F.col(columns[place]) for place in positions])  # type: ignore[call-overload]
+        frame = self._frame.withColumn(_KEY, key)
+        self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(_KEY).drop(_KEY)
+
+    def number(self) -> None:
+        """Count the rows, holding them first where a second reading may differ; nothing where no number needs it."""
+        if self.partitions == 1 or self._numbering is Numbering.NONE:
+            return
+        if self._numbering is Numbering.COUNT:
+            self.count()
+        else:
+            self.keep()
 
     def keep(self) -> None:
         """Hold the rows on the executors' disks, so that the count and the load see the same ones, and count them."""
@@ -106,8 +144,9 @@ def open_rows(
     deleted_column: str,
     reason: str,
     twice: bool = False,
+    single: bool = False,
 ) -> RowsFeed:
-    """The feed of a table; rows are counted, or kept and counted, only where the index needs it."""
+    """The feed of a table; its rows are numbered later where they are first brought into another order."""
     session = isolated(spark)
     secrets = secrets_of(table.read)
     origin = origin_of(table, secrets)
@@ -118,36 +157,39 @@ def open_rows(
             source = source.where(condition)
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
-    feed = rows_of(_with_deleted(source, table, deleted_column), origin, reason)
-    if twice and not steady:
-        feed.keep()
-    elif feed.partitions > 1 and table.index == IndexKind.CONTIGUOUS:
-        # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
-        if steady:
-            feed.count()
-        else:
-            feed.keep()
+    frame, schema = _delivered(_with_deleted(source, table, deleted_column))
+    # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
+    feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady))
+    _settle(feed, table, twice=twice and not steady)
     return feed
 
 
 def batch_rows(
-    frame: DataFrame, table: TableSpec, *, origin: Origin, deleted_column: str, twice: bool, tasks: int
+    batch: DataFrame, table: TableSpec, *, origin: Origin, deleted_column: str, twice: bool, tasks: int
 ) -> RowsFeed:
     """The feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
-        source = _with_deleted(_declared(frame, table), table, deleted_column).coalesce(tasks)
+        source = _with_deleted(_declared(batch, table), table, deleted_column).coalesce(tasks)
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
-    feed = rows_of(source, origin, "it is a micro-batch")
-    if twice or (feed.partitions > 1 and table.index == IndexKind.CONTIGUOUS):
-        feed.keep()
+    frame, schema = _delivered(source)
+    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _numbering(table, steady=False))
+    _settle(feed, table, twice=twice)
     return feed
 
 
-def rows_of(source: DataFrame, origin: Origin, reason: str) -> RowsFeed:
-    """The feed of a DataFrame as it is."""
-    frame, schema = _delivered(source)
-    return RowsFeed(frame, schema, origin, reason)
+def _numbering(table: TableSpec, steady: bool) -> Numbering:
+    if table.index != IndexKind.CONTIGUOUS:
+        return Numbering.NONE
+    return Numbering.COUNT if steady else Numbering.KEEP
+
+
+def _settle(feed: RowsFeed, table: TableSpec, *, twice: bool) -> None:
+    """Hold the rows that are read ``twice``; number them, unless they are first brought into another order."""
+    if twice:
+        feed.keep()
+    elif not table.partition_by:
+        feed.number()
 
 
 def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:

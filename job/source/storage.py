@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from pyarrow import fs
 
-from job.aws import bucket_region, default_keys, list_objects
+from job.aws import bucket_region, default_keys, list_objects, shared_clients
 from job.source.packing import SourceFile
+from job.spec import Access
 
 _S3_SCHEMES: Final = ("s3://", "s3a://")
 
@@ -34,6 +35,25 @@ class Store:
             scheme, _, host = self.endpoint.rpartition("://")
             options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
         return fs.S3FileSystem(region=self.region, **options)
+
+
+@dataclass(frozen=True)
+class BucketStore:
+    """The destination's own bucket, read with the destination's own credentials."""
+
+    access: Access
+
+    def open(self) -> fs.FileSystem:
+        """The file system, with credentials of the process that asks."""
+        options: dict[str, Any] = dict(shared_clients(self.access).keys())
+        endpoint = self.access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        if endpoint:
+            scheme, _, host = endpoint.rpartition("://")
+            options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+        return fs.S3FileSystem(region=self.access.region, **options)
+
+
+AnyStore = Store | BucketStore
 
 
 def list_files(paths: tuple[str, ...]) -> tuple[Store, list[SourceFile]]:

@@ -1,23 +1,32 @@
 """What runs in a Spark task: rows in, staged files and their receipts out. Knows nothing of Spark."""
 
+import sys
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from job.aws import Clients, shared_clients
 from job.encode.footer import Tail, column_statistics
-from job.encode.parquet import encoder
-from job.errors import SourceFailedError
+from job.encode.formats import FileEncoding, encoder
+from job.errors import SourceFailedError, SpecInvalidError
+from job.key_layout import Names
 from job.layout import ObjectNames
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
 from job.shape.shapers import AnyPlan, shaper
-from job.spec import Access, Encoding, Limits
+from job.spec import Access, Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
+
+if TYPE_CHECKING:
+    # PyIceberg takes its time to import: workers do it where a table has partitions.
+    from job.transforms import Transforms, Values
 
 
 @dataclass(frozen=True)
@@ -25,13 +34,14 @@ class TaskPlan:
     """All that a task is told; picklable, and nothing in it is live.
 
     ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
-    index, ``counts`` each partition's rows where they were counted before.
+    index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
+    Iceberg partition it is in.
     """
 
     access: Access
-    names: ObjectNames
+    names: Names
     shape: AnyPlan
-    encoding: Encoding
+    encoding: FileEncoding
     limits: Limits
     load: str
     job_id: str
@@ -39,6 +49,9 @@ class TaskPlan:
     partition_count: int
     first_indexes: tuple[int, ...]
     counts: tuple[int, ...] | None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    single_file: bool = False
+    transforms: "Transforms | None" = None
 
 
 def write_partition(
@@ -67,12 +80,14 @@ class _PartitionWriter:
         self._next_index = plan.first_indexes[partition]
         self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
+        self._limits = _endless(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 
     def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
         batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
-        rows = CanonicalRows(self._shaped(batches), batch_bytes=batch_bytes)
-        while rows.head() is not None:
-            yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count)
+        for values, run in groupby(self._runs(self._shaped(batches)), itemgetter(0)):
+            rows = CanonicalRows(map(itemgetter(1), run), batch_bytes=batch_bytes)
+            while rows.head() is not None:
+                yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
 
     def abandon(self, cause: BaseException) -> None:
         for upload in self._uploads:
@@ -90,6 +105,15 @@ class _PartitionWriter:
         if counted is not None and seen != counted:
             raise self._changed(counted, str(seen))
 
+    def _runs(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
+        """Rows of one Iceberg partition at a time."""
+        transforms = self._plan.transforms
+        for batch in batches:
+            if transforms is None:
+                yield (), batch
+            else:
+                yield from transforms.runs(batch)
+
     def _changed(self, counted: int, seen: str) -> SourceFailedError:
         return SourceFailedError(
             f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
@@ -97,21 +121,33 @@ class _PartitionWriter:
             remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
         )
 
-    def _file(self, rows: CanonicalRows, seq: int) -> Receipt:
+    def _key(self, seq: int, values: "Values") -> str:
+        names, transforms = self._plan.names, self._plan.transforms
+        if transforms is not None and isinstance(names, ObjectNames):
+            return names.object_key(seq, transforms.directory(values))
+        return names.object_key(seq)
+
+    def _file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)
-        key = plan.names.object_key(seq)
-        metadata = {LOAD_METADATA: plan.load}
+        if plan.single_file and self._uploads:
+            raise SpecInvalidError(
+                "later rows are so wide that they need a file of their own, and all files would have one name.",
+                remedy="Add {part_number} to file_name_pattern.",
+            )
+        key = self._key(seq, values)
+        metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
         sink = _FileSink(upload)
-        file = FileRows(rows, plan.limits, sink.tell)
+        file = FileRows(rows, self._limits, sink.tell)
         self._encoder.write(plan.shape.schema, file.batches(), sink, file.row_group_rows)
         upload_id, parts, size = upload.finish()
-        footer = sink.tail.metadata()
+        footer = sink.tail.metadata() if self._encoder.footer else None
         if footer is not None and footer.num_rows != file.rows:
             raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
         first_index, self._next_index = self._next_index, self._next_index + file.rows
         cursor, cursor_nulls = self._shaper.take_cursor()
+        found = self._shaper.take_findings()
         return Receipt(
             bucket=plan.access.bucket,
             key=key,
@@ -129,9 +165,18 @@ class _PartitionWriter:
             # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
             cursor=cursor,
             cursor_nulls=cursor_nulls,
-            changes=self._shaper.take_changes(),
+            changes=found.changes,
+            change_samples=tuple(found.samples),
+            undeclared=dict(found.undeclared),
             columns={} if footer is None else column_statistics(footer),
+            partition_values=values,
         )
+
+
+def _endless(limits: Limits, *, groups: bool) -> Limits:
+    """Limits of a file that takes all rows; where there are row groups, these still bound the memory."""
+    row_group = limits.row_group_bytes if groups else sys.maxsize
+    return limits.model_copy(update={"target_file_bytes": sys.maxsize, "row_group_bytes": row_group})
 
 
 class _FileSink:

@@ -33,12 +33,11 @@ PROBLEMS = [
     ({"custom_s3_endpoint": "minio"}, "destination.custom_s3_endpoint: 'minio': expected a URL such as "
      "'https://s3.example.com'."),
     ({"upload_parallelism": 11}, "destination.upload_parallelism: 11: input should be less than or equal to 10."),
-    ({"table_format": "ICEBERG"}, "destination.table_format: 'ICEBERG': this version writes PARQUET only; expected "
-     "'PARQUET'."),
+    ({"table_format": "DELTA"}, "destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."),
     ({"type": "supaflow-s3", "update_aws_glue_catalog": True}, "destination.update_aws_glue_catalog: unknown key, "
      "with value True; did you mean 'sync_schema_with_aws_glue_catalog'?"),
     ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'estuary-s3-parquet'; did you mean 'supaflow-s3'?"),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet'; did you mean 'supaflow-s3'?"),
     ({"file_name_pattern": "part-{seq}"}, "destination.file_name_pattern: 'part-{seq}': two loads would give one "
      "name; add {supa_job_id} or {uuid}."),
     ({"file_name_pattern": "{supa_job_id}"}, "destination.file_name_pattern: '{supa_job_id}': two files of a load "
@@ -54,14 +53,18 @@ PROBLEMS = [
     ({"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "us_1"}, "destination.bucket_region: 'us_1': "
      "expected the store's name for its region, such as 'us-east-1' or 'nyc3'."),
     ({"type": ["a"]}, "destination.type: ['a'] is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'estuary-s3-parquet'."),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet'."),
     ({"type": None}, "destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
-     "'estuary-s3-parquet'."),
+     "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet'."),
     ({"top": {"destination": "s3"}}, "destination: expected a mapping with the key 'type'."),
     ({"tables": []}, "tables: []: expected at least one table."),
     ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0: 'cursor_lag' goes with 'cursor'."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
      "a time such as '2 hours'."),
+    ({"tables": [TABLE | {"partition_by": ["week(c)"]}]}, "tables.0.partition_by.0: 'week(c)': expected a column, or "
+     "year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)."),
+    ({"tables": [TABLE | {"partition_by": ["bucket(0, c)"]}]}, "tables.0.partition_by.0: 'bucket(0, c)': expected a "
+     "column, or year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)."),
     ({"tables": [{"table": "t", "read": {}}]}, "tables.0.read: expected either 'format' or 'sql'."),
     ({"tables": [{"table": "t", "read": READ | {"pth": "x"}}]}, "tables.0.read.pth: unknown key, with value 'x'; did "
      "you mean 'path'?"),
@@ -201,7 +204,13 @@ def test_secrets_are_never_shown(tmp_path):
     assert "secret_access_key is written out" in spec.warnings[0]
 
 
-EXAMPLES = ["demo/lake.yaml", "supaflow-s3.yaml", "supaflow-s3-data-lake.yaml", "estuary-s3-parquet.yaml"]
+EXAMPLES = [
+    "demo/lake.yaml",
+    "supaflow-s3.yaml",
+    "supaflow-s3-data-lake.yaml",
+    "supaflow-s3-data-lake-iceberg.yaml",
+    "estuary-s3-parquet.yaml",
+]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from job.dialects.lake_yaml import load_spec
-from job.errors import NameCollisionError, SpecInvalidError
+from job.errors import LakeError, NameCollisionError, SpecInvalidError
 from job.spec import GlueCatalog, NoCatalog
-from tests.dialects.files import READ, lake
+from tests.dialects.files import READ, TABLE, lake
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 SWITCH = {"supaflow-s3": "sync_schema_with_aws_glue_catalog", "supaflow-s3-data-lake": "update_aws_glue_catalog"}
@@ -187,3 +187,87 @@ NESTED = [
 def test_places_that_are_taken(tmp_path, tables):
     with pytest.raises(NameCollisionError):
         load_spec(lake(tmp_path, tables=tables))
+
+
+OPEN_CATALOG = {
+    "iceberg_catalog": "SNOWFLAKE_OPEN_CATALOG",
+    "catalog_endpoint": "https://org-account.snowflakecomputing.com/polaris/api/catalog/",
+    "catalog_name": "lake",
+    "client_id": "abc",
+    "client_secret": "${env:S}",
+}
+ICEBERG_SCHEMAS = [
+    # settings, source schema, schema: the glue prefix counts with Glue, or where it is written down
+    ({}, "public", "supaflow_public"),
+    (OPEN_CATALOG, "public", "public"),
+    (OPEN_CATALOG | {"glue_database_prefix": "supaflow"}, "public", "supaflow_public"),
+    (OPEN_CATALOG | {"destination_prefix": "postgres"}, "", "postgres"),
+]
+
+
+@pytest.mark.parametrize(("settings", "schema", "expected"), ICEBERG_SCHEMAS)
+def test_iceberg(tmp_path, settings, schema, expected):
+    tables = [{"table": "Accounts", "schema": schema, "read": READ}]
+    spec = load_spec(lake(tmp_path, tables=tables, table_format="ICEBERG", s3_path_prefix="data", **settings))
+    assert spec.tables[0].schema_name == expected
+    assert keyed(spec) == f"data/{expected}/accounts/data/part-abc123-00000.parquet"
+    assert spec.encoding.codec == "zstd"
+
+
+def test_open_catalog(tmp_path):
+    spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="a", **OPEN_CATALOG))
+    service = spec.catalog.service
+    assert (service.uri, service.warehouse, service.scope) == (
+        "https://org-account.snowflakecomputing.com/polaris/api/catalog",
+        "lake",
+        "PRINCIPAL_ROLE:ALL",
+    )
+    assert service.client_secret.reference == ("env", "S")
+
+
+ICEBERG_PROBLEMS = [
+    ({"partition_strategy": "DAY"}, "'partition_strategy' goes with 'table_format: PARQUET'"),
+    ({"update_aws_glue_catalog": True}, "'update_aws_glue_catalog' goes with 'table_format: PARQUET'"),
+    ({"catalog_name": "x", "client_id": "y"}, "'catalog_name', 'client_id' go with 'iceberg_catalog: SNOWFLAKE_OPEN"),
+    (OPEN_CATALOG | {"catalog_name": None}, "SNOWFLAKE_OPEN_CATALOG needs 'catalog_name'"),
+    (OPEN_CATALOG | {"client_secret": "hush"}, "(not shown): expected a reference: ${env:NAME}"),
+    (OPEN_CATALOG | {"catalog_endpoint": "http://example.com/x", "destination_prefix": "a"}, "has no TLS"),
+    (OPEN_CATALOG | {"catalog_endpoint": "org-account"}, "expected a URL such as"),
+    (OPEN_CATALOG, "the catalog needs a namespace"),
+    ({"glue_database_prefix": ""}, "Glue needs a database"),
+    ({"table_format": "PARQUET", "iceberg_catalog": "GLUE"}, "'iceberg_catalog' goes with 'table_format: ICEBERG'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), ICEBERG_PROBLEMS)
+def test_iceberg_problem(tmp_path, settings, expected):
+    with pytest.raises(LakeError) as caught:
+        load_spec(lake(tmp_path, **{"table_format": "ICEBERG"} | settings))
+    assert expected in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+PARTITIONS = {
+    # entry of partition_by: column, transform in Iceberg's spelling, name of the field
+    "region": ("region", "identity", "region"),
+    "Full Name": ("Full Name", "identity", "Full Name"),
+    "year(at)": ("at", "year", "at_year"),
+    "month(at)": ("at", "month", "at_month"),
+    "day( at )": ("at", "day", "at_day"),
+    "hour(Booked At)": ("Booked At", "hour", "Booked At_hour"),
+    "bucket(16, id)": ("id", "bucket[16]", "id_bucket"),
+    "truncate(4,name)": ("name", "truncate[4]", "name_trunc"),
+}
+
+
+def test_partition_by(tmp_path):
+    entry = TABLE | {"partition_by": list(PARTITIONS)}
+    (table,) = load_spec(lake(tmp_path, tables=[entry], table_format="ICEBERG")).tables
+    assert [(each.column, each.transform, each.name) for each in table.partition_by] == list(PARTITIONS.values())
+    assert table.layout.depth == len(PARTITIONS)
+
+
+@pytest.mark.parametrize("kind", ["supaflow-s3", "supaflow-s3-data-lake"])
+def test_partition_by_of_parquet_tables(tmp_path, kind):
+    with pytest.raises(SpecInvalidError, match="partition_by, which only Iceberg tables have"):
+        load_spec(lake(tmp_path, tables=[TABLE | {"partition_by": ["id"]}], type=kind))

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.faults.chain import SEED
 from tests.load.lakes import BUCKET
 from tests.load.materializations import DESTINATION, Materialization, binding
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 
-SEED = int(os.environ.get("LAKEWRITER_SEED", "0")) or random.randrange(2**32)
 KILLS = 10
 SECONDS = 60
 INTERVAL = 5
@@ -78,8 +78,7 @@ def drained(process: "subprocess.Popen[str]") -> Iterator[None]:
 
 
 def test_ten_kills(wiki):
-    print(f"LAKEWRITER_SEED={SEED}")
-    rng, feeder, seen = random.Random(SEED), Feeder(wiki), []
+    rng, feeder, seen = random.Random(f"{SEED}/continuous"), Feeder(wiki), []
     feeder.start()
     for number in range(KILLS):
         killed_at_random(wiki, rng)

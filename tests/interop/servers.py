@@ -80,6 +80,7 @@ def _seaweedfs(folder: Path, port: int) -> list[str]:
         "-ip.bind=127.0.0.1",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
+        "-volume.max=400",
         "-filer",
         "-s3",
         f"-s3.port={port}",

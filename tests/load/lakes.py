@@ -1,9 +1,5 @@
 """Pipelines on the embedded AWS: a lake.yaml in a folder, loads of it, and what they left behind."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +13,12 @@ from job.aws import Clients
 from job.commit.control import Control
 from job.commit.store import S3Store
 from job.dialects.lake_yaml import load_spec
+from job.errors import LakeError
 from job.naming import ControlKeys
 from job.report import RunReport
 from job.run import run
-from job.spec import Encoding, Spec
+from job.spec import Spec
+from tests.faults.process import Process
 from tests.support.call import Call
 from tests.support.server import StrictAws
 
@@ -47,7 +45,8 @@ class Lake:
             "partition_strategy": "SYNC_ID",
             "destination_prefix": "nyc",
         }
-        content = {"pipeline": "flights", "destination": base | destination, "tables": list(tables)}
+        merged = {key: value for key, value in (base | destination).items() if value is not None}
+        content = {"pipeline": "flights", "destination": merged, "tables": list(tables)}
         self.file.write_text(yaml.safe_dump(content), "utf-8")
 
     def csv(self, name: str, text: str) -> str:
@@ -61,7 +60,8 @@ class Lake:
 
     def load(self, job_id: str, *, engine: str = "auto", **options: Any) -> RunReport:
         """One load in this process."""
-        spec = self.spec.model_copy(update={"encoding": Encoding.model_validate({"engine": engine})})
+        spec = self.spec
+        spec = spec.model_copy(update={"encoding": spec.encoding.model_copy(update={"engine": engine})})
         return run(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
 
     def control(self, table_id: str) -> Control:
@@ -88,24 +88,32 @@ class Lake:
             return connection.execute(query).fetchall()
 
     def killed(self, job_id: str, match: Callable[[Call], bool], *, after: int = 0) -> int:
-        """A load in a process of its own, killed by the matching call after ``after`` others, which is not applied."""
+        """A load in a process of its own, killed by the matching call after ``after`` others; neither that call nor
+        any that comes after it is applied."""
+        with Process(self.file, job_id, self.aws.url).killed_at(match, after=after) as process:
+            return process.wait()
+
+    def cut_off(self, job_id: str, match: Callable[[Call], bool], *, after: int = 0) -> None:
+        """A load in this process that AWS refuses everything from the matching call on, after ``after`` others.
+
+        What it leaves is what a killed one leaves, without the seconds a process takes to start.
+        """
         seen: list[Call] = []
-        process: list[subprocess.Popen[bytes]] = []
 
-        def kill(call: Call, proceed: Callable[[Call], Any]) -> Any:
-            if match(call):
+        def refuse(call: Call, proceed: Callable[[Call], Any]) -> Any:
+            if len(seen) <= after and match(call):
                 seen.append(call)
-                if len(seen) == after + 1:
-                    os.killpg(process[0].pid, signal.SIGKILL)
-                    return call.error(503, "SlowDown", "The caller is dead.")
-            return proceed(call)
+            return proceed(call) if len(seen) <= after else call.denied()
 
-        self.aws.interceptors.append(kill)
-        command = [sys.executable, "-m", "job", "run", str(self.file), "--job-id", job_id]
-        process.append(subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL))
-        status = process[0].wait(120)
-        self.aws.interceptors.remove(kill)
-        return status
+        self.aws.interceptors.append(refuse)
+        try:
+            assert self.load(job_id).status == "failed"
+        except LakeError:
+            # Its outcome could not be written either.
+            pass
+        finally:
+            self.aws.interceptors.remove(refuse)
+        assert len(seen) > after
 
 
 def table(name: str, path: str, **fields: Any) -> dict[str, Any]:
@@ -122,6 +130,16 @@ def completes(call: Call) -> bool:
 def uploads_part(call: Call) -> bool:
     """UploadPart."""
     return call.method == "PUT" and "partNumber" in call.query
+
+
+def writes(ending: str) -> Callable[[Call], bool]:
+    """A PutObject of the control object with this ending."""
+    return lambda call: call.method == "PUT" and call.key.endswith(ending)
+
+
+def calls(action: str) -> Callable[[Call], bool]:
+    """A call of this action."""
+    return lambda call: call.action == action
 
 
 def arrow(**columns: Any) -> pa.Table:

@@ -110,6 +110,7 @@ def test_old_control_objects_are_cleared_away(events):
     events.load("a")
     events.load("b")
     control, keep = events.control(ID), timedelta(days=30)
+    control.write_once(control.keys.run("left"), {})
     root = "data/production/_lakewriter/flights/loads/"
 
     def loads() -> set[str]:
@@ -117,6 +118,8 @@ def test_old_control_objects_are_cleared_away(events):
 
     assert sweep(control, [control.state.read()], datetime.now(UTC), keep) == 0
     assert loads() == {"a", "b"}
+    assert control.keys.run("left") in events.aws.objects(BUCKET)
     assert sweep(control, [control.state.read()], datetime.now(UTC) + timedelta(days=31), keep) > 0
     assert loads() == set()
+    assert control.keys.run("left") not in events.aws.objects(BUCKET)
     assert len(events.data()) == 1

@@ -1,7 +1,16 @@
+import os
+import signal
+
 import pyarrow as pa
 import pytest
 
-from job.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
+from job.errors import (
+    NoAnswerError,
+    SchemaIncompatibleError,
+    SourceFailedError,
+    SpecInvalidError,
+    ValueUnrepresentableError,
+)
 from job.source.feed import open_feed
 from job.spec import IndexKind, SecretText
 from tests.source.tables import DELETED, partitions, rows, table
@@ -227,11 +236,17 @@ def breaking(partition, batches):
     yield str(next(iter(batches)).column(99))
 
 
+def dying(partition, batches):
+    yield from ()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "text"),
     [
         (failing, ValueUnrepresentableError, "VALUE_UNREPRESENTABLE: column 'c', row 7: 300 is too large."),
         (breaking, SourceFailedError, "IndexError"),
+        (dying, NoAnswerError, "TIMEOUT: table 's.t': an executor or its Python worker died ("),
     ],
 )
 @pytest.mark.parametrize("form", ["orc", "parquet"])

@@ -14,6 +14,12 @@ ACCOUNT: Final = "123456789012"
 BYPASS: Final = "x-test-bypass"
 """Requests with this header are the test's own: nothing is corrected, denied or recorded."""
 
+_QUERY: Final = ("iam", "sts")
+"""Services whose requests are forms and whose answers are XML."""
+
+_JSON: Final = ("glue", "secretsmanager", "ssm")
+"""Services whose requests and answers are JSON, the operation in a header."""
+
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
 _BUCKET_ACTIONS: Final = {
     ("GET", "uploads"): "ListBucketMultipartUploads",
@@ -112,15 +118,15 @@ class Call:
 
     def denied(self, message: str = "Access Denied") -> Answer:
         """The refusal of a policy."""
-        if self.service == "glue":
+        if self.service in _JSON:
             return self.error(400, "AccessDeniedException", message)
         return self.error(403, "AccessDenied", message)
 
     def error(self, status: int, code: str, message: str) -> Answer:
         """An error as this call's service words it."""
-        if self.service == "glue":
+        if self.service in _JSON:
             return _json_error(status, code, message)
-        if self.service == "sts":
+        if self.service in _QUERY:
             return _query_error(status, code, message)
         return _s3_error(self, status, code, message)
 
@@ -140,10 +146,10 @@ def read_call(environ: dict[str, Any]) -> Call:
         "headers": headers,
         "body": body,
     }
-    if service == "glue":
-        return _glue_call(common)
-    if service == "sts":
-        return _sts_call(common)
+    if service in _JSON:
+        return _json_call(common)
+    if service in _QUERY:
+        return _query_call(common)
     return _s3_call(common, environ["PATH_INFO"].encode("latin-1").decode())
 
 
@@ -172,11 +178,22 @@ def _s3_call(common: dict[str, Any], path: str) -> Call:
     return Call(action=f"s3:{action}", resources=resources, bucket=bucket, key=key, document={}, also=also, **common)
 
 
-def _glue_call(common: dict[str, Any]) -> Call:
-    operation = common["headers"].get("x-amz-target", "").rpartition(".")[2]
+def _json_call(common: dict[str, Any]) -> Call:
+    service, operation = common["service"], common["headers"].get("x-amz-target", "").rpartition(".")[2]
     document = json.loads(common["body"] or b"{}")
-    resources = tuple(glue_arn(common["region"], path) for path in _glue_paths(operation, document))
-    return Call(action=f"glue:{operation}", resources=resources, bucket="", key="", document=document, **common)
+    if service == "glue":
+        resources = tuple(glue_arn(common["region"], path) for path in _glue_paths(operation, document))
+    else:
+        resources = (_named_arn(common, document),)
+    return Call(action=f"{service}:{operation}", resources=resources, bucket="", key="", document=document, **common)
+
+
+def _named_arn(common: dict[str, Any], document: dict[str, Any]) -> str:
+    """The ARN of a secret or parameter, from its name or from itself."""
+    name = str(document.get("SecretId") or document.get("Name") or "*")
+    kind = "parameter/" if common["service"] == "ssm" else "secret:"
+    whole = f"arn:aws:{common['service']}:{common['region']}:{ACCOUNT}:{kind}{name.lstrip('/')}"
+    return name if name.startswith("arn:") else whole
 
 
 def _glue_paths(operation: str, document: dict[str, Any]) -> list[str]:
@@ -192,10 +209,11 @@ def _glue_paths(operation: str, document: dict[str, Any]) -> list[str]:
     return [f"table/{database}/{table}", f"database/{database}", "catalog"]
 
 
-def _sts_call(common: dict[str, Any]) -> Call:
+def _query_call(common: dict[str, Any]) -> Call:
     document = {name: values[-1] for name, values in parse_qs(common["body"].decode()).items()}
-    resource = document.get("RoleArn", "*")
-    action = f"sts:{document.get('Action', '')}"
+    role = f"arn:aws:iam::{ACCOUNT}:role/{document['RoleName']}" if "RoleName" in document else "*"
+    resource = document.get("RoleArn") or document.get("PolicyArn") or role
+    action = f"{common['service']}:{document.get('Action', '')}"
     return Call(action=action, resources=(resource,), bucket="", key="", document=document, **common)
 
 

@@ -56,12 +56,17 @@ class Denials:
         return answer.with_body(answer.body.replace(b"</DeleteResult>", errors + b"</DeleteResult>"))
 
 
+def deleted_keys(call: Call) -> list[str]:
+    """The keys that a ``DeleteObjects`` names."""
+    return [key.decode() for key in _OBJECT.findall(call.body)]
+
+
 def outcomes(call: Call, answer: Answer) -> list[tuple[str, str, int]]:
     """``(action, resource, status)`` of all that the call asked for, each deleted object by itself."""
     if call.deletes_several:
         refused = re.findall(rb"<Error>.*?<Key>(.*?)</Key>", answer.body, re.DOTALL)
-        keys = _OBJECT.findall(call.body)
         return [
-            (call.action, f"{call.resource}/{key.decode()}", 403 if key in refused else answer.status) for key in keys
+            (call.action, f"{call.resource}/{key}", 403 if key.encode() in refused else answer.status)
+            for key in deleted_keys(call)
         ]
     return [(action, resource, answer.status) for action, resource in ((call.action, call.resource), *call.also)]

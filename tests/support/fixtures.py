@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.recording import RECORD
 from tests.support.server import StrictAws
 
 
 @pytest.fixture(scope="session")
-def aws_server() -> Iterator[StrictAws]:
+def aws_server(pytestconfig: pytest.Config) -> Iterator[StrictAws]:
     """The server itself, running."""
     with StrictAws() as server:
+        server.observers.append(pytestconfig.stash[RECORD].observe)
         yield server
 
 

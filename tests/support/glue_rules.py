@@ -74,3 +74,13 @@ def limit_lists(call: Call, proceed: Proceed) -> Answer:
         f"Member must have length less than or equal to {most}"
     )
     return call.error(400, "ValidationException", message)
+
+
+def get_catalog(call: Call, proceed: Proceed) -> Answer:
+    """``GetCatalog`` of the account's own catalog, which moto does not have."""
+    if call.action != "glue:GetCatalog":
+        return proceed(call)
+    catalog = {"CatalogId": call.document["CatalogId"], "Name": "default"}
+    return Answer(200, (("Content-Type", "application/x-amz-json-1.1"),)).with_body(
+        json.dumps({"Catalog": catalog}).encode()
+    )

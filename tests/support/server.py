@@ -33,10 +33,11 @@ class StrictAws:
         self._server: BaseWSGIServer | None = None
         self._own = boto3.Session("testing", "testing")
         self._own_clients: dict[tuple[str, str], Any] = {}
+        self.observers: list[Callable[[Call, Answer], None]] = []
         self.reset()
 
     def reset(self) -> None:
-        """No buckets, no roles, no faults, every correction on."""
+        """No buckets, no roles, no faults, every correction on; whoever observes goes on."""
         moto_api_backend.reset()
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.skew = timedelta(0)
@@ -144,6 +145,7 @@ class StrictAws:
         if self.fold_names:
             yield glue_rules.fold_names
         yield glue_rules.check_versions
+        yield glue_rules.get_catalog
         yield self._sts.assume
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -175,6 +177,8 @@ class StrictAws:
     def _record(self, call: Call, answer: Answer) -> None:
         self.history.append((replace(call, body=b""), answer.status))
         self.calls.extend(outcomes(call, answer))
+        for observe in self.observers:
+            observe(call, answer)
 
     def _ask_moto(self, environ: dict[str, Any], call: Call) -> Answer:
         kept = {name: value for name, value in environ.items() if not name.startswith("HTTP_")}

@@ -42,7 +42,7 @@ def test_key_serves_this_accounts_logs_workers_and_alarms(full: dict[str, Any]) 
         {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": LOG_GROUPS}},
     )
     assert workers == _service(
-        "EncryptWorkers",
+        "EncryptJobLogs",
         "emr-serverless.amazonaws.com",
         ["kms:Decrypt", "kms:GenerateDataKey"],
         {"StringEquals": ACCOUNT, "ArnLike": {"aws:SourceArn": APPLICATIONS}},

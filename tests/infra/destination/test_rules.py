@@ -13,6 +13,7 @@ from cfnlint.api import lint_file
 from infra.destination.stack import DestinationStack
 from infra.settings import defaults
 from tests.infra.conftest import SettingsFor
+from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, SUPAFLOW, lake
 
 pytestmark = pytest.mark.synth
@@ -22,6 +23,9 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "everything": lake(EVERYTHING),
     "verbatim, without access logs": lake({"trust": [SUPAFLOW], "vendor_verbatim": True, "access_logs": False}),
     "at the bucket's root, without Glue": lake({"snowflake": {}}, s3_path_prefix="", update_aws_glue_catalog=False),
+    "path with variables, verbatim": file(
+        "airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True
+    ),
     "odd source": {
         **lake(),
         "tables": [{"table": "t", "schema": "s", "read": {"format": "parquet", "path": "s3://raw/a$b*/c"}}],
@@ -73,6 +77,7 @@ def test_findings_of_cdk_nag_are_acknowledged_at_the_policy(assemblies: dict[str
         ("everything", [("SMG4", "VendorUser/Secret")]),
         ("verbatim, without access logs", [("S1", "Lake/Bucket")]),
         ("at the bucket's root, without Glue", []),
+        ("path with variables, verbatim", []),
         ("odd source", []),
     ],
 )

@@ -1,0 +1,34 @@
+"""Names and identities that the other side would not take."""
+
+from collections.abc import Iterator
+
+from infra.settings import Settings
+from job.errors import LakeError
+from job.policy.roles import snowflake_of
+from job.trust import ALPHABET, EXTERNAL_ID
+
+
+def snowflake_bucket(settings: Settings) -> Iterator[str]:
+    """Snowflake reaches a bucket at a host of its name, which no certificate fits when the name has dots."""
+    bucket = settings.spec.access.bucket
+    if snowflake_of(settings.spec, settings.deployment) and "." in bucket:
+        yield (
+            f"the destination's bucket {bucket!r} has dots in its name, and a Snowflake external volume cannot use it; "
+            "expected a name of letters, digits and '-'. Take another bucket, or leave out deployment.snowflake."
+        )
+
+
+def external_ids(settings: Settings) -> Iterator[str]:
+    """External ids that STS refuses; what ``${env:NAME}`` holds shows only here."""
+    for number, trust in enumerate(settings.deployment.trust):
+        place = f"deployment.trust.{number}.external_id"
+        try:
+            found = settings.external_id(trust)
+        except LakeError as error:
+            yield f"{place}: {error.message} {error.remedy}".strip()
+            continue
+        if trust.external_id.reference and trust.external_id.reference[0] == "env" and not EXTERNAL_ID.fullmatch(found):
+            yield (
+                f"{place}: {trust.external_id.text} holds {found!r}; expected {ALPHABET}. "
+                "Take the external id as the vendor shows it."
+            )

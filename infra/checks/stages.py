@@ -1,0 +1,78 @@
+"""Two stages of one file that would write over each other, or make the same thing twice."""
+
+from collections.abc import Iterator
+from itertools import combinations, permutations, product
+from typing import Final
+
+from infra.settings import Settings
+from job.dialects.lake_yaml import Lake
+from job.naming import join_key
+from job.policy.storage import starts
+
+PREFIX_KEYS: Final = {"airbyte-s3": "s3_bucket_path", "heropixel-s3": "s3_bucket_path"}
+"""What a dialect calls its prefix, where that is not ``s3_path_prefix``."""
+
+
+def stages(settings: Settings) -> Iterator[str]:
+    """Every pair of the file's stages that shares a prefix, a bucket that both make, or a database."""
+    lakes = {**settings.siblings, settings.stage: settings.lake}
+    for (one, first), (other, second) in combinations(sorted(lakes.items()), 2):
+        named = f"stages {one!r} and {other!r}"
+        yield from (f"deployment.stages: {named} {problem}" for problem in _shared(first, second, other))
+        for (name, lake), (open_name, open_lake) in permutations(((one, first), (other, second))):
+            yield from (
+                f"deployment.stages: {name!r} lets parties from outside write databases named {prefix}*, and the "
+                f"database {database!r} of {open_name!r} is one; expected stages out of each other's reach. Give "
+                f"deployment.stages.{open_name} a glue_database_prefix that does not begin with {prefix!r}."
+                for prefix, database in _reached(lake, open_lake)
+            )
+
+
+def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
+    bucket = first.spec.access.bucket
+    if bucket == second.spec.access.bucket:
+        if any(_nested(one, two) for one, two in product(starts(first.spec), starts(second.spec))):
+            key = PREFIX_KEYS.get(second.spec.dialect, "s3_path_prefix")
+            yield (
+                f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "
+                f"s3://{join_key(bucket, second.spec.access.prefix)}; expected prefixes of which none holds the "
+                f"other. Give deployment.stages.{other} another {key}, or another bucket."
+            )
+        elif not (first.deployment.existing.bucket or second.deployment.existing.bucket):
+            yield (
+                f"both make the bucket {bucket!r}; expected at most one that does. "
+                f"Set existing.bucket in deployment.stages.{other}, or give it another bucket."
+            )
+    if _accounts_differ(first, second):
+        return
+    for database in sorted(databases(first) & databases(second)):
+        yield (
+            f"both write the Glue database {database!r}; expected databases of their own. "
+            f"Give deployment.stages.{other} another destination_prefix."
+        )
+
+
+def _reached(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
+    """Databases of ``other`` that the vendors' roles of ``lake`` may write, each with the prefix that admits it."""
+    prefix = f"{lake.spec.database_prefix}_"
+    admits = bool(lake.deployment.trust or lake.deployment.iam_user) and lake.spec.database_prefix
+    if not admits or _accounts_differ(lake, other):
+        return
+    for database in sorted(databases(other) - databases(lake)):
+        if database.startswith(prefix):
+            yield prefix, database
+
+
+def databases(lake: Lake) -> set[str]:
+    """The databases of the file's tables; none without a catalog."""
+    return {table.schema_name for table in lake.spec.tables} if lake.spec.in_glue else set()
+
+
+def _nested(one: str, other: str) -> bool:
+    outer, inner = sorted((one, other), key=len)
+    return inner.startswith(outer)
+
+
+def _accounts_differ(first: Lake, second: Lake) -> bool:
+    one, other = ((lake.deployment.account, lake.spec.access.region) for lake in (first, second))
+    return one[1] != other[1] or (one[0] != other[0] and None not in (one[0], other[0]))

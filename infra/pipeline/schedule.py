@@ -1,0 +1,125 @@
+"""EventBridge Scheduler: starts the state machine with the time that a start was meant for."""
+
+import json
+from datetime import timedelta
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.cron import periods
+from infra.destination.logical_ids import pin
+from infra.nag import acknowledge
+from infra.settings import Settings
+from job.deployment import Schedule
+
+LOGICAL_ID: Final = "DeadLetters"
+RETRIES: Final = 10
+SHORTEST_AGE: Final = timedelta(minutes=1)
+LONGEST_AGE: Final = timedelta(hours=1)
+
+INPUT: Final = {"start": "schedule", "scheduled_at": "<aws.scheduler.scheduled-time>"}
+"""Scheduler puts in the time that the schedule names, whenever it delivers the start.
+
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
+"""
+
+
+class LoadSchedule(Construct):
+    """``dead_letters`` takes the starts that could not be delivered."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        schedule: Schedule,
+        state_machine: sfn.IStateMachine,
+        key: kms.IKey | None,
+    ) -> None:
+        super().__init__(scope, id_)
+        self.dead_letters = self._queue(settings, key)
+        group = scheduler.CfnScheduleGroup(self, "Group")
+        role, permissions = self._role(settings, group, state_machine, key)
+        flexible = schedule.flexible_minutes
+        resource = scheduler.CfnSchedule(
+            self,
+            "Schedule",
+            description=f"Starts the loads of {settings.spec.pipeline}, stage {settings.stage}",
+            group_name=group.ref,
+            schedule_expression=schedule.expression,
+            schedule_expression_timezone=schedule.timezone,
+            state="ENABLED" if schedule.enabled else "DISABLED",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(
+                mode="FLEXIBLE" if flexible else "OFF", maximum_window_in_minutes=flexible or None
+            ),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=state_machine.state_machine_arn,
+                role_arn=role.role_arn,
+                input=json.dumps(INPUT),
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                    maximum_retry_attempts=RETRIES,
+                    maximum_event_age_in_seconds=round(longest_age(schedule).total_seconds()),
+                ),
+                dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self.dead_letters.queue_arn),
+            ),
+        )
+        resource.node.add_dependency(permissions)
+
+    def _queue(self, settings: Settings, key: kms.IKey | None) -> sqs.Queue:
+        queue = sqs.Queue(
+            self,
+            LOGICAL_ID,
+            encryption=sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED,
+            encryption_master_key=key,
+            enforce_ssl=True,
+            retention_period=Duration.days(14),
+            removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
+        )
+        pin(queue, LOGICAL_ID)
+        acknowledge(queue, "SQS3", "It is the dead-letter queue of the schedule, which cdk-nag does not know as one.")
+        return queue
+
+    def _role(
+        self,
+        settings: Settings,
+        group: scheduler.CfnScheduleGroup,
+        state_machine: sfn.IStateMachine,
+        key: kms.IKey | None,
+    ) -> tuple[iam.Role, iam.Policy]:
+        stack = Stack.of(self)
+        # Scheduler names the group of a schedule as the source, not the schedule.
+        trusted = iam.ServicePrincipal("scheduler.amazonaws.com").with_conditions(
+            {"StringEquals": {"aws:SourceAccount": stack.account, "aws:SourceArn": group.attr_arn}}
+        )
+        role = iam.Role(self, "Role", assumed_by=trusted, path=settings.deployment.role_path)
+        statements = [
+            iam.PolicyStatement(
+                sid="StartLoads", actions=["states:StartExecution"], resources=[state_machine.state_machine_arn]
+            ),
+            iam.PolicyStatement(
+                sid="KeepUndelivered", actions=["sqs:SendMessage"], resources=[self.dead_letters.queue_arn]
+            ),
+        ]
+        if key:
+            statements.append(
+                iam.PolicyStatement(
+                    sid="EncryptUndelivered",
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                    resources=[key.key_arn],
+                    conditions={"StringEquals": {"kms:ViaService": f"sqs.{stack.region}.amazonaws.com"}},
+                )
+            )
+        return role, iam.Policy(role, "Permissions", statements=statements, roles=[role])
+
+
+def longest_age(schedule: Schedule) -> timedelta:
+    """How late a start is still delivered: not after the next one is due, nor later than an hour."""
+    found = periods(schedule)
+    return max(SHORTEST_AGE, min(found[0], LONGEST_AGE)) if found else LONGEST_AGE

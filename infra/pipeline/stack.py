@@ -1,0 +1,82 @@
+"""What is replaced at will: the job on EMR Serverless, what starts it, and what watches it."""
+
+from aws_cdk import CfnOutput, DefaultStackSynthesizer, Environment, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.pipeline.alarms import Alarms, Watched
+from infra.pipeline.application import Application
+from infra.pipeline.artifact import Artifacts
+from infra.pipeline.dashboard import LoadDashboard
+from infra.pipeline.job_run import JobPermissions, job_run
+from infra.pipeline.load_permissions import LoadPermissions
+from infra.pipeline.logs import Logs
+from infra.pipeline.schedule import LoadSchedule
+from infra.pipeline.state_machine import Loads
+from infra.settings import Settings
+
+
+class PipelineStack(Stack):
+    """``bucket``, ``key`` and ``job_role`` are the destination's; what the job needs of here, this stack attaches."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        bucket: s3.IBucket,
+        key: kms.IKey | None,
+        job_role: iam.IRole,
+    ) -> None:
+        deployment, access = settings.deployment, settings.spec.access
+        super().__init__(
+            scope,
+            id_,
+            description=f"Lakewriter: the loads of {settings.spec.pipeline}, stage {settings.stage}",
+            env=Environment(account=deployment.account, region=None if access.endpoint else access.region),
+            synthesizer=DefaultStackSynthesizer(qualifier=deployment.bootstrap_qualifier),
+        )
+        if deployment.permissions_boundary_arn:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", deployment.permissions_boundary_arn)
+            iam.PermissionsBoundary.of(self).apply(boundary)
+        artifacts = Artifacts(self, "Artifacts", settings=settings)
+        logs = Logs(self, "Logs", settings=settings, key=key)
+        application = Application(self, "Spark", settings=settings, log_group=logs.job, key=key)
+        job = JobPermissions(
+            self, "Job", settings=settings, role=job_role, artifacts=artifacts, log_group=logs.job, key=key
+        )
+        permissions = LoadPermissions(
+            self, "LoadPermissions", settings=settings, application=application, job_role=job_role, key=key
+        )
+        run = job_run(settings, application, job_role, artifacts)
+        loads = Loads(self, "Loads", settings=settings, job_run=run, permissions=permissions, log_group=logs.loads)
+        # A load that starts needs all of these, though the state machine names none of them.
+        loads.resource.node.add_dependency(job.policy, bucket)
+        dead_letters = None
+        if deployment.schedule:
+            dead_letters = LoadSchedule(
+                self,
+                "Starts",
+                settings=settings,
+                schedule=deployment.schedule,
+                state_machine=loads.state_machine,
+                key=key,
+            ).dead_letters
+        watched = Watched(settings, application, loads.state_machine, dead_letters)
+        alarms = Alarms(self, "Alarms", watched=watched, key=key)
+        LoadDashboard(self, "Overview", watched=watched, alarms=alarms.all, job_log=logs.job)
+        outputs = {
+            "StateMachineArn": (loads.state_machine.state_machine_arn, "Start a load by an execution of it"),
+            "ApplicationId": (application.application_id, "The EMR Serverless application"),
+            "JobLogGroup": (logs.job.log_group_name, "What drivers and executors print"),
+        }
+        if deployment.existing.job_role_arn:
+            outputs["JobPolicyArn"] = (
+                job.policy.managed_policy_arn,
+                f"Attach it to {deployment.existing.job_role_arn}",
+            )
+        for name, (value, description) in outputs.items():
+            CfnOutput(self, name, value=value, description=description)

@@ -1,0 +1,74 @@
+"""The state machine that takes a load through its attempts."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.pipeline.definition import SLACK, Machine
+from infra.pipeline.load_permissions import LoadPermissions
+from infra.pipeline.metrics import dimensions
+from infra.settings import Settings
+from job.naming import ControlKeys
+
+
+class Loads(Construct):
+    """``state_machine``, and the ``resource`` that it is."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        job_run: dict[str, Any],
+        permissions: LoadPermissions,
+        log_group: logs.ILogGroup,
+    ) -> None:
+        super().__init__(scope, id_)
+        stack, role = Stack.of(self), permissions.role
+        machine = machine_of(settings, job_run, stack.partition)
+        group = sfn.CfnStateMachine.CloudWatchLogsLogGroupProperty(log_group_arn=log_group.log_group_arn)
+        # StateMachine would add what it waits for twice, and policies that this stack words and names itself.
+        self.resource = sfn.CfnStateMachine(
+            self,
+            "StateMachine",
+            role_arn=role.role_arn,
+            # Not by Stack.to_json_string, which drops the nulls of ResultPath.
+            definition_string=json.dumps(machine.definition()),
+            logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
+                level="ALL",
+                include_execution_data=True,
+                destinations=[sfn.CfnStateMachine.LogDestinationProperty(cloud_watch_logs_log_group=group)],
+            ),
+            tracing_configuration=sfn.CfnStateMachine.TracingConfigurationProperty(enabled=True),
+        )
+        # Step Functions tries the role when the state machine is made: the rule by which it hears of a job run's end.
+        self.resource.node.add_dependency(*permissions.policies)
+        self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", self.resource.attr_arn)
+        # Apart from the rest, since it names the state machine, which waits for the rest.
+        listing = iam.PolicyStatement(
+            sid="FindRunningLoads", actions=["states:ListExecutions"], resources=[self.resource.attr_arn]
+        )
+        iam.Policy(self, "OverlapGuard", statements=[listing], roles=[role])
+
+
+def machine_of(settings: Settings, job_run: dict[str, Any], partition: str) -> Machine:
+    """The state machine's facts; a custom endpoint's store is out of Step Functions' reach."""
+    spark, access = settings.deployment.spark, settings.spec.access
+    runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
+    attempt = timedelta(minutes=spark.timeout_minutes + spark.queue_timeout_minutes) + SLACK
+    return Machine(
+        partition=partition,
+        job_run=job_run,
+        outcomes=None if access.endpoint else (access.bucket, runs),
+        dimensions=dimensions(settings),
+        attempts=spark.attempts,
+        pauses=spark.pauses,
+        attempt_timeout=None if spark.mode == "STREAMING" else attempt,
+    )

@@ -1,0 +1,129 @@
+"""What a load writes, when it starts, and the most it may take: from the settings and the application's template."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from infra.cron import Cron
+from infra.pipeline.capacity import capacity
+from infra.review.page import Cell, Code, Line, Section, Table
+from infra.review.templates import Templates
+from infra.settings import Settings
+from infra.text import counted, hours
+from job.deployment import Deployment, Schedule, Spark, Worker
+from job.key_layout import KeyNames
+from job.naming import ControlKeys, join_key
+from job.spec import Spec, TableSpec
+from job.stream import MessageSource
+
+JOB_ID: Final = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
+STARTED: Final = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)
+"""A Monday; examples are made with it, so that a review is the same whenever it is made."""
+EXAMPLES: Final = 3
+
+
+def names(spec: Spec) -> Section:
+    """Each table's name in the catalog and the key of a file in it."""
+    control = f"s3://{join_key(spec.access.bucket, ControlKeys(spec.access.prefix, spec.pipeline).root)}/"
+    columns = ("From", _kind(spec), "A file of a load that starts on 4 January 2027 at 6:00")
+    widths = (28, 24, 48)
+    return Section(
+        "Names and example keys",
+        f"The objects of a load's tables, all of them in s3://{spec.access.bucket}. What the job records of its loads "
+        f"is under {control}",
+        (Table(columns, tuple(_named(table, spec.source) for table in spec.tables), widths=widths),),
+    )
+
+
+def _kind(spec: Spec) -> str:
+    if spec.rest_service:
+        return f"Iceberg table in {spec.rest_service.warehouse}"
+    table = "Iceberg table" if spec.iceberg else "table"
+    return f"Glue {table}" if spec.in_glue else table.capitalize()
+
+
+def _named(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:
+    bound = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED)
+    names = replace(bound, sync_id=1) if isinstance(bound, KeyNames) else bound
+    source = ".".join(part for part in (table.source_schema, table.source_table) if part)
+    paths = messages.paths if messages else table.read.paths
+    reads: list[Line] = [Code(path) for path in paths]
+    return (source, *(reads or [table.read.format or "SQL"])), Code(table.id), Code(names.object_key(1))
+
+
+def schedule(settings: Settings) -> Section:
+    """When loads start."""
+    given = settings.deployment.schedule
+    if given is None:
+        return Section("Schedule", "None: loads start by hand, or from another system that starts the state machine.")
+    facts: tuple[tuple[Cell, ...], ...] = (
+        ("Expression", Code(given.expression)),
+        ("Time zone", given.timezone),
+        ("For example", _examples(given)),
+        ("Flexible window", f"{given.flexible_minutes} min" if given.flexible_minutes else "none"),
+        ("Enabled", "yes" if given.enabled else "no"),
+    )
+    text = "A start that falls due while a load runs is skipped, not queued."
+    return Section("Schedule", text, (Table((), facts),))
+
+
+def _examples(given: Schedule) -> Cell:
+    if given.cron is None:
+        return f"every {given.rate}, counted from the deployment"
+    starts = Cron.parse(given.cron).after(STARTED.replace(hour=0, tzinfo=None), EXAMPLES)
+    return tuple(f"{start:%a %d %b %Y, %H:%M}" for start in starts) or "no start from 2027 on"
+
+
+def limits(settings: Settings, templates: Templates) -> Section:
+    """Bounds on a load, and what they make the most that it can cost."""
+    text = (
+        "EMR Serverless bills the vCPU and GB hours of workers that run; an attempt that waits costs nothing. "
+        "Multiply by your region's prices."
+    )
+    facts = (*_attempts(settings.deployment.spark), *_application(templates), *_most(settings.deployment))
+    return Section("Limits and the most a load can cost", text, (Table((), facts),))
+
+
+def _attempts(spark: Spark) -> Iterator[tuple[Cell, ...]]:
+    yield "Driver", _size(spark.driver)
+    yield "Executors", f"at most {spark.max_executors}, each of {_size(spark.executor)}"
+    if spark.mode == "STREAMING":
+        yield "A load", "goes on until it is stopped"
+        return
+    yield "An attempt takes", f"at most {hours(timedelta(minutes=spark.timeout_minutes))}"
+    yield "An attempt waits", f"at most {hours(timedelta(minutes=spark.queue_timeout_minutes))} for a free application"
+    yield "Attempts of a load", f"at most {spark.attempts}, a further one only where it can help"
+
+
+def _size(worker: Worker) -> str:
+    return f"{counted(worker.cores, 'vCPU')} and {worker.memory.removesuffix('G')} GB for Spark"
+
+
+def _application(templates: Templates) -> Iterator[tuple[Cell, ...]]:
+    for template, application in templates.resources("AWS::EMRServerless::Application"):
+        properties = application.properties
+        yield "Application", f"{properties['ReleaseLabel']}, {properties['Architecture']}"
+        most = {key: templates.text(value, template) for key, value in properties["MaximumCapacity"].items()}
+        yield "The most at a time", f"{most['Cpu']}, {most['Memory']}, {most['Disk']} of disk"
+
+
+def _most(deployment: Deployment) -> Iterator[tuple[Cell, ...]]:
+    spark, schedule = deployment.spark, deployment.schedule
+    if spark.mode == "STREAMING":
+        yield "The most in a day", _product(spark, timedelta(days=1))
+        return
+    longest = spark.attempts * timedelta(minutes=spark.timeout_minutes)
+    yield "The most a load can take", _product(spark, longest)
+    if schedule is not None and schedule.cron is not None:
+        starts = len(Cron.parse(schedule.cron).times)
+        most = starts * spark.vcpus * (longest / timedelta(hours=1))
+        yield "The most in a day", f"{counted(starts, 'start')}, {most:,.0f} vCPU hours if each took all it may"
+
+
+def _product(spark: Spark, span: timedelta) -> tuple[str, str]:
+    most, worked = capacity(spark), span / timedelta(hours=1)
+    return (
+        f"{most.cores} vCPUs x {hours(span)} = {most.cores * worked:,.0f} vCPU hours",
+        f"{most.memory} GB x {hours(span)} = {most.memory * worked:,.0f} GB hours",
+    )

@@ -1,0 +1,216 @@
+"""The destination's side of a sync: messages in, data committed in steps, each STATE handed back after its data.
+
+Messages go to files on disk as they come. When enough of them are there and a STATE has come, every stream is
+loaded up to its last STATE; what follows it waits for the next step. So memory and disk stay bounded, and what a
+source has been told is committed is committed.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from job.airbyte.protocol import Emit, log, state
+from job.errors import CODES, LakeError, SourceFailedError
+from job.load import Loader
+from job.prepare import SparkFactory
+from job.report import RunReport
+from job.source.airbyte_messages import FILE_BITS, MessageFiles, MessagesFeed, Stretch, pieces_of
+from job.source.messages import Contents, Event, Message, StreamKey
+from job.source.packing import SourceFile
+from job.source.storage import Store
+from job.spec import MIB, TableSpec
+from job.sync import Ending, Sync, TableSync
+from job.verdict import Input
+
+STEP_BYTES: Final = 200 * MIB
+STEP_SECONDS: Final = 900.0
+
+
+@dataclass
+class Segment:
+    """A file of messages and what it holds; ``size`` is zero once it is gone."""
+
+    path: Path
+    number: int
+    contents: Contents = field(default_factory=Contents)
+    size: int = 0
+
+
+class Writer:
+    """One sync. ``clock`` is ``time.monotonic``, or what a test puts in its place."""
+
+    def __init__(
+        self,
+        loader: Loader,
+        spark: SparkFactory,
+        emit: Emit,
+        folder: Path,
+        *,
+        step_bytes: int = STEP_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._loader, self._spark, self._emit, self._folder = loader, spark, emit, folder
+        self._step_bytes, self._clock = step_bytes, clock
+        self._tables: dict[StreamKey, TableSpec] = {
+            (table.stream.namespace, table.stream.name): table for table in loader.spec.tables if table.stream
+        }
+        self._starts: dict[StreamKey, int] = dict.fromkeys(self._tables, 0)
+        self._segments: list[Segment] = []
+        self._echoes: list[tuple[Event, int]] = []
+        self._since: Counter[StreamKey | None] = Counter()
+        self._steps = 0
+
+    def write(self, messages: IO[bytes]) -> None:
+        """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
+        number = self._loader.begin(None)
+        while self._gather(messages):
+            self._step(number, self._up_to_states())
+        self._end(number)
+        self._tell_of_odd_lines()
+
+    def _gather(self, messages: IO[bytes]) -> bool:
+        """One more segment; whether more may follow."""
+        segment = Segment(self._folder / f"{len(self._segments)}.jsonl", len(self._segments))
+        self._segments.append(segment)
+        begun, stated = self._clock(), False
+        with segment.path.open("wb") as file:
+            for line in messages:
+                place = (segment.number << FILE_BITS) + segment.size
+                plain = line.rstrip(b"\n")
+                stated |= self._take(segment, place, segment.contents.take(place, plain))
+                file.write(plain + b"\n")
+                segment.size += len(plain) + 1
+                if stated and (segment.size >= self._step_bytes or self._clock() - begun >= STEP_SECONDS):
+                    return True
+        return False
+
+    def _take(self, segment: Segment, place: int, message: Message | None) -> bool:
+        """Whether a step may end here: at a STATE."""
+        if message is None or message.type != "STATE":
+            if message is not None and message.record is not None:
+                key = (message.record.namespace, message.record.stream)
+                self._since[key] += 1
+                self._since[None] += 1
+            return False
+        events = segment.contents.events
+        if not events or events[-1].place != place:
+            return False
+        self._echoes.append((events[-1], self._since[events[-1].stream]))
+        self._since[events[-1].stream] = 0
+        return True
+
+    @property
+    def _events(self) -> list[Event]:
+        return [event for segment in self._segments for event in segment.contents.events]
+
+    def _up_to_states(self) -> dict[StreamKey, int]:
+        """For each stream the place of its last STATE, where records lie before it that are not loaded yet."""
+        places = {}
+        for key in self._tables:
+            own = [event.place for event in self._events if event.kind == "state" and event.stream in (None, key)]
+            if own and own[-1] >= self._starts[key]:
+                places[key] = own[-1]
+        return places
+
+    def _step(self, number: int, ends: Mapping[StreamKey, int]) -> None:
+        """Load each stream up to a place, then hand back what is committed."""
+        with_records = {key: end for key, end in ends.items() if self._has_records(key, end)}
+        tables = {
+            self._tables[key].id: self._fed(key, number, end, complete=False) for key, end in with_records.items()
+        }
+        self._load(Sync(number, tables))
+        self._starts |= {key: end + 1 for key, end in ends.items()}
+        self._hand_back()
+        self._forget()
+
+    def _end(self, number: int) -> None:
+        """Streams that came to their end whole, the others up to their last STATE."""
+        seen, last = Input(self._events), len(self._segments) << FILE_BITS
+        errors = {key: seen.error(key) for key in self._tables}
+        done = [key for key, error in errors.items() if not error]
+        ends = {key: end for key, end in self._up_to_states().items() if errors[key]}
+        tables = {self._tables[key].id: self._fed(key, number, last, complete=True) for key in done}
+        for key, end in ends.items():
+            if self._has_records(key, end):
+                tables[self._tables[key].id] = self._fed(key, number, end, complete=False)
+        self._load(Sync(number, tables))
+        self._starts |= dict.fromkeys(done, last) | {key: end + 1 for key, end in ends.items()}
+        self._hand_back()
+        failed = [f"{self._tables[key].id} ({error})" for key, error in errors.items() if error]
+        if failed:
+            raise SourceFailedError(f"streams did not come to their end: {', '.join(failed)}.")
+
+    def _has_records(self, key: StreamKey, end: int) -> bool:
+        start = self._starts[key]
+        return any(
+            segment.contents.records[key]
+            for segment in self._segments
+            if (segment.number + 1) << FILE_BITS > start and segment.number << FILE_BITS < end
+        )
+
+    def _fed(self, key: StreamKey, number: int, end: int, *, complete: bool) -> TableSync:
+        table = self._tables[key]
+        files = tuple(SourceFile(str(segment.path), segment.size) for segment in self._segments)
+        holding = {segment.number for segment in self._segments if segment.contents.records[key]}
+        partitions = [
+            tuple(piece for piece in own if piece.number in holding)
+            for own in pieces_of(self._spark(), MessageFiles(Store(), files))
+        ]
+        planned = self._loader.planned(table, number, Ending(complete, continues=self._starts[key] > 0))
+        feed = MessagesFeed(self._spark(), Store(), Stretch(key, self._starts[key], end), partitions, table.id)
+        return TableSync(planned.intent, feed, planned.purge)
+
+    def _load(self, sync: Sync) -> None:
+        if not sync.tables:
+            return
+        self._steps += 1
+        report = self._loader.run(sync, job_id=f"{self._loader.job_id}.{self._steps}")
+        for result in report.tables:
+            self._emit(log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
+        _raise_first(report)
+
+    def _hand_back(self) -> None:
+        """Each STATE whose records are all committed, in order."""
+        rest = []
+        for event, records in self._echoes:
+            own = self._starts.values() if event.stream is None else [self._starts.get(event.stream, 0)]
+            if all(start > event.place for start in own):
+                self._emit(state(event.text, records))
+            else:
+                rest.append((event, records))
+        self._echoes = rest
+
+    def _forget(self) -> None:
+        """Let go of segments that no stream needs any more."""
+        lowest = min(self._starts.values(), default=0)
+        for segment in self._segments:
+            waiting = [
+                key for key in segment.contents.records if segment.number >= self._starts.get(key, 1 << 62) >> FILE_BITS
+            ]
+            if segment.size and not waiting:
+                segment.path.unlink()
+                segment.size = 0
+            segment.contents.events = [
+                event for event in segment.contents.events if event.kind != "state" or event.place >= lowest
+            ]
+
+    def _tell_of_odd_lines(self) -> None:
+        whole = Contents()
+        for segment in self._segments:
+            whole.add(segment.contents)
+        if whole.malformed:
+            self._emit(log("WARN", f"{whole.malformed} lines were no message, such as {whole.samples[0]!r}"))
+        for (namespace, name), count in whole.records.items():
+            if (namespace, name) not in self._tables:
+                self._emit(
+                    log("WARN", f"{count} records of stream {name!r} were left out: the catalog does not name it")
+                )
+
+
+def _raise_first(report: RunReport) -> None:
+    failed: Sequence[LakeError] = [CODES[result.code](result.message or "") for result in report.tables if result.code]
+    if failed:
+        raise next((error for error in failed if not error.transient), failed[0])

@@ -1,0 +1,83 @@
+"""The files that Airbyte's platform gives a destination, and the specification by which it asks for them."""
+
+import json
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from job.dialects import airbyte
+from job.dialects.airbyte_catalog import ConfiguredCatalog, SourceEntry
+from job.dialects.airbyte_form import AirbyteS3
+from job.dialects.airbyte_formats import FORMATS, PARTS
+from job.dialects.problems import keys_of, problems
+from job.dialects.text import Document
+from job.dialects.vendor_file import known
+from job.errors import SpecInvalidError
+from job.spec import Limits, Spec
+
+PIPELINE: Final = "airbyte"
+"""Control objects of all connections with one bucket path lie together: a stream's generations are its own."""
+
+TAGS: Final = (*FORMATS, *PARTS)
+M = TypeVar("M", bound=BaseModel)
+
+_EXTRA: Final = ("external_id", "record_undeclared", "upload_parallelism", "single_writer", "allow_insecure")
+_SECRET: Final = ("access_key_id", "secret_access_key", "external_id")
+
+
+def connector_specification() -> dict[str, Any]:
+    """The content of a SPEC message."""
+    schema = AirbyteS3.model_json_schema()
+    keys = (*AirbyteS3.vendor_keys, *_EXTRA)
+    properties = {key: schema["properties"][key] | {"order": number} for number, key in enumerate(keys)}
+    for key in _SECRET:
+        properties[key]["airbyte_secret"] = True
+    connection = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "S3 Destination Spec",
+        "type": "object",
+        "required": [key for key in keys if AirbyteS3.model_fields[key].is_required()],
+        "properties": properties,
+        "$defs": {name: own for name, own in schema["$defs"].items() if f'/{name}"' in json.dumps(schema)},
+        "additionalProperties": True,
+    }
+    return {
+        "documentationUrl": "https://docs.airbyte.com/integrations/destinations/s3",
+        "connectionSpecification": connection,
+        "supportsIncremental": True,
+        "supported_destination_sync_modes": ["overwrite", "append"],
+    }
+
+
+def connector_spec(config: Path, catalog: Path | None) -> Spec:
+    """The Spec of a connection; without a catalog it has no tables."""
+    content, unknown = known(AirbyteS3, _json(config), _EXTRA)
+    form = _validated(AirbyteS3, {"type": "airbyte-s3"} | content, config)
+    source = None
+    if catalog is not None:
+        streams = _validated(ConfiguredCatalog, _json(catalog), catalog)
+        source = SourceEntry(messages="-", catalog=streams)
+    spec = airbyte.translate(PIPELINE, form, (), source, None)
+    limits = airbyte.limits(form, Limits(upload_parallelism=form.upload_parallelism))
+    warnings = (*(f"{key} is not known here and has no effect." for key in unknown), *spec.warnings)
+    return spec.model_copy(update={"limits": limits, "warnings": warnings})
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecInvalidError(f"{path} cannot be read as JSON ({type(error).__name__}).") from error
+    if not isinstance(content, dict):
+        raise SpecInvalidError(f"{path} holds {type(content).__name__}, expected a JSON object.")
+    return content
+
+
+def _validated(model: type[M], content: dict[str, Any], path: Path) -> M:
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        document = Document(path.name, path.parent, content, {})
+        found = problems(error, document, lambda _: keys_of(model), TAGS)
+        raise SpecInvalidError(f"{path.name} cannot be used:", problems=found) from error

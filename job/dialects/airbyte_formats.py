@@ -1,0 +1,130 @@
+"""The file formats of Airbyte's S3 destination, under the JSON keys of its own configuration."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, field_validator
+
+from job.spec import Model
+
+Flattening = Literal["No flattening", "Root level flattening"]
+
+
+class NoCompression(Model):
+    """Plain text."""
+
+    compression_type: Literal["No Compression"]
+
+
+class Gzip(Model):
+    """The default, as documented."""
+
+    compression_type: Literal["GZIP"] = "GZIP"
+
+
+Compression = Annotated[NoCompression | Gzip, Field(discriminator="compression_type")]
+
+
+class _Text(Model):
+    flattening: Flattening = "No flattening"
+    compression: Compression = Gzip()
+
+    @property
+    def gzip(self) -> bool:
+        """Whether the file is compressed."""
+        return isinstance(self.compression, Gzip)
+
+
+class Csv(_Text):
+    """Comma-separated values."""
+
+    format_type: Literal["CSV"]
+
+
+class JsonLines(_Text):
+    """One JSON object a line."""
+
+    format_type: Literal["JSONL"]
+
+
+class NoCodec(Model):
+    """Avro blocks as they are."""
+
+    codec: Literal["no compression"] = "no compression"
+
+
+class Deflate(Model):
+    """Level 0 stores."""
+
+    codec: Literal["Deflate"]
+    compression_level: int = Field(0, ge=0, le=9)
+
+
+class Bzip2(Model):
+    """It has no levels."""
+
+    codec: Literal["bzip2"]
+
+
+class Xz(Model):
+    """LZMA."""
+
+    codec: Literal["xz"]
+    compression_level: int = Field(6, ge=0, le=9)
+
+
+class Zstandard(Model):
+    """Negative levels are fast modes."""
+
+    codec: Literal["zstandard"]
+    compression_level: int = Field(3, ge=-5, le=22)
+    include_checksum: bool = False
+
+
+class Snappy(Model):
+    """It has no levels."""
+
+    codec: Literal["snappy"]
+
+
+AvroCodec = Annotated[NoCodec | Deflate | Bzip2 | Xz | Zstandard | Snappy, Field(discriminator="codec")]
+
+
+class Avro(Model):
+    """``compression_codec`` is an object here, and a string for Parquet."""
+
+    format_type: Literal["Avro"]
+    compression_codec: AvroCodec = NoCodec()
+
+
+class Parquet(Model):
+    """Sizes are in the units that their names say."""
+
+    format_type: Literal["Parquet"]
+    compression_codec: Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"] = "UNCOMPRESSED"
+    block_size_mb: int = Field(128, ge=1)
+    max_padding_size_mb: int = Field(8, ge=0)
+    page_size_kb: int = Field(1024, ge=1)
+    dictionary_page_size_kb: int = Field(1024, ge=1)
+    dictionary_encoding: bool = True
+
+    @field_validator("compression_codec", mode="before")
+    @classmethod
+    def _no_lzo(cls, value: Any) -> Any:
+        if value == "LZO":
+            raise ValueError("no Parquet writer or reader here has LZO; take 'SNAPPY' or 'LZ4' for speed, or 'ZSTD'")
+        return value
+
+
+Format = Annotated[Csv | JsonLines | Avro | Parquet, Field(discriminator="format_type")]
+FORMATS: Final[dict[str, type[Model]]] = {"CSV": Csv, "JSONL": JsonLines, "Avro": Avro, "Parquet": Parquet}
+PARTS: Final[dict[str, type[Model]]] = {
+    "No Compression": NoCompression,
+    "GZIP": Gzip,
+    "no compression": NoCodec,
+    "Deflate": Deflate,
+    "bzip2": Bzip2,
+    "xz": Xz,
+    "zstandard": Zstandard,
+    "snappy": Snappy,
+}
+"""The models of a format's own objects, by what tells them apart."""

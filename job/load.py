@@ -1,0 +1,248 @@
+"""A load of whatever kind: of tables alone, or of a sync, whose numbers and input are settled before its tables run."""
+
+import hashlib
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from job.aws import Clients
+from job.commit.control import Control
+from job.commit.reach import reach_from
+from job.commit.recover import recover
+from job.commit.state import TableState
+from job.commit.store import S3Store
+from job.commit.syncing import SourceState
+from job.errors import LakeError, SourceFailedError, SpecInvalidError
+from job.naming import ControlKeys
+from job.prepare import SparkFactory
+from job.report import RunReport, TableResult, counted
+from job.run import Progress, run
+from job.source.airbyte_messages import (
+    MessageFiles,
+    MessagesFeed,
+    Piece,
+    holding,
+    index,
+    message_files,
+    pieces_of,
+)
+from job.source.messages import Contents, StreamKey, unknown_streams
+from job.source.spool import run_connector, spool
+from job.source.storage import AnyStore
+from job.spec import Spec, TableSpec
+from job.stream import MessageSource, Stream
+from job.sync import Ending, Sync, TableSync, sync_number, table_intent
+from job.verdict import Input, Verdict, handed_back
+
+_STDIN: Final = ("-",)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """An input, looked through: its pieces with what each holds, and how it ended."""
+
+    store: AnyStore
+    partitions: tuple[tuple[Piece, ...], ...]
+    contents: Mapping[Piece, Contents]
+    input: Input
+
+    @property
+    def whole(self) -> Contents:
+        """What all pieces hold together."""
+        whole = Contents()
+        for own in self.contents.values():
+            whole.add(own)
+        return whole
+
+
+class Loader:
+    """One load of one pipeline; ``states`` are the tables' at its start, with nothing pending."""
+
+    def __init__(self, spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> None:
+        self.spec, self.job_id = spec, job_id
+        self._clients, self._spark, self._progress = clients, spark, progress
+        store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
+        self.controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
+        self.states: dict[str, TableState] = {}
+
+    def tables(self, sync_id: int | None) -> RunReport:
+        """Tables that are read by Spark; each is complete when it is loaded."""
+        number = self.begin(sync_id)
+        return self.run(Sync(number, {t.id: self.planned(t, number, Ending()) for t in self.spec.tables}))
+
+    def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
+        """The streams of an input of messages."""
+        number = self.begin(sync_id)
+        with self._opened(source) as messages:
+            verdicts = {table.id: self._verdict(table, messages) for table in self.spec.tables}
+            complete = {
+                t.id: self._fed(t, number, verdicts[t.id], messages, bool(source.command))
+                for t in self._chosen(verdicts, True)
+            }
+            partial = self._partial(number, verdicts, messages, bool(source.command))
+            failures = tuple(
+                self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
+            )
+            report = self.run(Sync(number, complete, failures))
+        return report.model_copy(update={"notes": tuple(_notes(messages, self.spec))})
+
+    def planned(self, table: TableSpec, number: int, ending: Ending) -> TableSync:
+        """The numbers of one table's load."""
+        return table_intent(self.spec, table, self.controls[table.id], number, ending)
+
+    def run(self, sync: Sync, *, job_id: str | None = None) -> RunReport:
+        """The tables of a sync."""
+        return run(
+            self.spec,
+            job_id=job_id or self.job_id,
+            clients=self._clients,
+            spark=self._spark,
+            progress=self._progress,
+            sync=sync,
+        )
+
+    def begin(self, given: int | None) -> int:
+        """The sync's number, once whatever an earlier load left pending is brought to its end."""
+        reach = reach_from(self._clients)
+        self.states = {name: recover(control, reach) for name, control in self.controls.items()}
+        reports = [(control.report(self.job_id) or {}).get("sync_id") for control in self.controls.values()]
+        return sync_number(self.spec, self.states, reports, given)
+
+    @contextmanager
+    def _opened(self, source: MessageSource) -> Iterator[Messages]:
+        spark = self._spark()
+        if not source.command and source.paths != _STDIN:
+            yield self._looked_through(message_files(source.paths), "")
+            return
+        keys = ControlKeys(self.spec.access.prefix, self.spec.pipeline)
+        key = f"{keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
+        with spool(spark, self._clients, key) as place:
+            if source.command:
+                found, failure = run_connector(source.command, Path(source.folder), self.handed_back(), place)
+            else:
+                found, failure = place.put(sys.stdin.buffer), ""
+            yield self._looked_through(found, failure)
+
+    def saved_state(self) -> str | None:
+        """The state for the source as it is now, with nothing recovered."""
+        self.states = {name: control.state.read() for name, control in self.controls.items()}
+        return self.handed_back()
+
+    def handed_back(self) -> str | None:
+        """The state for the source: of incremental streams, and of those whose last sync did not end."""
+        kept = []
+        for table in self.spec.tables:
+            state = self.states[table.id].sync
+            incremental = table.stream is not None and table.stream.sync_mode == "incremental"
+            if state.source is not None and (incremental or state.unfinished):
+                kept.append((state.sync_id, state.source))
+        return handed_back(kept)
+
+    def _looked_through(self, found: MessageFiles, failure: str) -> Messages:
+        spark = self._spark()
+        partitions = tuple(pieces_of(spark, found))
+        contents = index(spark, found, partitions)
+        events = [event for own in contents.values() for event in own.events]
+        return Messages(found.store, partitions, contents, Input(events, failure))
+
+    def _verdict(self, table: TableSpec, messages: Messages) -> Verdict:
+        stream = _stream(table)
+        found = messages.input.verdict(_key(stream), self.job_id, self.states[table.id].sync.source)
+        if found.complete and stream.sync_mode == "full_refresh":
+            return replace(found, source=None)
+        return found
+
+    def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
+        return [table for table in self.spec.tables if verdicts[table.id].complete is complete]
+
+    def _fed(self, table: TableSpec, number: int, verdict: Verdict, messages: Messages, command: bool) -> TableSync:
+        state = self.states[table.id].sync
+        mine = state.source is not None and state.source.job_id == self.job_id
+        continues = state.unfinished and (mine or command)
+        ending = Ending(verdict.complete, continues, verdict.source)
+        planned = self.planned(table, number, ending)
+        key = _key(_stream(table))
+        partitions = holding(dict(messages.contents), messages.partitions, key)
+        if verdict.stretch is None:
+            raise ValueError(f"nothing of {table.id} may be loaded")
+        return replace(planned, feed=MessagesFeed(self._spark(), messages.store, verdict.stretch, partitions, table.id))
+
+    def _partial(
+        self,
+        number: int,
+        verdicts: Mapping[str, Verdict],
+        messages: Messages,
+        command: bool,
+    ) -> Mapping[str, TableResult]:
+        """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
+        results = {}
+        for table in self._chosen(verdicts, False):
+            verdict = verdicts[table.id]
+            if verdict.stretch is not None and verdict.source is not None:
+                planned = self._fed(table, number, verdict, messages, command)
+                own = partial_job_id(self.job_id, verdict.source)
+                report = self.run(Sync(number, {table.id: planned}), job_id=own)
+                results[table.id] = report.tables[0]
+        return results
+
+    def _failure(
+        self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
+    ) -> tuple[TableResult, LakeError]:
+        found = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
+        kept = f"{counted(found.rows, 'row')} before its last state are committed." if found.keys else "Nothing is."
+        error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
+        if found.code:
+            error = SourceFailedError(f"{error.message} Its load failed too: {found.code}: {found.message}")
+        return found.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
+
+
+def load(
+    spec: Spec,
+    *,
+    job_id: str,
+    clients: Clients,
+    spark: SparkFactory,
+    progress: Progress = lambda *_: None,
+    sync_id: int | None = None,
+) -> RunReport:
+    """One attempt at load ``job_id``, whatever its source and destination."""
+    if spec.envelope is None:
+        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress)
+    loader = Loader(spec, job_id, clients, spark, progress)
+    return loader.tables(sync_id) if spec.source is None else loader.messages(spec.source, sync_id)
+
+
+def with_messages(spec: Spec, path: str) -> Spec:
+    """The same pipeline with its messages read from elsewhere."""
+    if spec.source is None:
+        raise SpecInvalidError("this pipeline reads no messages.", remedy="Give it a 'source' with a catalog.")
+    return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
+
+
+def partial_job_id(job_id: str, source: SourceState) -> str:
+    """The load that ends with this state: made twice, it is one load."""
+    return f"{job_id[:60]}.s{hashlib.sha256(f'{job_id} {source.digest}'.encode()).hexdigest()[:16]}"
+
+
+def _stream(table: TableSpec) -> Stream:
+    if table.stream is None:
+        raise ValueError(f"{table.id} is not read from messages")
+    return table.stream
+
+
+def _key(stream: Stream) -> StreamKey:
+    return stream.namespace, stream.name
+
+
+def _notes(messages: Messages, spec: Spec) -> Iterator[str]:
+    whole = messages.whole
+    if whole.malformed:
+        yield f"{counted(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
+    known = [_key(table.stream) for table in spec.tables if table.stream]
+    for (namespace, name), count in sorted(unknown_streams(whole, known).items(), key=str):
+        shown = ".".join(part for part in (namespace, name) if part)
+        yield f"{counted(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."

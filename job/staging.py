@@ -1,0 +1,172 @@
+"""One table of a load, staged: from the state it began with to the intent that is to be bound."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from job.aws import Clients
+from job.commit import attempt as attempts
+from job.commit.attempt import Attempt
+from job.commit.control import Control
+from job.commit.intent import CatalogAction, Intent
+from job.commit.recover import Reach
+from job.commit.retire import delete_all
+from job.commit.state import TableState
+from job.key_layout import KeyLayout, Names
+from job.layout import ObjectNames
+from job.naming import GENERATION_METADATA, TABLE_METADATA
+from job.placement import in_catalog, make_ready, numbered, without_partition
+from job.prepare import Prepared, SparkFactory, check_empty, prepare
+from job.receipt import Batch, Receipt
+from job.report import counted
+from job.shape.cursor import highest
+from job.shape.shapers import AnyPlan
+from job.source.feed import FeedOpener, open_feed
+from job.spec import Spec, TableSpec
+from job.sync import Sync, TableSync
+from job.transforms import Transforms
+from job.write.stage import first_indexes, stage
+from job.write.task import TaskPlan
+
+Progress = Callable[[TableSpec, str, str], None]
+"""Called with a table, the step it is in, and a detail for people."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A load of one table that is a micro-batch of a continuous run."""
+
+    batch: Batch
+    opener: FeedOpener
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the tables of one load share."""
+
+    spec: Spec
+    attempt: Attempt
+    clients: Clients
+    spark: SparkFactory
+    progress: Progress
+    controls: Mapping[str, Control]
+    names: dict[str, Names]
+    reach: Reach
+    stopped: Event = field(default_factory=Event)
+    sync: Sync | None = None
+    micro_batch: MicroBatch | None = None
+
+    def sync_of(self, table: TableSpec) -> TableSync | None:
+        """The table's part of the sync, if this is one."""
+        return self.sync.tables[table.id] if self.sync is not None else None
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """What staging came to."""
+
+    names: Names
+    action: CatalogAction
+    feed: str
+    notes: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    seconds: float
+
+
+def staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
+    """The intent; ``receipts`` is filled with all that was staged, whatever is raised."""
+    control, sync = load.controls[table.id], load.sync_of(table)
+    if sync is not None:
+        delete_all(control, sync.purge)
+    check_empty(control.store, table, began)
+    names = attempts.free_names(control, load.attempt, numbered(control.store, load.names[table.id], began))
+    load.progress(table, "reading", "")
+    found = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
+    opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
+    prepared = prepare(load.spec, table, began, found, load.spark, sync, opener)
+    clock = time.monotonic()
+    try:
+        action, shape, names = _placed(load, table, began, names, prepared)
+        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
+        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, replace(prepared, shape=shape))))
+    finally:
+        prepared.feed.close()
+    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
+    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
+    if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
+        attempts.abort_strays(control, names, receipts, load.attempt)
+    action = action if receipts else without_partition(action)
+    seconds = time.monotonic() - clock
+    return _intent(
+        load, table, began, _Staged(names, action, prepared.feed.kind, shape.notes, tuple(receipts), seconds)
+    )
+
+
+def _placed(
+    load: Load, table: TableSpec, began: TableState, names: Names, prepared: Prepared
+) -> tuple[CatalogAction, AnyPlan, Names]:
+    """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
+    action, shape, placed = make_ready(prepared, load.spec.access, names, began)
+    if placed != names:
+        load.names[table.id] = placed
+        attempts.abort_strays(load.controls[table.id], placed, (), load.attempt)
+    return action, shape, placed
+
+
+def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -> TaskPlan:
+    sync = load.sync_of(table)
+    metadata = {}
+    if sync is not None:
+        metadata = {GENERATION_METADATA: str(sync.intent.generation_id), TABLE_METADATA: table.id}
+    shape = prepared.shape
+    return TaskPlan(
+        access=load.spec.access,
+        names=names,
+        shape=shape,
+        encoding=table.encoding or load.spec.encoding,
+        limits=load.spec.limits,
+        load=load.attempt.load,
+        job_id=load.attempt.job_id,
+        start=load.attempt.started,
+        partition_count=prepared.feed.partitions,
+        first_indexes=first_indexes(prepared.feed),
+        counts=prepared.feed.counts,
+        metadata=metadata,
+        single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
+        transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
+    )
+
+
+def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged) -> Intent:
+    sync = load.sync_of(table)
+    before = after = began.cursor if table.cursor else None
+    for receipt in found.receipts:
+        after = highest(after, receipt.cursor)
+    return Intent(
+        pipeline=load.spec.pipeline,
+        job_id=load.attempt.job_id,
+        attempt=load.attempt.id,
+        table_id=table.id,
+        schema_name=table.schema_name,
+        table=table.name,
+        started=load.attempt.started,
+        access=load.spec.access,
+        catalog=found.action,
+        receipts=found.receipts,
+        cursor_before=before,
+        cursor_after=after,
+        feed=found.feed,
+        staged_seconds=round(found.seconds, 3),
+        counter_after=_counter_after(found.names, found.receipts),
+        batch=load.micro_batch.batch if load.micro_batch is not None else None,
+        notes=found.notes,
+        sync=sync.intent if sync is not None else None,
+    )
+
+
+def _counter_after(names: Names, receipts: tuple[Receipt, ...]) -> int | None:
+    """The first counter that no file of this load has, None where keys carry none."""
+    if not isinstance(names, ObjectNames) or not names.counts or not receipts:
+        return None
+    return names.first + 1 + max(receipt.seq for receipt in receipts)

@@ -1,0 +1,74 @@
+"""What a pipeline of records knows beyond its tables: their envelope, their stream, where their messages come from."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Part(BaseModel):
+    """Frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Envelope(Part):
+    """The columns put before a record's own, by name; None for one that is not written.
+
+    ``data`` holds the whole record as JSON text, and then there are no columns of its own. ``typed`` says that the
+    columns have types, otherwise every value is JSON text. ``additional`` takes what the schema does not declare.
+    """
+
+    raw_id: str
+    extracted_at: str
+    meta: str | None = None
+    generation: str | None = None
+    data: str | None = None
+    additional: str | None = None
+    typed: bool = True
+    record_undeclared: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column's name, in order."""
+        every = (self.raw_id, self.extracted_at, self.meta, self.generation, self.data, self.additional)
+        return tuple(name for name in every if name)
+
+
+class Stream(Part):
+    """A stream of a configured catalog; ``name`` and ``namespace`` are those its messages carry.
+
+    None for a generation that the catalog does not give: it is counted then.
+    """
+
+    name: str
+    namespace: str | None = None
+    json_schema: Mapping[str, Any] = {}
+    sync_mode: Literal["full_refresh", "incremental"] = "full_refresh"
+    generation_id: int | None = None
+    minimum_generation_id: int | None = None
+    sync_id: int | None = None
+
+
+class MessageSource(Part):
+    """Where messages come from: files or ``-`` for standard input, or a connector that the job runs."""
+
+    paths: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    folder: str = "."
+
+
+class AvroEncoding(Part):
+    """Avro object container files; ``level`` is None for a codec without levels."""
+
+    kind: Literal["avro"] = "avro"
+    codec: Literal["null", "deflate", "bzip2", "xz", "zstandard", "snappy"] = "null"
+    level: int | None = None
+    checksum: bool = False
+
+
+class TextEncoding(Part):
+    """CSV or JSON Lines."""
+
+    kind: Literal["csv", "jsonl"]
+    gzip: bool = True

@@ -1,0 +1,123 @@
+"""Loads killed at random, one after the other: what comes next is the same job id, or the next, or another kill."""
+
+import os
+import random
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.books import Books
+from tests.faults.process import KILLED, ROOT, Process
+from tests.support.call import Call
+
+SEED = os.environ.get("LAKEWRITER_FAULTS_SEED", "1")
+RECORDS = ROOT / "build" / "faults" / f"seed-{SEED}"
+"""A file for each chain that passed."""
+
+CALLS = 65
+"""About as many as a load of two tables makes; a kill may come too late, and then the load has ended."""
+EARLY = 22
+"""About as many as it makes before it reads: it registers, and takes what an earlier one left to its end."""
+SECONDS = 8.0
+"""About as long as it makes them."""
+
+
+def _named(call: Call) -> str:
+    """A call's action, what of an upload it is, and the control object."""
+    upload = {"uploads": "begin", "partNumber": "part", "uploadId": "complete"}
+    kinds = [kind for name, kind in upload.items() if name in call.query]
+    control = re.search(r"(state|begin|outcome|report|failed)\.json$", call.key)
+    what = kinds[0] if kinds else control[1] if control else "intent" if call.key.endswith(".json") else ""
+    return f"{call.action} {what}".strip()
+
+
+@dataclass
+class Chain:
+    """The history that ``seed`` gives; ``steps`` tells it in words."""
+
+    books: Books
+    seed: str
+    kills: int = 0
+    struck: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    left_uploads: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.seed)
+        self._jobs = 0
+        self._done: set[str] = set()
+        self._left: set[str] = set()
+        self._open: str | None = None
+
+    def play(self, kills: int) -> None:
+        """So many kills, and an audit whenever a load has ended after them."""
+        while self.kills < kills:
+            self._kill(self._next())
+            self.books.glance()
+            if self._rng.random() < 0.5:
+                self._settle(self._next())
+        self._settle(self._open or self._next())
+        for job in sorted(self._left):
+            self._open = job
+            self._settle(job)
+
+    def record(self) -> dict[str, Any]:
+        """What happened, for a log."""
+        left = dict(self.left_uploads)
+        return {
+            "seed": self.seed,
+            "kills": self.kills,
+            "left_uploads": left,
+            "struck": self.struck,
+            "steps": self.steps,
+        }
+
+    def _next(self) -> str:
+        """The job id that ran last and was not done, else the next one; now and then the next one instead."""
+        if self._open is not None and self._rng.random() < 0.65:
+            return self._open
+        if self._open is not None:
+            self._left.add(self._open)
+        self._jobs += 1
+        self._open = f"job{self._jobs:03d}"
+        self.books.grow()
+        return self._open
+
+    def _kill(self, job: str) -> None:
+        with Process(self.books.lake.file, job, self.books.lake.aws.url) as process:
+            if self._rng.random() < 0.85:
+                number = self._rng.randrange(self._rng.choice([EARLY, CALLS]))
+                applied = self._rng.random() < 0.5
+                process.killed_at(lambda _: True, after=number, applied=applied)
+                moment = f"{'after' if applied else 'at'} call {number}"
+                code = process.wait()
+            else:
+                seconds = self._rng.uniform(0, SECONDS)
+                moment = f"{seconds:.1f} s after its first call"
+                timer = threading.Timer(seconds, process.kill)
+                process.gate.at(lambda _: True, timer.start)
+                code = process.wait()
+                timer.cancel()
+        assert code in (KILLED, 0), process.errors
+        if code == 0:
+            self.steps.append(f"{job} done before it was killed {moment}")
+            self._close(job)
+            return
+        last = _named(process.gate.calls[-1])
+        self.kills += 1
+        self.struck.append(last)
+        self.steps.append(f"{job} killed {moment}: {last}")
+
+    def _settle(self, job: str) -> None:
+        assert self.books.lake.load(job).status == "done"
+        self._close(job)
+        found = self.books.audit(again=self._done, left=self._left)
+        self.left_uploads |= found.left_uploads
+        self.steps.append(f"{job} done; left to the lifecycle rule: {dict(found.left_uploads)}")
+
+    def _close(self, job: str) -> None:
+        self._done.add(job)
+        self._left.discard(job)
+        self._open = None

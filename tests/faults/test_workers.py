@@ -1,0 +1,121 @@
+"""Executors and Python workers that die, tasks that run twice at once: one copy of each row, and no upload left."""
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from job.source.session import find_java
+from tests.faults.books import ORDERS, TABLES, Books
+from tests.faults.gate import Fault, Weather, once
+from tests.faults.process import Process
+from tests.load.lakes import Lake, uploads_part
+from tests.support.call import Call
+
+pytestmark = pytest.mark.spark
+
+CLUSTER = "--master local-cluster[2,1,1024]"
+LAUNCHER = """#!/bin/sh
+for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done
+exec {java} "$@"
+"""
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.3",
+}
+
+
+@pytest.fixture
+def java(tmp_path) -> str:
+    """A JAVA_HOME whose java knows no module that Spark asks for, as the product makes one for itself."""
+    launcher = tmp_path / "java" / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(LAUNCHER.format(java=find_java(os.environ)), "utf-8")
+    launcher.chmod(stat.S_IRWXU)
+    return str(launcher.parents[1])
+
+
+def clustered(lake: Lake, java: str, weather: Weather = lambda _: None, **settings: str) -> Process:
+    """Load ``a`` on a cluster of two executors, where tasks are tried again."""
+    options = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+    driver = {
+        "JAVA_HOME": java,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": f"{CLUSTER} --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
+        f"--conf spark.executorEnv.PYTHONPATH={Path(__file__).parents[2]} {options} pyspark-shell",
+    }
+    return Process(lake.file, "a", lake.aws.url, weather=weather, stall_seconds=15, **driver)
+
+
+def slaughter(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.exhaustive
+def test_killed_python_worker_then_the_same_job_again(lake):
+    books = Books(lake, ORDERS)
+    with Process(lake.file, "a", lake.aws.url) as process:
+        process.gate.at(uploads_part, lambda: slaughter(process.workers()))
+        code = process.wait()
+    assert code == 75, process.errors
+    assert "TIMEOUT: " in process.errors
+    assert lake.data() == {}
+    assert lake.load("a").status == "done"
+    assert books.audit(again=["a"]).left_uploads == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("applied", [False, True], ids=["before a part", "after it"])
+@pytest.mark.parametrize("table", TABLES)
+def test_killed_python_worker_on_a_cluster(lake, java, table, applied):
+    books = Books(lake, table)
+    with clustered(lake, java) as process:
+        process.gate.at(uploads_part, lambda: slaughter(process.workers()), applied=applied)
+        assert process.wait() == 0, process.errors
+    assert books.audit(again=["a"]).left_uploads == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table", TABLES)
+def test_killed_executor(lake, java, table):
+    books = Books(lake, table)
+    with clustered(lake, java) as process:
+        process.gate.at(uploads_part, lambda: slaughter(process.executors()), applied=True)
+        assert process.wait() == 0, process.errors
+    assert books.audit(again=["a"]).left_uploads == {}
+
+
+@pytest.mark.exhaustive
+def test_retried_task(lake, java):
+    books = Books(lake)
+
+    def refuse(call: Call, proceed):
+        return call.error(400, "EntityTooSmall", "A part is refused once.") if first(call) else proceed(call)
+
+    refused: list[Call] = []
+
+    def first(call: Call) -> bool:
+        return uploads_part(call) and not refused and not refused.append(call)
+
+    lake.aws.interceptors.append(refuse)
+    with clustered(lake, java) as process:
+        assert process.wait() == 0, process.errors
+    assert len(refused) == 1
+    assert books.audit(again=["a"]).left_uploads == {}
+
+
+@pytest.mark.exhaustive
+def test_speculative_task(lake, java):
+    books = Books(lake, ORDERS)
+    late = once(lambda call: uploads_part(call) and call.key.endswith("00000.gzip.parquet"), Fault.STALL)
+    with clustered(lake, java, late, **SPECULATION) as process:
+        assert process.wait() == 0, process.errors
+    parts = [call.key for call in process.gate.calls if uploads_part(call)]
+    assert len(parts) > len(set(parts))
+    assert books.audit(again=["a"]).left_uploads == {}

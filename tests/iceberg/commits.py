@@ -1,0 +1,142 @@
+"""Commits of Iceberg tables without Spark: small files put into the bucket, and what a load would know of them."""
+
+import os
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table as PyIcebergTable
+
+from job.aws import Clients
+from job.commit.iceberg.append import IcebergTables
+from job.commit.iceberg.evolve import IcebergBefore
+from job.commit.intent import IcebergAction, Intent
+from job.commit.state import TableState
+from job.encode.footer import Tail, column_statistics
+from job.receipt import Part, Receipt
+from job.spec import Access, GlueService, RestService, SecretText
+from tests.load.lakes import BUCKET
+from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
+from tests.support.server import StrictAws
+
+AT = datetime(2024, 1, 15, tzinfo=UTC)
+ACCESS = Access(bucket=BUCKET, region="us-east-1", prefix="data")
+LOCATION = f"s3://{BUCKET}/data/db/t"
+
+
+class Table:
+    """One table, loads of which are committed as the product commits them."""
+
+    def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None) -> None:
+        self.aws, self.clients = aws, Clients(ACCESS)
+        service = rest_service(open_catalog) if open_catalog else GlueService()
+        location = "" if open_catalog else LOCATION
+        self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}
+        self.action = IcebergAction(service=service, namespace="db", table="t", location=location)
+
+    @property
+    def seen(self) -> PyIcebergTable:
+        """The table as PyIceberg finds it by itself."""
+        return load_catalog("own", **self.options, **stores(self.aws)).load_table("db.t")
+
+    def ready(self, job: str, schema: pa.Schema, committed: int = 0) -> tuple[IcebergAction, pa.Schema]:
+        """The table made ready for a load of this schema."""
+        before = IcebergBefore(self.action, self.clients, f"p/{job}/{job}1")
+        return before.ready(schema, TableState(committed=committed))
+
+    def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Intent:
+        """A load of one file, made ready, encoded, and its object there."""
+        action, schema = self.ready(job, rows.schema, committed)
+        key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows.cast(schema), sink)
+        body = sink.getvalue().to_pybytes()
+        self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+        return intent(job, action, receipt(key, body, rows.num_rows))
+
+    def publish(self, found: Intent, number: int) -> None:
+        """Published and read back."""
+        assert isinstance(found.catalog, IcebergAction)
+        tables = IcebergTables(found.catalog, self.clients, found.load)
+        tables.publish(found, number)
+        tables.read_back(found)
+
+
+def rest_service(catalog: OpenCatalog, **other: str) -> RestService:
+    """The catalog as a lake.yaml names it; the secret is in the environment."""
+    os.environ["OPEN_CATALOG_SECRET"] = CLIENT_SECRET
+    named = {"uri": catalog.url, "warehouse": "lake", "client_id": CLIENT_ID, "scope": "PRINCIPAL_ROLE:ALL"}
+    secret = SecretText("${env:OPEN_CATALOG_SECRET}")
+    return RestService.model_validate({**named, "client_secret": secret, **other})
+
+
+def rest_options(catalog: OpenCatalog) -> dict[str, str]:
+    """The catalog as PyIceberg wants it."""
+    return {
+        "type": "rest",
+        "uri": catalog.url,
+        "warehouse": "lake",
+        "credential": f"{CLIENT_ID}:{CLIENT_SECRET}",
+        "scope": "PRINCIPAL_ROLE:ALL",
+        "oauth2-server-uri": f"{catalog.url}/v1/oauth/tokens",
+    }
+
+
+def stores(aws: StrictAws) -> dict[str, str]:
+    """Where PyIceberg's own FileIO finds the embedded S3."""
+    return {"s3.endpoint": aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
+
+
+def receipt(key: str, body: bytes, rows: int) -> Receipt:
+    tail = Tail()
+    tail.write(body)
+    footer = tail.metadata()
+    assert footer is not None
+    return Receipt(
+        bucket=BUCKET,
+        key=key,
+        upload_id="u",
+        parts=(Part(1, "etag"),),
+        checksum_algorithm=None,
+        size=len(body),
+        rows=rows,
+        partition=0,
+        seq=0,
+        first_index=1,
+        engine="none",
+        row_groups=1,
+        requests={},
+        columns=column_statistics(footer),
+    )
+
+
+def intent(job: str, action: IcebergAction, *receipts: Receipt) -> Intent:
+    return Intent(
+        pipeline="p",
+        job_id=job,
+        attempt=f"{job}1",
+        table_id="db.t",
+        schema_name="db",
+        table="t",
+        started=datetime.now(UTC),
+        access=ACCESS,
+        catalog=action,
+        receipts=receipts,
+        cursor_before=None,
+        cursor_after=None,
+        feed="rows",
+        staged_seconds=0,
+    )
+
+
+def strays(aws: StrictAws, table: PyIcebergTable) -> set[str]:
+    """Objects under the table's location that none of its snapshots, and no version of its metadata, knows."""
+    known = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    for snapshot in table.snapshots():
+        known.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            known.add(manifest.manifest_path)
+            known.update(entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
+    prefix = f"{table.location().rstrip('/')}/"
+    return {uri for key in aws.objects(BUCKET) if (uri := f"s3://{BUCKET}/{key}").startswith(prefix)} - known

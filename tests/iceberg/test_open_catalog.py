@@ -1,0 +1,73 @@
+"""The Open Catalog path: who is let in, what is told apart, and commits whose answer is lost."""
+
+import pyarrow as pa
+import pytest
+
+from job.errors import CatalogNotFoundError, CatalogRegionMismatchError, CatalogUnauthorizedError, NoAnswerError
+from tests.iceberg.commits import Table, rest_service, strays
+from tests.support.open_catalog import OpenCatalog
+
+ROWS = pa.table({"id": [1, 2]})
+
+
+@pytest.fixture
+def catalog(aws, bucket):
+    """Open Catalog's catalog over the bucket."""
+    with OpenCatalog(aws, bucket) as catalog:
+        yield catalog
+
+
+REFUSED = [
+    # what is wrong in the file, the error, a word of its remedy
+    ({"client_id": "nobody"}, CatalogUnauthorizedError, "client_secret"),
+    ({"warehouse": "sea"}, CatalogNotFoundError, "catalog_name"),
+    ({"scope": "PRINCIPAL_ROLE:nobody"}, CatalogUnauthorizedError, "principal_role"),
+    ({"scope": "PRINCIPAL_ROLE:reader"}, CatalogUnauthorizedError, "principal_role"),
+    ({"uri": "http://127.0.0.1:1/api/catalog"}, NoAnswerError, "catalog_endpoint"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "word"), REFUSED)
+def test_refused(catalog, wrong, error, word):
+    table = Table(catalog.aws, catalog)
+    service = rest_service(catalog, **wrong)
+    table.action = table.action.model_copy(update={"service": service})
+    with pytest.raises(error) as caught:
+        table.ready("a", ROWS.schema)
+    assert word in caught.value.remedy
+    assert "top:secret" not in str(caught.value)
+
+
+def test_catalog_chooses_the_location(catalog):
+    table = Table(catalog.aws, catalog)
+    found = table.intent("a", ROWS)
+    table.publish(found, 1)
+    assert found.receipts[0].key == "open/db/t/data/part-a-00000.parquet"
+    assert table.seen.location() == "s3://acme-lake/open/db/t/"
+    assert table.seen.scan().to_arrow()["id"].to_pylist() == [1, 2]
+    assert catalog.namespaces == {"db"}
+
+
+def test_catalog_in_another_region(catalog):
+    catalog.region = "eu-west-1"
+    with pytest.raises(CatalogRegionMismatchError, match=r"'eu-west-1'.*'us-east-1'"):
+        Table(catalog.aws, catalog).ready("a", ROWS.schema)
+
+
+def test_token_expires_during_the_load(catalog):
+    table = Table(catalog.aws, catalog)
+    found = table.intent("a", ROWS)
+    catalog.expire_tokens()
+    table.publish(found, 1)
+    assert len(table.seen.snapshots()) == 1
+
+
+@pytest.mark.parametrize("fault", ["drop_commits", "fail_commits"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_commit_without_a_clear_answer(catalog, fault, times):
+    table = Table(catalog.aws, catalog)
+    found = table.intent("a", ROWS)
+    setattr(catalog, fault, times)
+    table.publish(found, 1)
+    assert len(table.seen.snapshots()) == 1
+    assert strays(catalog.aws, table.seen) == set()

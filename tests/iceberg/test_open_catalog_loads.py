@@ -1,0 +1,89 @@
+"""Whole loads into Open Catalog: its own choice of location, and recovery after a kill."""
+
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from tests.iceberg.commits import rest_options, stores, strays
+from tests.iceberg.tables import SCHEMA
+from tests.load.lakes import BUCKET, completes, table, uploads_part
+from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
+
+pytestmark = pytest.mark.spark
+
+EVENTS = "id,at\n1,5\n2,7\n"
+
+
+@pytest.fixture
+def open_catalog(lake, monkeypatch):
+    """A pipeline on Open Catalog, and the catalog."""
+    monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
+    with OpenCatalog(lake.aws, BUCKET) as catalog:
+        lake.write(
+            table("events", lake.csv("events.csv", EVENTS), cursor="at"),
+            iceberg_catalog="SNOWFLAKE_OPEN_CATALOG",
+            catalog_endpoint=catalog.url,
+            catalog_name="lake",
+            client_id=CLIENT_ID,
+            client_secret="${env:OPEN_CATALOG_SECRET}",
+            glue_database_prefix="supaflow",
+        )
+        yield catalog
+
+
+def events(catalog: OpenCatalog):
+    """The table as PyIceberg finds it."""
+    return load_catalog("own", **rest_options(catalog), **stores(catalog.aws)).load_table((SCHEMA, "events"))
+
+
+def test_two_loads(lake, open_catalog):
+    (first,) = lake.load("a").tables
+    assert (first.message, first.keys) == (None, (f"open/{SCHEMA}/events/data/part-a-00000.parquet",))
+    lake.csv("events.csv", EVENTS + "3,9\n")
+    assert lake.load("b").tables[0].rows == 1
+    rows = events(open_catalog).scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["_supa_job_id"]) for row in rows) == [(1, "a"), (2, "a"), (3, "b")]
+    assert not [action for action, _, _ in lake.aws.calls if action.startswith("glue:")]
+
+
+POINTS = [
+    # where a load is killed, how many matching calls pass before
+    ("while staging", uploads_part, 0),
+    ("while completing", completes, 0),
+    ("before the manifest list", lambda call: call.method == "PUT" and call.key.endswith(".avro"), 1),
+    ("after the commit", lambda call: call.method == "PUT" and call.key.endswith(".report.json"), 0),
+]
+
+
+@pytest.mark.parametrize(("match", "after"), [point[1:] for point in POINTS], ids=[point[0] for point in POINTS])
+def test_killed_then_the_same_job_again(lake, open_catalog, match, after):
+    assert lake.killed("a", match, after=after) == -9
+    assert lake.load("a").status == "done"
+    found = events(open_catalog)
+    assert len(found.snapshots()) == 1
+    assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert {uri for uri in strays(lake.aws, found) if not uri.endswith(".metadata.json")} == set()
+    assert not lake.aws.uploads(BUCKET)
+
+
+def test_lost_answer_to_the_commit(lake, open_catalog):
+    open_catalog.drop_commits = 1
+    assert lake.load("a").status == "done"
+    assert len(events(open_catalog).snapshots()) == 1
+
+
+def test_secret_that_is_gone_leaves_a_load_that_can_go_on(lake, open_catalog, monkeypatch):
+    assert lake.killed("a", completes) == -9
+    monkeypatch.delenv("OPEN_CATALOG_SECRET")
+    assert lake.load("b").tables[0].code == "PENDING_UNRECOVERABLE"
+    monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
+    assert lake.load("b").status == "done"
+    assert len(events(open_catalog).snapshots()) == 1
+
+
+def test_partitions(lake, open_catalog):
+    text = lake.file.read_text("utf-8")
+    lake.file.write_text(text.replace("cursor: at\n", "cursor: at\n  partition_by: ['bucket(2, id)']\n"), "utf-8")
+    (result,) = lake.load("a").tables
+    # Ids 1 and 2 are in one bucket.
+    assert (result.message, result.keys) == (None, (f"open/{SCHEMA}/events/data/id_bucket=0/part-a-00000.parquet",))
+    assert [task.file.partition[0] for task in events(open_catalog).scan().plan_files()] == [0]

@@ -1,0 +1,257 @@
+"""Deployments that cannot work with the messages about them, and some that can though they look alike."""
+
+from typing import Any
+
+GOOD: dict[str, Any] = {
+    "pipeline": "sales",
+    "destination": {
+        "type": "supaflow-s3-data-lake",
+        "s3_bucket_name": "acme-lake",
+        "bucket_region": "eu-central-1",
+        "s3_path_prefix": "data",
+        "update_aws_glue_catalog": True,
+    },
+    "tables": [
+        {"table": "orders", "schema": "shop", "read": {"format": "parquet", "path": "s3://acme-landing/orders"}}
+    ],
+}
+READ_ORDERS = {"table": "orders", "schema": "shop"}
+NESTED = {"s3_path_prefix": "data/test", "destination_prefix": "t"}
+
+
+def tables(read: dict[str, Any]) -> dict[str, Any]:
+    return {"tables": [{**READ_ORDERS, "read": read}]}
+
+
+# What is laid over GOOD, each key whole but for destination's and deployment's own; and the messages in full.
+BAD: list[tuple[str, dict[str, Any], list[str]]] = [
+    (
+        "a bucket name with dots and Snowflake",
+        {"destination": {"s3_bucket_name": "acme.lake"}, "deployment": {"snowflake": {}}},
+        [
+            "the destination's bucket 'acme.lake' has dots in its name, and a Snowflake external volume cannot use it; "
+            "expected a name of letters, digits and '-'. Take another bucket, or leave out deployment.snowflake."
+        ],
+    ),
+    (
+        "an external id from the environment, out of its alphabet",
+        {"deployment": {"trust": [{"vendor": "supaflow", "external_id": "${env:BAD_EXTERNAL_ID}"}]}},
+        [
+            "deployment.trust.0.external_id: ${env:BAD_EXTERNAL_ID} holds 'acme lake'; expected 2 to 1224 letters, "
+            "digits and +=,.@:/-_ without spaces around them. Take the external id as the vendor shows it."
+        ],
+    ),
+    (
+        "an external id from a variable that is not set",
+        {"deployment": {"trust": [{"vendor": "supaflow", "external_id": "${env:NO_EXTERNAL_ID}"}]}},
+        [
+            "deployment.trust.0.external_id: ${env:NO_EXTERNAL_ID}, the external id of 'supaflow', is not set in this "
+            "environment. Set NO_EXTERNAL_ID to what the vendor gave you, or give the external id as ${ssm:NAME}."
+        ],
+    ),
+    (
+        "a source on this machine",
+        tables({"format": "csv", "path": "/landing/orders.csv"}),
+        [
+            "table 'supaflow_shop.orders': read.path: '/landing/orders.csv' is on this machine; expected s3://..., "
+            "or give source_root."
+        ],
+    ),
+    (
+        "a variable of this machine where the job would read it",
+        {"destination": {"iam_role_arn": "arn:aws:iam::123456789012:role/Lake", "external_id": "${env:LAKE_ID}"}},
+        [
+            "destination.external_id: '${env:LAKE_ID}' names a variable of this machine; "
+            "expected ${secret:ARN} or ${ssm:NAME}, which the job's role reads."
+        ],
+    ),
+    (
+        "a secret written out",
+        {"destination": {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "hunter2"}},
+        ["secret_access_key is written out; expected ${secret:ARN} or ${ssm:NAME}, which the job's role reads."],
+    ),
+    (
+        "a custom endpoint without a network",
+        {"destination": {"custom_s3_endpoint": "https://s3.example.com"}},
+        [
+            "the destination's custom endpoint 'https://s3.example.com' is out of reach without a VPC; expected none, "
+            "or a network. Give deployment.network the subnets and security groups of a VPC with a way there."
+        ],
+    ),
+    (
+        "JDBC without a network, in a view",
+        tables({"sql": "SELECT * FROM o", "views": {"o": {"format": "jdbc", "options": {"dbtable": "orders"}}}}),
+        [
+            "tables: table 'shop.orders' reads format 'jdbc', a source out of reach without a VPC; expected files in "
+            "S3, or a network. Give deployment.network the subnets and security groups of a VPC with a way there, or "
+            "land the data in S3 first."
+        ],
+    ),
+    (
+        "another store without a network",
+        tables({"format": "parquet", "path": "abfss://landing@acme.dfs.core.windows.net/orders"}),
+        [
+            "tables: table 'shop.orders' reads 'abfss://landing@acme.dfs.core.windows.net/orders', out of reach "
+            "without a VPC; expected s3://, or a network. Give deployment.network the subnets and security groups of a "
+            "VPC with a way there."
+        ],
+    ),
+    (
+        "a schedule that is none",
+        {"deployment": {"schedule": {"cron": "0 25 * * ? *"}}},
+        ["deployment.schedule: cron(0 25 * * ? *): '25' is no hour; expected 0 to 23."],
+    ),
+    (
+        "a schedule in no known time zone, faster than the timeout allows",
+        {"deployment": {"schedule": {"cron": "0 * * * ? *", "timezone": "Europe/Bonn"}}},
+        [
+            "deployment.schedule.timezone: 'Europe/Bonn' is unknown; expected a name such as 'Europe/Berlin'.",
+            "deployment.schedule: cron(0 * * * ? *) starts loads 1 h apart, and an attempt may take 3 h; expected "
+            "starts at least that far apart, since loads do not overlap. Lower deployment.spark.timeout_minutes, or "
+            "start loads less often.",
+        ],
+    ),
+    (
+        "a schedule whose flexible window brings starts too close",
+        {"deployment": {"schedule": {"rate": "1 hour", "flexible_minutes": 15}, "spark": {"timeout_minutes": 50}}},
+        [
+            "deployment.schedule: rate(1 hour) starts loads 1 h apart, less flexible_minutes, 15 min, and an attempt "
+            "may take 50 min; expected starts at least that far apart, since loads do not overlap. Lower "
+            "deployment.spark.timeout_minutes, or start loads less often."
+        ],
+    ),
+    (
+        "an alarm that every weekend would set off",
+        {"deployment": {"schedule": {"cron": "0 6 ? * MON-FRI *"}, "alarms": {"no_success_hours": 24}}},
+        [
+            "deployment.alarms.no_success_hours: 24 hours may pass between two starts, which "
+            "cron(0 6 ? * MON-FRI *) has up to 72 h apart; expected more than that. Raise it, or leave it out."
+        ],
+    ),
+    (
+        "an application of another architecture than the bundle",
+        {"deployment": {"spark": {"architecture": "ARM64"}}},
+        [
+            "deployment.spark.architecture is 'ARM64', and the bundle has dependencies for x86_64. "
+            "Run scripts/bundle --architecture aarch64."
+        ],
+    ),
+    (
+        "a release without the Spark that the job needs",
+        {"deployment": {"spark": {"release": "emr-7.9.0"}}},
+        [
+            "deployment.spark.release 'emr-7.9.0' has Spark 3.5 and Python 3.9; "
+            "the job needs Spark 4.1 and Python 3.11: emr-spark-8.1.*."
+        ],
+    ),
+    (
+        "workers of sizes that do not exist",
+        {"deployment": {"spark": {"driver": {"cores": 2, "memory": "16G"}, "executor": {"disk": "10G"}}}},
+        [
+            "deployment.spark.driver.memory: '16G' and Spark's overhead of a tenth do not fit a worker of 2 cores; "
+            "expected at most '14G'. Lower it, or give the worker more cores.",
+            "deployment.spark.executor.disk: '10G' is no size of EMR Serverless; expected '20G' to '200G'.",
+        ],
+    ),
+    (
+        "more executors than the account may run",
+        {"deployment": {"spark": {"max_executors": 10}}},
+        [
+            "deployment.spark.max_executors: 10 executors of 4 vCPUs and a driver of 2 make 42 vCPUs; expected at most "
+            "account_vcpu_quota, 16. Lower it to 3, or have EMR Serverless's quota 'Max concurrent vCPUs per account' "
+            "raised and account_vcpu_quota say so."
+        ],
+    ),
+    (
+        "one executor too large for the account",
+        {"deployment": {"spark": {"max_executors": 1}, "account_vcpu_quota": 4}},
+        [
+            "deployment.spark.max_executors: 1 executor of 4 vCPUs and a driver of 2 make 6 vCPUs; expected at most "
+            "account_vcpu_quota, 4. Take smaller workers, or have EMR Serverless's quota 'Max concurrent vCPUs per "
+            "account' raised and account_vcpu_quota say so."
+        ],
+    ),
+    (
+        "an abort rule as long as the longest load",
+        {"deployment": {"abort_incomplete_uploads_days": 1, "spark": {"attempts": 6}}},
+        [
+            "deployment.abort_incomplete_uploads_days: 1 is too few: a load may take 24 h 30 min with all its 6 "
+            "attempts, and until it commits, its files are incomplete uploads; expected 2 or more. Raise it, or lower "
+            "timeout_minutes, queue_timeout_minutes or attempts of spark."
+        ],
+    ),
+    (
+        "two stages on one prefix and database",
+        {"deployment": {"stages": {"prod": {}, "test": {}}}},
+        [
+            "deployment.stages: stages 'prod' and 'test' write to s3://acme-lake/data and s3://acme-lake/data; "
+            "expected prefixes of which none holds the other. Give deployment.stages.test another s3_path_prefix, or "
+            "another bucket.",
+            "deployment.stages: stages 'prod' and 'test' both write the Glue database 'supaflow_shop'; expected "
+            "databases of their own. Give deployment.stages.test another destination_prefix.",
+        ],
+    ),
+    (
+        "a stage's databases within reach of another's vendor",
+        {"deployment": {
+            "trust": [{"vendor": "supaflow", "external_id": "acme"}],
+            "stages": {"prod": {}, "test": {
+                "destination": {"s3_bucket_name": "acme-lake-test", "destination_prefix": "test"},
+                "deployment": {"trust": []},
+            }},
+        }},
+        [
+            "deployment.stages: 'prod' lets parties from outside write databases named supaflow_*, and the database "
+            "'supaflow_test_shop' of 'test' is one; expected stages out of each other's reach. Give "
+            "deployment.stages.test a glue_database_prefix that does not begin with 'supaflow_'."
+        ],
+    ),
+    (
+        "a stage's prefix inside another's",
+        {"deployment": {"stages": {"prod": {}, "test": {"destination": NESTED}}}},
+        [
+            "deployment.stages: stages 'prod' and 'test' write to s3://acme-lake/data and s3://acme-lake/data/test; "
+            "expected prefixes of which none holds the other. Give deployment.stages.test another s3_path_prefix, or "
+            "another bucket."
+        ],
+    ),
+    (
+        "two stages that make one bucket",
+        {"deployment": {"stages": {"prod": {}, "test": {"destination": NESTED | {"s3_path_prefix": "data-test"}}}}},
+        [
+            "deployment.stages: stages 'prod' and 'test' both make the bucket 'acme-lake'; expected at most one that "
+            "does. Set existing.bucket in deployment.stages.test, or give it another bucket."
+        ],
+    ),
+]  # fmt: skip
+
+GOOD_TOO: list[tuple[str, dict[str, Any]]] = [
+    ("as it is", {}),
+    ("JDBC with a network", {
+        **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
+        "deployment": {"network": {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}},
+    }),
+    ("dots without Snowflake", {"destination": {"s3_bucket_name": "acme.lake"}}),
+    ("a parameter for an external id", {
+        "deployment": {"trust": [{"vendor": "supaflow", "external_id": "${ssm:/lake/external-id}"}]}
+    }),
+    ("starts as far apart as the timeout", {"deployment": {"schedule": {"rate": "3 hours"}}}),
+    ("starts of what goes on until it is stopped", {
+        "deployment": {"schedule": {"rate": "15 minutes"}, "spark": {"mode": "STREAMING"}}
+    }),
+    ("a single start", {"deployment": {"schedule": {"cron": "0 0 1 1 ? 2030"}}}),
+    ("a short abort rule on a bucket that is there", {
+        "deployment": {"abort_incomplete_uploads_days": 1, "spark": {"attempts": 10}, "existing": {"bucket": True}}
+    }),
+    ("stages on buckets of their own", {
+        "deployment": {"stages": {"prod": {}, "test": {
+            "destination": {"s3_bucket_name": "acme-lake-test", "destination_prefix": "test"}
+        }}}
+    }),
+    ("stages of one name in accounts of their own", {
+        "deployment": {"stages": {
+            "prod": {"deployment": {"account": "111111111111"}},
+            "test": {"deployment": {"account": "222222222222"}, "destination": {"s3_bucket_name": "acme-lake-test"}},
+        }}
+    }),
+]  # fmt: skip

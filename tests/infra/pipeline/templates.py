@@ -1,0 +1,29 @@
+"""What tests ask of a template."""
+
+import json
+
+from aws_cdk.assertions import Template
+
+
+def properties(template, kind):
+    return [each.get("Properties", {}) for each in template["Resources"].values() if each["Type"] == f"AWS::{kind}"]
+
+
+def has(template, kind, **expected):
+    Template.from_json(template).has_resource_properties(f"AWS::{kind}", expected)
+
+
+def statements(template):
+    """Of every identity policy, by Sid."""
+    documents = [
+        each["PolicyDocument"] for kind in ("Policy", "ManagedPolicy") for each in properties(template, f"IAM::{kind}")
+    ]
+    return {each["Sid"]: each for document in documents for each in document["Statement"]}
+
+
+def job_run(template):
+    """StartJobRun's parameters, references left out."""
+    (machine,) = properties(template, "StepFunctions::StateMachine")
+    _, parts = machine["DefinitionString"]["Fn::Join"]
+    text = "".join(part if isinstance(part, str) else "_" for part in parts)
+    return json.loads(text)["States"]["Run the job"]

@@ -1,0 +1,85 @@
+"""Who may do what: the job beside the data, the state machine, the schedule."""
+
+import pytest
+
+from tests.infra.pipeline.deployments import ALL
+from tests.infra.pipeline.templates import properties, statements
+
+pytestmark = pytest.mark.synth
+
+
+def test_what_is_allowed(plain):
+    assert {sid: each["Action"] for sid, each in statements(plain).items()} == {
+        "ReadArtifacts": "s3:GetObject",
+        "WriteLogs": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        "FindLogGroup": "logs:DescribeLogGroups",
+        "StartJobRuns": "emr-serverless:StartJobRun",
+        "FollowAndCancelJobRuns": ["emr-serverless:CancelJobRun", "emr-serverless:GetJobRun"],
+        "RunJobsAsTheJobRole": "iam:PassRole",
+        "HearOfJobRuns": ["events:DescribeRule", "events:PutRule", "events:PutTargets"],
+        "ReadOutcomes": "s3:GetObject",
+        "TellOfLoads": "cloudwatch:PutMetricData",
+        "DeliverLoadLogs": [
+            "logs:CreateLogDelivery",
+            "logs:DeleteLogDelivery",
+            "logs:DescribeLogGroups",
+            "logs:DescribeResourcePolicies",
+            "logs:GetLogDelivery",
+            "logs:ListLogDeliveries",
+            "logs:PutResourcePolicy",
+            "logs:UpdateLogDelivery",
+        ],
+        "TraceLoads": [
+            "xray:GetSamplingRules",
+            "xray:GetSamplingTargets",
+            "xray:PutTelemetryRecords",
+            "xray:PutTraceSegments",
+        ],
+        "FindRunningLoads": "states:ListExecutions",
+        "StartLoads": "states:StartExecution",
+        "KeepUndelivered": "sqs:SendMessage",
+    }
+
+
+def test_what_a_key_adds(plain, full):
+    added = {sid: each for sid, each in statements(full).items() if sid not in statements(plain)}
+    assert {sid: (each["Action"], each.get("Condition")) for sid, each in added.items()} == {
+        "EncryptEventLog": (["kms:Decrypt", "kms:GenerateDataKey"], None),
+        "DecryptOutcomes": ("kms:Decrypt", {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}),
+        "EncryptUndelivered": (
+            ["kms:Decrypt", "kms:GenerateDataKey"],
+            {"StringEquals": {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}},
+        ),
+    }
+
+
+def test_bounds_of_what_is_allowed(plain):
+    found = statements(plain)
+    assert found["RunJobsAsTheJobRole"]["Condition"] == {
+        "StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}
+    }
+    assert found["TellOfLoads"]["Condition"] == {"StringEquals": {"cloudwatch:namespace": "Lakewriter"}}
+    assert found["ReadOutcomes"]["Resource"] == "arn:aws:s3:::acme-lake/data/production/_lakewriter/flights/runs/*"
+    assert len(found["ReadArtifacts"]["Resource"]) == 4
+    names = {name for name, each in plain["Resources"].items() if each["Type"] == "AWS::StepFunctions::StateMachine"}
+    assert [found[sid]["Resource"]["Fn::GetAtt"] for sid in ("StartLoads", "FindRunningLoads")] == [[*names, "Arn"]] * 2
+
+
+def test_roles_trust_one_service_for_this_account(full):
+    trusts = [each["AssumeRolePolicyDocument"]["Statement"] for each in properties(full, "IAM::Role")]
+    assert sorted(each["Principal"]["Service"] for (each,) in trusts) == [
+        "scheduler.amazonaws.com",
+        "states.amazonaws.com",
+    ]
+    assert all(
+        each["Condition"]["StringEquals"]["aws:SourceAccount"] == {"Ref": "AWS::AccountId"} for (each,) in trusts
+    )
+    assert {(each["Path"], each["PermissionsBoundary"]) for each in properties(full, "IAM::Role")} == {
+        ("/lake/", ALL["permissions_boundary_arn"])
+    }
+
+
+def test_brought_role_gets_nothing_by_itself(streaming):
+    (policy,) = properties(streaming, "IAM::ManagedPolicy")
+    assert "Roles" not in policy
+    assert "Attach it to arn:aws:iam::123456789012:role/Spark" in streaming["Outputs"]["JobPolicyArn"]["Description"]

@@ -1,0 +1,74 @@
+"""cdk-nag's AwsSolutions and cfn-lint have nothing to say of the pipeline's stack that is not answered."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from cdk_nag import AwsSolutionsChecks
+from cfnlint.api import lint_file
+
+from infra.settings import defaults
+from tests.infra.pipeline.conftest import SettingsOf, add_stack
+from tests.infra.pipeline.deployments import ALL, HOURLY
+
+pytestmark = pytest.mark.synth
+
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "plain": {"schedule": HOURLY},
+    "all": ALL,
+    "brought": {
+        "existing": {"job_role_arn": "arn:aws:iam::123456789012:role/Spark"},
+        "alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:lake"},
+        "spark": {"mode": "STREAMING", "architecture": "ARM64"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def assemblies(settings_of: SettingsOf, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Synthesis fails when cdk-nag finds something that nobody acknowledged."""
+    found = {}
+    for name, deployment in VARIANTS.items():
+        app = cdk.App(context=defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+        stack = add_stack(app, settings_of(**deployment))
+        cdk.Validations.of(stack).add_plugins(AwsSolutionsChecks(app))
+        found[name] = Path(app.synth().directory)
+    return found
+
+
+def answered(assembly: Path) -> list[tuple[str, str]]:
+    """Rule and place of each acknowledged finding, the stack left out."""
+    (report,) = json.loads((assembly / "validation-report.json").read_text())["pluginReports"]
+    assert report["violations"] == []
+    return sorted(
+        (finding["ruleName"].removeprefix("AwsSolutions-"), finding["acknowledgedAt"].partition("/")[2])
+        for finding in report["suppressedViolations"]
+    )
+
+
+ANYWHERE = [
+    ("IAM5[Resource::*]", "Job/Policy"),
+    ("IAM5[Resource::*]", "LoadPermissions/Telling"),
+    ("IAM5[Resource::<SparkApplicationB8D0239C.Arn>/jobruns/*]", "LoadPermissions/JobRuns"),
+    (
+        "IAM5[Resource::arn:aws:s3:::acme-lake/data/production/_lakewriter/flights/runs/*]",
+        "LoadPermissions/Outcomes",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("variant", "others"),
+    [("plain", [("SQS3", "Starts/DeadLetters")]), ("all", [("SQS3", "Starts/DeadLetters")]), ("brought", [])],
+)
+def test_findings_of_cdk_nag_are_answered(assemblies, variant, others):
+    assert answered(assemblies[variant]) == sorted(ANYWHERE + others)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cfn_lint_finds_nothing(assemblies, variant):
+    (template,) = assemblies[variant].glob("*-pipeline.template.json")
+    assert [str(match) for match in lint_file(template)] == []

@@ -1,0 +1,171 @@
+"""The template of the pipeline's stack: much of it the emulator ignores."""
+
+import json
+
+import pytest
+
+from tests.infra.pipeline.deployments import ALL
+from tests.infra.pipeline.templates import has, job_run, properties, statements
+
+pytestmark = pytest.mark.synth
+
+
+STATEFUL = {"JobLogs": "Logs::LogGroup", "LoadLogs": "Logs::LogGroup", "DeadLetters": "SQS::Queue"}
+
+
+@pytest.mark.parametrize(("name", "kind"), STATEFUL.items())
+def test_logical_ids_of_what_holds_data(plain, name, kind):
+    found = plain["Resources"][name]
+    assert (found["Type"], found["DeletionPolicy"], found["UpdateReplacePolicy"]) == (
+        f"AWS::{kind}",
+        "Retain",
+        "Retain",
+    )
+
+
+def test_all_that_holds_data_has_its_logical_id(full):
+    kinds = {f"AWS::{kind}" for kind in STATEFUL.values()} | {"AWS::S3::Bucket", "AWS::DynamoDB::Table"}
+    assert {name for name, each in full["Resources"].items() if each["Type"] in kinds} == set(STATEFUL)
+
+
+def test_a_stage_that_is_thrown_away_leaves_nothing(streaming):
+    assert [name for name, each in streaming["Resources"].items() if each.get("DeletionPolicy") == "Retain"] == []
+
+
+def test_application(plain):
+    streams = ["STDOUT", "STDERR"]
+    assert properties(plain, "EMRServerless::Application") == [
+        {
+            "Name": "lakewriter-flights-prod",
+            "Type": "SPARK",
+            "ReleaseLabel": "emr-spark-8.1.0",
+            "Architecture": "X86_64",
+            "AutoStartConfiguration": {"Enabled": True},
+            "AutoStopConfiguration": {"Enabled": True, "IdleTimeoutMinutes": 5},
+            # A driver of 2 vCPU and 8 GB (7 and a tenth), three executors of 4 vCPU and 16 GB (14 and a tenth).
+            "MaximumCapacity": {"Cpu": "14 vCPU", "Memory": "56 GB", "Disk": "80 GB"},
+            "SchedulerConfiguration": {"MaxConcurrentRuns": 1, "QueueTimeoutMinutes": 60},
+            "MonitoringConfiguration": {
+                "CloudWatchLoggingConfiguration": {
+                    "Enabled": True,
+                    "LogGroupName": {"Ref": "JobLogs"},
+                    "LogTypeMap": [{"Key": f"SPARK_{each}", "Value": streams} for each in ("DRIVER", "EXECUTOR")],
+                },
+                "ManagedPersistenceMonitoringConfiguration": {"Enabled": True},
+            },
+        }
+    ]
+
+
+def test_application_in_a_network(full):
+    network = {"SubnetIds": ALL["network"]["subnet_ids"], "SecurityGroupIds": ALL["network"]["security_group_ids"]}
+    has(full, "EMRServerless::Application", NetworkConfiguration=network)
+
+
+def test_job_run_in_batches(plain):
+    state = job_run(plain)
+    assert state["Resource"] == "arn:aws:states:::emr-serverless:startJobRun.sync"
+    # Three hours, an hour in the queue, ten minutes over.
+    assert state["TimeoutSeconds"] == (180 + 60 + 10) * 60
+    parameters = state["Parameters"]
+    assert {name: parameters[name] for name in ("Mode", "ExecutionTimeoutMinutes", "ClientToken.$")} == {
+        "Mode": "BATCH",
+        "ExecutionTimeoutMinutes": 180,
+        "ClientToken.$": "$.name",
+    }
+    assert "RetryPolicy" not in parameters
+
+
+def test_job_run_that_streams(streaming):
+    state = job_run(streaming)
+    parameters = state["Parameters"]
+    assert "TimeoutSeconds" not in state
+    assert {name: parameters[name] for name in ("Mode", "ExecutionTimeoutMinutes", "RetryPolicy")} == {
+        "Mode": "STREAMING",
+        "ExecutionTimeoutMinutes": 0,
+        "RetryPolicy": {"MaxFailedAttemptsPerHour": 10},
+    }
+
+
+def test_spark_submit(full):
+    parameters = job_run(full)["Parameters"]
+    submit = parameters["JobDriver"]["SparkSubmit"]["SparkSubmitParameters"].split()
+    assert submit[::2] == ["--py-files", "--archives"]
+    assert [each.rpartition("#")[2] for each in submit[3].split(",")] == ["dependencies", "lake"]
+    (classified,) = parameters["ConfigurationOverrides"]["ApplicationConfiguration"]
+    assert classified == {
+        "Classification": "spark-defaults",
+        "Properties": {
+            "spark.driver.cores": "2",
+            "spark.driver.memory": "6G",
+            "spark.emr-serverless.driver.disk": "20G",
+            "spark.executor.cores": "4",
+            "spark.executor.memory": "14G",
+            "spark.emr-serverless.executor.disk": "20G",
+            "spark.dynamicAllocation.enabled": "true",
+            "spark.dynamicAllocation.initialExecutors": "1",
+            "spark.dynamicAllocation.minExecutors": "0",
+            "spark.dynamicAllocation.maxExecutors": "3",
+            "spark.emr-serverless.driverEnv.PYTHONPATH": "./dependencies",
+            "spark.executorEnv.PYTHONPATH": "./dependencies",
+            "spark.custom": "a b",
+        },
+    }
+
+
+def test_whole_load_ends_in_time(full):
+    (machine,) = properties(full, "StepFunctions::StateMachine")
+    # Two attempts of four hours and ten minutes, a minute between them, ten minutes over.
+    assert f'"TimeoutSeconds": {(2 * 250 + 1 + 10) * 60}}}' in machine["DefinitionString"]["Fn::Join"][1][-1]
+    assert machine["TracingConfiguration"] == {"Enabled": True}
+    assert (machine["LoggingConfiguration"]["Level"], machine["LoggingConfiguration"]["IncludeExecutionData"]) == (
+        "ALL",
+        True,
+    )
+
+
+def test_schedule(plain):
+    (schedule,) = properties(plain, "Scheduler::Schedule")
+    target = schedule.pop("Target")
+    assert schedule.pop("GroupName")["Ref"].startswith("StartsGroup")
+    assert schedule == {
+        "Description": "Starts the loads of flights, stage prod",
+        "ScheduleExpression": "cron(0 * * * ? *)",
+        "ScheduleExpressionTimezone": "Europe/Berlin",
+        "State": "ENABLED",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+    }
+    assert json.loads(target["Input"]) == {"start": "schedule", "scheduled_at": "<aws.scheduler.scheduled-time>"}
+    assert target["RetryPolicy"] == {"MaximumRetryAttempts": 10, "MaximumEventAgeInSeconds": 3600}
+    assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": ["DeadLetters", "Arn"]}}
+
+
+def test_schedule_that_rests(full):
+    flexible = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 10}
+    has(full, "Scheduler::Schedule", ScheduleExpression="rate(6 hours)", State="DISABLED", FlexibleTimeWindow=flexible)
+
+
+def test_encryption(plain, full):
+    assert properties(plain, "SQS::Queue") == [{"MessageRetentionPeriod": 1209600, "SqsManagedSseEnabled": True}]
+    (queue,), groups = properties(full, "SQS::Queue"), properties(full, "Logs::LogGroup")
+    topic, application = properties(full, "SNS::Topic")[0], properties(full, "EMRServerless::Application")[0]
+    event_log = application["MonitoringConfiguration"]["ManagedPersistenceMonitoringConfiguration"]
+    keys = [queue["KmsMasterKeyId"], topic["KmsMasterKeyId"], event_log["EncryptionKeyArn"]]
+    keys += [each["KmsKeyId"] for each in groups]
+    assert len(keys) == 5
+    assert all(key == keys[0] for key in keys)
+    assert [each["RetentionInDays"] for each in groups] == [90, 90]
+
+
+def test_outputs(plain):
+    assert set(plain["Outputs"]) == {"StateMachineArn", "ApplicationId", "JobLogGroup"}
+
+
+def test_qualifier_of_the_bootstrap(full):
+    assert "cdk-acme-assets" in json.dumps(statements(full)["ReadArtifacts"]["Resource"])
+
+
+def test_outcomes_in_a_store_elsewhere_are_not_looked_for(synthesised):
+    template = synthesised(endpoint="https://s3.example.org")
+    assert "ReadOutcomes" not in statements(template)
+    assert job_run(template)["Next"] == "Nothing read"

@@ -1,0 +1,178 @@
+"""The state machine of the template, its references resolved, on an interpreter."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.infra.pipeline.executions import DONE, Machine, arguments, definition_of, failed
+from tests.support.state_machine import RUNNING, JobRuns, step_functions
+
+pytestmark = pytest.mark.synth
+
+ROOT = Path(__file__).parents[3]
+TIME = "2026-01-31T06:00:00Z"
+SCHEDULED = {"start": "schedule", "scheduled_at": TIME}
+RETRY = failed("CONCURRENT_LOAD", transient=True)
+
+
+@pytest.fixture(scope="module")
+def only_machine(plain) -> Iterator[Machine]:
+    runs = JobRuns()
+    with step_functions(runs):
+        yield Machine(plain, runs)
+
+
+@pytest.fixture
+def machine(only_machine) -> Machine:
+    only_machine.runs.reset()
+    return only_machine
+
+
+ENDS = {
+    # name: how the job runs end and what they leave, status, output or error, seconds waited
+    "success": ([("SUCCESS", DONE)], "SUCCEEDED", {"attempts": 1, "rows": 12}, [10]),
+    "retried": ([("FAILED", RETRY), ("SUCCESS", DONE)], "SUCCEEDED", {"attempts": 2, "rows": 12}, [10, 60]),
+    "none-written": ([("FAILED", None), ("SUCCESS", DONE)], "SUCCEEDED", {"attempts": 2, "rows": 12}, [10, 60]),
+    "none-readable": ([("SUCCESS", None)], "SUCCEEDED", {"attempts": 1, "rows": 0}, [10]),
+    "done-then-killed": ([("FAILED", DONE)], "SUCCEEDED", {"attempts": 1, "rows": 12}, [10]),
+    "final": ([("FAILED", failed("S3_ACCESS_DENIED", transient=False))], "FAILED", "S3_ACCESS_DENIED", [10]),
+    "crash": ([("FAILED", failed(None, transient=False))], "FAILED", "JobCrashed", [10]),
+    "too-often": ([("FAILED", RETRY)] * 3, "FAILED", "CONCURRENT_LOAD", [10, 60, 120]),
+    "never-written": ([("CANCELLED", None)] * 3, "FAILED", "NO_OUTCOME", [10, 60, 120]),
+}
+
+
+@pytest.mark.parametrize(("endings", "status", "said", "waited"), ENDS.values(), ids=ENDS)
+def test_end(machine, request, endings, status, said, waited):
+    machine.endings(*endings)
+    name = request.node.callspec.id
+    found = machine.run(name)
+    expected = {"status": "done", "load": name, **said} if status == "SUCCEEDED" else said
+    assert (found["status"], json.loads(found.get("output", "null")) or found["error"]) == (status, expected)
+    assert (machine.runs.waited, len(machine.runs.started)) == (waited, len(endings))
+    assert machine.runs.cancelled == []
+
+
+def test_failure_says_why(machine):
+    machine.endings(("FAILED", failed("SOURCE_FAILED", transient=False)))
+    assert machine.run("why")["cause"] == "SOURCE_FAILED: no."
+    machine.endings(*[("FAILED", None)] * 3)
+    assert '\\"State\\": \\"FAILED\\"' in machine.run("why-not")["cause"]
+
+
+STARTS = [
+    # input, arguments of the entry point between `run lake/lake.yaml` and `--outcome NAME`
+    ({}, ["--job-id", "start-0"]),
+    ({"comment": "anything else"}, ["--job-id", "start-1"]),
+    ({"job_id": "again"}, ["--job-id", "again"]),
+    ({"scheduled_at": TIME}, ["--scheduled-at", TIME]),
+    (SCHEDULED, ["--scheduled-at", TIME]),
+]
+
+
+@pytest.mark.parametrize(("number", "given", "expected"), [(number, *case) for number, case in enumerate(STARTS)])
+def test_start(machine, number, given, expected):
+    assert machine.run(f"start-{number}", **given)["status"] == "SUCCEEDED"
+    (parameters,) = machine.runs.started
+    name = parameters["ClientToken"]
+    assert (len(name), arguments(parameters)) == (64, ["run", "lake/lake.yaml", *expected, "--outcome", name])
+
+
+REFUSED = [{"job_id": "a", "scheduled_at": TIME}, {"job_id": 1}, {"scheduled_at": "today"}, {"scheduled_at": 1}]
+
+
+@pytest.mark.parametrize(("number", "given"), list(enumerate(REFUSED)))
+def test_input_refused(machine, number, given):
+    found = machine.run(f"refused-{number}", **given)
+    assert (found["status"], found["error"], machine.runs.started) == ("FAILED", "InputRefused", [])
+    assert '{"scheduled_at": "2026-01-31T06:00:00Z"}' in found["cause"]
+
+
+def test_stopping_cancels_the_job_run(machine):
+    machine.endings((RUNNING, None))
+    execution = machine.start("stopped")
+    machine.started()
+    machine.stop(execution)
+    assert machine.ended(execution)["status"] == "ABORTED"
+    machine.cancelled()
+    assert machine.runs.cancelled == [machine.runs.started[0]["ClientToken"]]
+
+
+def test_overlap(machine):
+    machine.endings((RUNNING, DONE))
+    first = machine.start("first")
+    machine.started()
+    skipped = machine.run("second", **SCHEDULED)
+    refused = machine.run("third", job_id="backfill")
+    machine.runs.end("SUCCESS")
+    assert machine.ended(first)["status"] == "SUCCEEDED"
+    assert (skipped["status"], json.loads(skipped["output"])) == ("SUCCEEDED", {"status": "skipped", "running": first})
+    assert (refused["status"], refused["error"]) == ("FAILED", "LoadRunning")
+    assert first in refused["cause"]
+    assert len(machine.runs.started) == 1
+
+
+def test_start_delivered_twice_to_one_execution(machine):
+    machine.endings((RUNNING, DONE))
+    first = machine.start("delivery", **SCHEDULED)
+    machine.started()
+    assert machine.start("delivery", **SCHEDULED) == first
+    machine.runs.end("SUCCESS")
+    assert machine.ended(first)["status"] == "SUCCEEDED"
+    assert len(machine.runs.started) == 1
+
+
+def test_start_delivered_twice_to_two_executions(machine):
+    assert [machine.run(name, **SCHEDULED)["status"] for name in ("one", "two")] == ["SUCCEEDED"] * 2
+    one, two = machine.runs.started
+    assert arguments(one)[:4] == arguments(two)[:4] == ["run", "lake/lake.yaml", "--scheduled-at", TIME]
+    assert one["ClientToken"] != two["ClientToken"]
+
+
+def test_every_attempt_has_a_token_of_its_own(machine):
+    machine.endings(("FAILED", RETRY), ("FAILED", None), ("SUCCESS", DONE))
+    machine.run("tokens")
+    assert len({run["ClientToken"] for run in machine.runs.started}) == 3
+
+
+def test_metrics(machine):
+    before = machine.told()
+    machine.endings(("FAILED", failed("TIMEOUT", transient=True, pending_hours=30.5)), ("SUCCESS", DONE))
+    machine.run("told")
+    assert {name: value - before.get(name, 0) for name, value in machine.told().items()} == {
+        "AttemptsFailed": 1,
+        "LoadsDone": 1,
+        "PendingHours": 30.5,
+        "Rows": 12,
+        "Files": 2,
+        "Bytes": 345,
+        "Seconds": 6.5,
+    }
+
+
+def test_a_load_is_done_whoever_hears_of_it(machine, plain):
+    unheard = Machine(plain, machine.runs, name="unheard", without="cloudwatch:putMetricData")
+    assert unheard.run("unheard")["status"] == "SUCCEEDED"
+
+
+VALIDATED = {
+    "batch": {},
+    "once": {"spark": {"attempts": 1}},
+    "streaming": {"spark": {"mode": "STREAMING"}},
+    "another store": {"endpoint": "https://s3.example.org"},
+}
+
+
+@pytest.mark.parametrize("deployment", VALIDATED.values(), ids=VALIDATED)
+def test_validator(synthesised, tmp_path, deployment):
+    path = tmp_path / "definition.json"
+    path.write_text(definition_of(synthesised(**deployment)), "utf-8")
+    validator = ROOT / "node_modules" / "asl-validator" / "dist" / "bin" / "asl-validator.js"
+    done = subprocess.run(
+        [os.environ["JSII_NODE"], validator, "--json-path", path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,89 @@
+"""Reviews of deployments with everything in them, and of ones that bring what is there."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from infra.application import add_stacks
+from infra.bundle.build import build
+from infra.review import markdown, review
+from infra.review.permissions import identities, protected_resources, unattached
+from infra.review.templates import Templates
+from infra.settings import Settings, defaults
+from tests.infra.conftest import SettingsFor
+from tests.infra.destination.airbyte import file
+from tests.infra.destination.lakes import EVERYTHING, lake
+
+pytestmark = pytest.mark.synth
+
+JOB_ROLE = "arn:aws:iam::123456789012:role/Job"
+BROUGHT = {
+    "account": "123456789012",
+    "existing": {"bucket": True, "databases": True, "job_role_arn": JOB_ROLE},
+    "spark": {"mode": "STREAMING"},
+}
+VARIANTS = {
+    "everything": lake(EVERYTHING | {"schedule": {"rate": "6 hours"}}),
+    "brought": lake(BROUGHT),
+    "airbyte": file("airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True),
+    "verbatim": lake({"trust": EVERYTHING["trust"], "vendor_verbatim": True, "allow_reset": True}),
+}
+
+ROWS = {
+    "everything": [
+        "| `acme-lake` | S3 Bucket | lakewriter-flights-prod-destination | deleted with every object in it |",
+        "ConsumerRole` | `arn:aws:iam::805595753828:root` | `<ssm:/lake/id>` | lake.yaml names this party. |",
+        "| `VendorUser` | whoever has its access key | none | deployment.iam\\_user is on. |",
+        "| `arn:aws:iam::123456789012:role/lake/<JobRole>` | database supaflow\\_nyc\\_public | "
+        "`DESCRIBE`<br>`CREATE_TABLE` |",
+        "| `SnowflakeComputeConsumerRole` | `arn:aws:iam::123456789012:root` | denied to everybody | "
+        "Closed until Snowflake has told who it is. |",
+        "| For example | every 6 hours, counted from the deployment |",
+    ],
+    "brought": [
+        "> **Note:** Role arn:aws:iam::123456789012:role/Job is used as it is. Have its owner attach what "
+        "'lakewriter policy' prints for the job, and trust emr-serverless.amazonaws.com.",
+        "None: loads start by hand, or from another system that starts the state machine.",
+        "| A load | goes on until it is stopped |",
+        "| The most in a day | 14 vCPUs x 24 h = 336 vCPU hours<br>56 GB x 24 h = 1,344 GB hours |",
+        "Nobody.",
+    ],
+    "airbyte": [
+        "| crm.users<br>`s3://raw/users` | `crm.users` | `data/crm/users/2027_1.parquet` |",
+        "`arn:aws:iam::094410056844:user/delegated_access_user` | `acme-2026` |",
+        "`s3:PutObjectAcl` | `arn:aws:s3:::acme-lake`<br>`arn:aws:s3:::acme-lake/*` |",
+        "| Role ARN | `",
+        "| S3 Path Format | `${STREAM_NAME}/${YEAR}_` |",
+    ],
+    "verbatim": ["CloudFormation refuses to delete lakewriter-flights-prod-destination."],
+}
+
+
+@pytest.fixture(scope="module")
+def reviewed(
+    settings_for: SettingsFor, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], tuple[Path, Settings]]:
+    bundle = tmp_path_factory.mktemp("bundle")
+    build(bundle, ["x86_64"], fetch=lambda *_: None)
+
+    def synthesise(name: str) -> tuple[Path, Settings]:
+        settings = settings_for(VARIANTS[name], bundle=bundle)
+        app = cdk.App(context=defaults(), analytics_reporting=False)
+        add_stacks(app, settings)
+        return Path(app.synth().directory), settings
+
+    return synthesise
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_review(reviewed: Any, name: str) -> None:
+    folder, settings = reviewed(name)
+    text = markdown.render(review(folder, settings))
+    assert [row for row in ROWS[name] if row not in text] == []
+    templates = Templates.read(folder, settings.stack_names)
+    holders = [*identities(templates), *unattached(templates), *protected_resources(templates)]
+    unexplained = [(holder.name, each) for holder in holders for each in holder.statements if not each.reason]
+    assert unexplained == []

@@ -1,0 +1,121 @@
+"""The Open Catalog path against the REST catalog server of the Iceberg project's own tests.
+
+It lets anybody in: wrong secrets, catalogs and roles are asked of the catalog in ``tests.support.open_catalog``. Apache
+Polaris is not on Maven Central as a server that runs.
+"""
+
+import socket
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+import pytest
+import requests
+
+from tests.iceberg.commits import Table
+from tests.interop.maven import jars
+
+ICEBERG, JETTY = "1.11.0", "12.1.3"
+JARS = [
+    *(f"org.apache.iceberg:iceberg-{name}:{ICEBERG}" for name in ("api", "common", "core", "bundled-guava", "aws")),
+    f"org.apache.iceberg:iceberg-core:{ICEBERG}:tests",
+    f"org.apache.iceberg:iceberg-open-api:{ICEBERG}:test-fixtures",
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+    *(f"org.eclipse.jetty:jetty-{n}:{JETTY}" for n in ("server", "http", "io", "util", "session", "security")),
+    *(f"org.eclipse.jetty.compression:jetty-compression-{n}:{JETTY}" for n in ("common", "server", "gzip")),
+    f"org.eclipse.jetty.ee10:jetty-ee10-servlet:{JETTY}",
+    "jakarta.servlet:jakarta.servlet-api:6.0.0",
+    "com.github.ben-manes.caffeine:caffeine:2.9.3",
+    "com.fasterxml.jackson.core:jackson-core:2.21.3",
+    "com.fasterxml.jackson.core:jackson-databind:2.21.3",
+    "com.fasterxml.jackson.core:jackson-annotations:2.21",
+    "org.apache.httpcomponents.client5:httpclient5:5.6.1",
+    "org.apache.httpcomponents.core5:httpcore5:5.4",
+    "org.apache.httpcomponents.core5:httpcore5-h2:5.4",
+    "software.amazon.awssdk:url-connection-client:2.33.0",
+    "dev.failsafe:failsafe:3.3.2",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+]
+SPARK_JARS = ("avro-1", "slf4j-api", "RoaringBitmap", "aircompressor-2", "hadoop-client")
+
+
+class Fixture:
+    """Where the server is."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def fixture(aws, bucket, tmp_path, monkeypatch):
+    """The server over the embedded S3, in a process of its own."""
+    # Java's SDK looks for objects by HEAD, as a role with s3:ListBucket may.
+    aws.hide_missing = False
+    shipped = [str(f) for f in Path(pyspark.__path__[0], "jars").iterdir() if f.name.startswith(SPARK_JARS)]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for name, value in {
+        "REST_PORT": str(port),
+        "URI": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "WAREHOUSE": "s3://acme-lake/open",
+        "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+        "S3_ENDPOINT": aws.url,
+        "S3_PATH__STYLE__ACCESS": "true",
+        "CLIENT_REGION": "us-east-1",
+        "HTTP__CLIENT_TYPE": "urlconnection",
+    }.items():
+        monkeypatch.setenv(f"CATALOG_{name}", value)
+    classpath = ":".join([*map(str, jars(JARS)), *shipped])
+    command = ["java", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        try:
+            _await(f"http://127.0.0.1:{port}/v1/config")
+            yield Fixture(port)
+        finally:
+            server.terminate()
+
+
+def _await(url: str) -> None:
+    for _ in range(120):
+        try:
+            requests.get(url, timeout=5)
+        except requests.ConnectionError:
+            time.sleep(0.5)
+        else:
+            return
+    pytest.fail(f"{url} does not answer")
+
+
+def table_of(aws, fixture) -> Table:
+    table = Table(aws, fixture)
+    # The server has one catalog, without a name.
+    service = table.action.service.model_copy(update={"warehouse": ""})
+    table.action = table.action.model_copy(update={"service": service})
+    table.options.pop("warehouse")
+    return table
+
+
+def test_loads_into_the_fixture(aws, fixture):
+    table = table_of(aws, fixture)
+    first = table.intent("a", pa.table({"id": [1, 2]}))
+    table.publish(first, 1)
+    table.publish(first, 1)
+    table.publish(table.intent("b", pa.table({"id": [3], "more": ["x"]}), committed=1), 2)
+    rows = table.seen.scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["more"]) for row in rows) == [(1, None), (2, None), (3, "x")]
+    assert first.receipts[0].key == "open/db/t/data/part-a-00000.parquet"
+    assert len(table.seen.snapshots()) == 2
+
+
+def test_writers_at_once(aws, fixture):
+    table = table_of(aws, fixture)
+    jobs = [f"j{number}" for number in range(4)]
+    found = [table.intent(job, pa.table({"id": [1]})).model_copy(update={"pipeline": job}) for job in jobs]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda each: table.publish(each, 1), found))
+    assert len(table.seen.snapshots()) == 4
+    assert table.seen.scan().to_arrow().num_rows == 4

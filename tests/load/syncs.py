@@ -1,0 +1,132 @@
+"""Airbyte pipelines on the embedded AWS: messages, catalogs, and what a sync left behind."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import yaml
+from pyspark.sql import SparkSession
+
+from job.aws import Clients
+from job.commit.control import Control
+from job.commit.store import S3Store
+from job.dialects.lake_yaml import load_spec
+from job.load import load
+from job.naming import ControlKeys
+from job.report import RunReport
+from job.spec import Spec
+from tests.load.lakes import Lake
+from tests.support.server import StrictAws
+
+BUCKET = "acme-lake"
+USERS = {
+    "type": "object",
+    "properties": {
+        "user_id": {"type": "integer"},
+        "name": {"type": "object", "properties": {"first": {"type": "string"}, "last": {"type": "string"}}},
+    },
+}
+
+
+class SyncLake:
+    """One pipeline of a test."""
+
+    killed = Lake.killed
+
+    def __init__(self, folder: Path, aws: StrictAws, spark: SparkSession) -> None:
+        self.folder, self.aws, self._spark = folder, aws, spark
+        self.file = folder / "lake.yaml"
+
+    def write(self, form: dict[str, Any], *, kind: str = "airbyte-s3", **top: Any) -> None:
+        """The lake.yaml; ``form`` is the vendor's configuration but for the bucket."""
+        base = {"type": kind, "s3_bucket_name": BUCKET, "s3_bucket_path": "data", "s3_bucket_region": "us-east-1"}
+        self.file.write_text(
+            yaml.safe_dump({"pipeline": "p", "destination": base | form} | top, sort_keys=False), "utf-8"
+        )
+
+    def messages(self, *messages: dict[str, Any] | str, name: str = "m.jsonl") -> str:
+        """A file of messages; a text is a line as it is."""
+        lines = [each if isinstance(each, str) else json.dumps(each) for each in messages]
+        (self.folder / name).write_text("".join(line + "\n" for line in lines), "utf-8")
+        return name
+
+    @property
+    def spec(self) -> Spec:
+        return load_spec(self.file)
+
+    def load(self, job_id: str, **options: Any) -> RunReport:
+        """One load in this process."""
+        spec = self.spec
+        return load(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
+
+    def control(self, table_id: str) -> Control:
+        spec = self.spec
+        return Control(S3Store(Clients(spec.access)), ControlKeys(spec.access.prefix, spec.pipeline), table_id)
+
+    def data(self) -> dict[str, bytes]:
+        """The data objects by key."""
+        return {key: body for key, body in self.aws.objects(BUCKET).items() if "/_lakewriter/" not in key}
+
+    def generations(self) -> dict[str, str]:
+        """The generation that each data object carries."""
+        s3 = self.aws.client("s3")
+        heads = {key: s3.head_object(Bucket=BUCKET, Key=key)["Metadata"] for key in self.data()}
+        return {key: found.get("ab-generation-id", "") for key, found in heads.items()}
+
+    def rows(self, under: str = "data/") -> list[dict[str, Any]]:
+        """The rows of all data objects, read by what did not write them."""
+        return [row for key, body in self.data().items() if key.startswith(under) for row in read(key, body)]
+
+
+def read(key: str, body: bytes) -> list[dict[str, Any]]:
+    """The rows of one object."""
+    plain = gzip.decompress(body) if key.endswith(".gz") else body
+    name = key.removesuffix(".gz")
+    if name.endswith(".avro"):
+        return list(fastavro.reader(io.BytesIO(body)))  # type: ignore[arg-type]
+    if name.endswith(".parquet"):
+        return pq.read_table(io.BytesIO(body)).to_pylist()  # type: ignore[no-any-return]
+    if name.endswith(".jsonl"):
+        return [json.loads(line) for line in plain.splitlines()]
+    return list(csv.DictReader(io.StringIO(plain.decode(), newline="")))
+
+
+def catalog(*streams: dict[str, Any]) -> dict[str, Any]:
+    """A configured catalog."""
+    return {"streams": list(streams)}
+
+
+def stream(name: str, schema: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """A configured stream in namespace public; appended to unless it says otherwise."""
+    found = {"name": name, "namespace": "public", "json_schema": schema or USERS}
+    return {"stream": found, "sync_mode": "incremental", "destination_sync_mode": "append"} | settings
+
+
+def record(name: str, data: Any, at: int = 1622135805000, **more: Any) -> dict[str, Any]:
+    """A RECORD."""
+    return {
+        "type": "RECORD",
+        "record": {"stream": name, "namespace": "public", "data": data, "emitted_at": at} | more,
+    }
+
+
+def state(name: str, cursor: Any) -> dict[str, Any]:
+    """A STATE of one stream."""
+    own = {"stream_descriptor": {"name": name, "namespace": "public"}, "stream_state": {"cursor": cursor}}
+    return {"type": "STATE", "state": {"type": "STREAM", "stream": own}}
+
+
+def status(name: str, text: str) -> dict[str, Any]:
+    """A TRACE with a stream's status."""
+    own = {"stream_descriptor": {"name": name, "namespace": "public"}, "status": text}
+    return {"type": "TRACE", "trace": {"type": "STREAM_STATUS", "emitted_at": 1.0, "stream_status": own}}
+
+
+def failure(message: str) -> dict[str, Any]:
+    """A TRACE with an error."""
+    return {"type": "TRACE", "trace": {"type": "ERROR", "emitted_at": 1.0, "error": {"message": message}}}

@@ -1,0 +1,282 @@
+"""Syncs of Airbyte messages: what lies in the bucket, and what a report says."""
+
+import datetime as dt
+import re
+import uuid
+
+import pytest
+
+from tests.load.syncs import BUCKET, SyncLake, catalog, failure, record, state, status, stream
+
+pytestmark = pytest.mark.spark
+
+JOHN = {"user_id": 123, "name": {"first": "John", "last": "Doe"}}
+JANE = {"user_id": 456, "name": {"first": "Jane", "last": "Roe"}}
+DOCUMENTED = stream("users", generation_id=11, minimum_generation_id=0, sync_id=10111)
+PLAIN = {"compression_type": "No Compression"}
+
+
+@pytest.fixture
+def lake(tmp_path, aws, bucket, spark):
+    return SyncLake(tmp_path, aws, spark)
+
+
+def written(lake, form, *, kind="airbyte-s3", messages=None, own=DOCUMENTED):
+    path = lake.messages(*(messages or [record("users", JOHN), record("users", JANE, 1631948170000)]))
+    lake.write({"format": form}, kind=kind, source={"messages": path, "catalog": catalog(own)})
+    report = lake.load("j")
+    assert report.status == "done", report
+    ((key, body),) = lake.data().items()
+    return key, body
+
+
+def split_id(line: str) -> tuple[str, str]:
+    """A line without its raw id, which is a UUID."""
+    found = re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", line)
+    assert found
+    return found[0], line.replace(found[0], "ID")
+
+
+CSV_TEXTS = [
+    # the documents' example, with the product's order of columns and of meta's keys, and RFC 4180's quotes
+    ("airbyte-s3", "No flattening",
+     '"_airbyte_raw_id","_airbyte_extracted_at","_airbyte_meta","_airbyte_generation_id","_airbyte_data"\r\n',
+     '"ID",1622135805000,"{""sync_id"":10111,""changes"":[]}",11,'
+     '"{""user_id"": 123, ""name"": {""first"": ""John"", ""last"": ""Doe""}}"\r\n'),
+    ("airbyte-s3", "Root level flattening",
+     '"_airbyte_raw_id","_airbyte_extracted_at","_airbyte_meta","_airbyte_generation_id","user_id","name"\r\n',
+     '"ID",1622135805000,"{""sync_id"":10111,""changes"":[]}",11,123,'
+     '"{""first"": ""John"", ""last"": ""Doe""}"\r\n'),
+    ("heropixel-s3", "No flattening", '"_airbyte_ab_id","_airbyte_emitted_at","_airbyte_data"\r\n',
+     '"ID",1622135805000,"{""user_id"": 123, ""name"": {""first"": ""John"", ""last"": ""Doe""}}"\r\n'),
+    ("heropixel-s3", "Root level flattening", '"_airbyte_ab_id","_airbyte_emitted_at","user_id","name"\r\n',
+     '"ID",1622135805000,123,"{""first"": ""John"", ""last"": ""Doe""}"\r\n'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "flattening", "header", "line"), CSV_TEXTS)
+def test_documented_csv(lake, kind, flattening, header, line):
+    form = {"format_type": "CSV", "flattening": flattening, "compression": PLAIN}
+    _, body = written(lake, form, kind=kind, messages=[record("users", JOHN)])
+    assert split_id(body.decode())[1] == header + line
+
+
+JSONL_TEXTS = [
+    ("airbyte-s3", "No flattening",
+     ['{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1622135805000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
+      '"_airbyte_generation_id":11,"_airbyte_data":{"user_id": 123, "name": {"first": "John", "last": "Doe"}}}',
+      '{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1631948170000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
+      '"_airbyte_generation_id":11,"_airbyte_data":{"user_id": 456, "name": {"first": "Jane", "last": "Roe"}}}']),
+    ("airbyte-s3", "Root level flattening",
+     ['{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1622135805000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
+      '"_airbyte_generation_id":11,"user_id":123,"name":{"first": "John", "last": "Doe"}}',
+      '{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1631948170000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
+      '"_airbyte_generation_id":11,"user_id":456,"name":{"first": "Jane", "last": "Roe"}}']),
+    ("heropixel-s3", "No flattening",
+     ['{"_airbyte_ab_id":"ID","_airbyte_emitted_at":1622135805000,'
+      '"_airbyte_data":{"user_id": 123, "name": {"first": "John", "last": "Doe"}}}',
+      '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":1631948170000,'
+      '"_airbyte_data":{"user_id": 456, "name": {"first": "Jane", "last": "Roe"}}}']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "flattening", "lines"), JSONL_TEXTS)
+def test_documented_jsonl(lake, kind, flattening, lines):
+    form = {"format_type": "JSONL", "flattening": flattening, "compression": PLAIN}
+    _, body = written(lake, form, kind=kind)
+    found = [split_id(line) for line in body.decode().splitlines()]
+    assert [line for _, line in found] == lines
+    assert len({own for own, _ in found}) == 2
+
+
+ENVELOPE = {
+    "_airbyte_extracted_at": dt.datetime(2021, 5, 27, 17, 16, 45, tzinfo=dt.UTC),
+    "_airbyte_meta": {"sync_id": 10111, "changes": []},
+    "_airbyte_generation_id": 11,
+}
+
+
+@pytest.mark.parametrize("form", ["Avro", "Parquet"])
+def test_documented_record_in_typed_files(lake, form):
+    key, _ = written(lake, {"format_type": form})
+    assert re.fullmatch(rf"data/public/users/\d{{4}}_\d\d_\d\d_\d{{13}}_0\.{form.lower()}", key)
+    first, second = lake.rows()
+    assert uuid.UUID(str(first.pop("_airbyte_raw_id"))).version == 8
+    assert first == ENVELOPE | JOHN
+    assert second["user_id"] == 456
+
+
+@pytest.mark.parametrize("form", ["Avro", "Parquet"])
+def test_hero_pixel_in_typed_files(lake, form):
+    written(lake, {"format_type": form}, kind="heropixel-s3", messages=[record("users", JOHN | {"x": [1], "y": "z"})])
+    (row,) = lake.rows()
+    assert dict(row.pop("_airbyte_additional_properties")) == {"x": "[1]", "y": "z"}
+    assert row.pop("_airbyte_ab_id")
+    emitted = {"_airbyte_emitted_at": ENVELOPE["_airbyte_extracted_at"]}
+    assert row == emitted | JOHN
+
+
+def test_objects_carry_their_generation_and_raw_ids_are_those_of_the_load(lake):
+    written(lake, {"format_type": "JSONL"})
+    assert list(lake.generations().values()) == ["11"]
+    before = [row["_airbyte_raw_id"] for row in lake.rows()]
+    s3 = lake.aws.client("s3")
+    for key in list(lake.aws.objects(BUCKET)):
+        s3.delete_object(Bucket=BUCKET, Key=key)
+    lake.load("j")
+    assert [row["_airbyte_raw_id"] for row in lake.rows()] == before
+
+
+def test_nothing_of_a_record_is_lost_in_text(lake):
+    odd = '{"type":"RECORD","record":{"namespace":"public","stream":"users","data":{"a":1.10,"n":123456789012345678901234567890,"\\u00e9": "\\ud83c\\udf89\\n","user_id":1e400}}}'  # noqa: E501
+    lake.write({"format": {"format_type": "JSONL", "compression": PLAIN}},
+               source={"messages": lake.messages(odd), "catalog": catalog(stream("users"))})  # fmt: skip
+    lake.load("j")
+    ((_, body),) = lake.data().items()
+    assert b'{"a":1.10,"n":123456789012345678901234567890,"\\u00e9": "\\ud83c\\udf89\\n","user_id":1e400}' in body
+
+
+def test_changes(lake):
+    own = {"changes": [{"field": "z", "change": "NULLED", "reason": "SOURCE_SERIALIZATION_ERROR"}]}
+    odd = record("users", {"user_id": 2**70, "name": {"first": 1.5}, "more": 1}, meta=own)
+    lake.write({"format": {"format_type": "Avro"}, "record_undeclared": True},
+               source={"messages": lake.messages(odd), "catalog": catalog(stream("users"))})  # fmt: skip
+    (result,) = lake.load("j").tables
+    (row,) = lake.rows()
+    assert (row["user_id"], row["name"]) == (None, {"first": "1.5", "last": None})
+    assert row["_airbyte_meta"]["changes"] == [
+        {"field": "z", "change": "NULLED", "reason": "SOURCE_SERIALIZATION_ERROR"},
+        {"field": "user_id", "change": "NULLED", "reason": "DESTINATION_FIELD_SIZE_LIMITATION"},
+        {"field": "more", "change": "NULLED", "reason": "DESTINATION_SERIALIZATION_ERROR"},
+    ]
+    assert (result.changes, dict(result.undeclared)) == (2, {"more": 1})
+
+
+def interleaved(*last):
+    return [
+        record("users", {"user_id": 1}), record("orders", {"id": "a"}), state("users", 1),
+        record("users", {"user_id": 2}),
+        state("orders", 1), record("orders", {"id": {"odd": 1}}), "this is no message", record("strangers", {"x": 1}),
+        state("users", 2), record("users", {"user_id": 3}), *last,
+    ]  # fmt: skip
+
+
+ORDERS = {"properties": {"id": {"type": "string"}}}
+TWO = catalog(stream("users"), stream("orders", ORDERS))
+PARQUET = {"format": {"format_type": "Parquet"}}
+
+
+def test_error_at_the_end_then_a_run_that_goes_on(lake):
+    lake.write(PARQUET, source={"messages": lake.messages(*interleaved(failure("boom"))), "catalog": TWO})
+    report = lake.load("j")
+    assert [(result.status, result.code) for result in report.tables] == [("failed", "SOURCE_FAILED")] * 2
+    assert "boom" in report.tables[0].message
+    assert sorted(row["user_id"] for row in lake.rows("data/public/users/")) == [1, 2]
+    assert [row["id"] for row in lake.rows("data/public/orders/")] == ["a"]
+    assert any("1 line" in note and "this is no message" in note for note in report.notes)
+    assert any("strangers" in note for note in report.notes)
+    assert '"cursor": 2' in lake.control("public.users").state.read().sync.source.text
+    # the same load again changes nothing, and neither does the same input once it ends well load anything twice
+    lake.load("j")
+    assert len(lake.data()) == 2
+    lake.messages(*interleaved())
+    assert lake.load("j").status == "done"
+    assert sorted(row["user_id"] for row in lake.rows("data/public/users/")) == [1, 2, 3]
+    assert sorted(row["id"] for row in lake.rows("data/public/orders/")) == ["a", '{"odd": 1}']
+
+
+def test_without_a_state_a_failed_load_leaves_nothing(lake):
+    lake.write(PARQUET, source={"messages": lake.messages(record("users", JOHN), failure("boom")),
+                                "catalog": catalog(stream("users"))})  # fmt: skip
+    assert lake.load("j").status == "failed"
+    assert not lake.data()
+    assert not lake.aws.uploads(BUCKET)
+
+
+def test_statuses_decide(lake):
+    messages = [record("users", JOHN), status("users", "COMPLETE"), record("orders", {"id": "a"}),
+                status("orders", "INCOMPLETE")]  # fmt: skip
+    lake.write(PARQUET, source={"messages": lake.messages(*messages), "catalog": TWO})
+    report = lake.load("j")
+    assert {result.table: result.status for result in report.tables} == {"users": "done", "orders": "failed"}
+    assert [key.split("/")[2] for key in lake.data()] == ["users"]
+
+
+def overwrite(name="users", **settings):
+    return catalog(stream(name, destination_sync_mode="overwrite", sync_mode="full_refresh", **settings))
+
+
+def test_overwrite_by_generation(lake):
+    s3 = lake.aws.client("s3")
+    theirs = "data/public/users/2021_01_01_1234567890_0.parquet"
+    s3.put_object(Bucket=BUCKET, Key=theirs, Body=b"x")
+    s3.put_object(Bucket=BUCKET, Key=theirs + "-1", Body=b"x", Metadata={"ab-generation-id": "4"})
+    kept = ["data/public/users/notes.txt", "data/public/users_archive/2021_01_01_1234567890_0.parquet"]
+    for key in kept:
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"x")
+    lake.write(PARQUET, source={"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()})
+    (result,) = lake.load("a").tables
+    assert (result.generation_id, result.retired) == (5, 2)
+    (first,) = set(lake.data()) - set(kept)
+    (result,) = lake.load("b").tables
+    assert (result.generation_id, result.retired) == (6, 1)
+    (second,) = set(lake.data()) - set(kept)
+    assert first != second
+
+
+def test_failed_overwrite_deletes_nothing(lake):
+    lake.write(PARQUET, source={"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()})
+    lake.load("a")
+    lake.messages(record("users", JANE), state("users", 1), record("users", JANE), failure("boom"))
+    assert lake.load("b").status == "failed"
+    assert sorted(lake.generations().values()) == ["1", "2"]
+    lake.messages(record("users", JANE))
+    lake.load("c")
+    assert list(lake.generations().values()) == ["3"]
+
+
+def test_refresh_with_a_minimum_generation(lake):
+    messages = lake.messages(record("users", JOHN))
+    for generation, lowest, expected in [(1, 0, ["1"]), (2, 0, ["1", "2"]), (2, 2, ["2", "2"])]:
+        own = stream("users", generation_id=generation, minimum_generation_id=lowest)
+        lake.write(PARQUET, source={"messages": messages, "catalog": catalog(own)})
+        lake.load(f"j{generation}{lowest}")
+        assert sorted(lake.generations().values()) == expected
+
+
+def test_overwrite_without_rows_empties_the_stream(lake):
+    lake.write(PARQUET, source={"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()})
+    lake.load("a")
+    lake.messages(status("users", "COMPLETE"))
+    assert lake.load("b").status == "done"
+    assert not lake.data()
+
+
+def test_purge_first_deletes_before_it_writes(lake):
+    form = PARQUET | {"purge_first": True}
+    lake.write(form, kind="heropixel-s3",
+               source={"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()})  # fmt: skip
+    lake.load("a")
+    lake.messages(record("users", JANE), state("users", 1), failure("boom"))
+    assert lake.load("b").status == "failed"
+    assert [row["user_id"] for row in lake.rows()] == [456]
+
+
+def test_one_place_for_all_loads(lake):
+    form = PARQUET | {"s3_path_format": "${STREAM_NAME}/"}
+    lake.write(form, source={"messages": lake.messages(record("users", JOHN)), "catalog": catalog(stream("users"))})
+    lake.load("a")
+    lake.load("b")
+    assert list(lake.data()) == ["data/users/0.parquet", "data/users/1.parquet"]
+
+
+def test_one_file_for_a_load_without_part_numbers(lake):
+    form = PARQUET | {"file_name_pattern": "all{format_extension}"}
+    lake.messages(*(record("users", {"user_id": n}) for n in range(10)), name="1.jsonl")
+    lake.messages(*(record("users", {"user_id": n}) for n in range(10, 20)), name="2.jsonl")
+    source = {"messages": ["1.jsonl", "2.jsonl"], "catalog": catalog(stream("users"))}
+    lake.write(form, source=source)
+    lake.load("a")
+    (key,) = lake.data()
+    assert key.endswith("_all.parquet")
+    assert sorted(row["user_id"] for row in lake.rows()) == list(range(20))

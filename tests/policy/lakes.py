@@ -1,0 +1,76 @@
+"""A pipeline to make policies for: two tables under ``data`` in the databases ``supaflow_*``."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from job.dialects.lake_yaml import Lake, load
+from job.policy.arns import Arns
+from job.policy.documents import Document, Who, documents
+from tests.dialects import files
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+ARNS = Arns("aws", "123456789012", "us-east-1")
+
+BUCKET = "arn:aws:s3:::acme-lake"
+DATA = ["arn:aws:s3:::acme-lake/data/*"]
+CATALOG = "arn:aws:glue:us-east-1:123456789012:catalog"
+DATABASE = "arn:aws:glue:us-east-1:123456789012:database"
+TABLE = "arn:aws:glue:us-east-1:123456789012:table"
+VENDOR_TABLES = [
+    "glue:GetDatabase", "glue:GetDatabases", "glue:CreateDatabase", "glue:UpdateDatabase", "glue:GetTable",
+    "glue:CreateTable", "glue:UpdateTable", "glue:GetTables", "glue:GetPartition", "glue:BatchCreatePartition",
+    "glue:GetPartitions", "glue:CreatePartition",
+]  # fmt: skip
+READ_TABLES = [
+    "glue:GetDatabase", "glue:GetDatabases", "glue:GetTable", "glue:GetTables", "glue:GetPartition",
+    "glue:GetPartitions", "glue:BatchGetPartition",
+]  # fmt: skip
+JOB_TABLES = [
+    "glue:GetDatabase", "glue:CreateDatabase", "glue:GetTable", "glue:CreateTable", "glue:UpdateTable",
+    "glue:GetPartition", "glue:BatchCreatePartition",
+]  # fmt: skip
+OWN_TABLES = [
+    CATALOG,
+    f"{DATABASE}/supaflow_nyc",
+    f"{TABLE}/supaflow_nyc/flights",
+    f"{TABLE}/supaflow_nyc/airlines",
+    f"{TABLE}/supaflow_nyc/lakewriter_check_*",
+]
+PREFIXED_TABLES = [
+    CATALOG,
+    f"{DATABASE}/supaflow",
+    f"{DATABASE}/supaflow_*",
+    f"{TABLE}/supaflow/*",
+    f"{TABLE}/supaflow_*/*",
+]
+
+DESTINATION = {
+    "s3_bucket_name": "acme-lake",
+    "s3_path_prefix": "data",
+    "update_aws_glue_catalog": True,
+    "destination_prefix": "nyc",
+}
+TABLES = [
+    {"table": "Flights", "read": {"format": "parquet", "path": "s3://acme-landing/nyc/flights"}},
+    {"table": "airlines", "read": {"format": "csv", "path": "s3://acme-landing/nyc/airlines-*/part.csv"}},
+]
+
+
+def lake(
+    folder: Path, deployment: dict[str, Any] | None = None, tables: list[dict[str, Any]] | None = None, **options: Any
+) -> Lake:
+    """With ``options`` laid over its destination."""
+    path = files.lake(folder, tables=tables or TABLES, top={"deployment": deployment or {}}, **(DESTINATION | options))
+    return load(path)
+
+
+def statement(sid: str, actions: list[str], resources: list[str], condition: Any = None) -> dict[str, Any]:
+    allowed = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources}
+    return allowed | ({"Condition": condition} if condition else {})
+
+
+def made(folder: Path, who: Who, deployment: Any = None, tables: Any = None, **destination: Any) -> dict[str, Document]:
+    loaded = lake(folder, deployment, tables, **destination)
+    key = KEY if loaded.deployment.encryption == "SSE-KMS" else None
+    return documents(loaded.spec, loaded.deployment, who, replace(ARNS, key=key))

@@ -1,0 +1,124 @@
+"""Policies for destinations whose paths have variables, whose tables may have no schema, and that may delete.
+
+Expected: the constant part of the path before its first variable bounds everything; what the vendor's own page says is
+that of docs.airbyte.com/integrations/destinations/s3.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job.policy.bucket import append_only, control_objects_denied
+from job.policy.documents import Who, documents
+from job.policy.sources import sources
+from job.policy.storage import loader, vendor
+from tests.policy.airbyte import airbyte, messages, stream, table
+from tests.policy.lakes import ARNS, BUCKET
+
+TIMED = "${YEAR}/"
+WHOLE = [
+    # bucket path, path format; what may be listed, what may be written, the control objects
+    ("data", "${NAMESPACE}/${STREAM_NAME}/", ["data", "data/", "data/*"], "data/*", "data/_lakewriter/*"),
+    ("data/${NAMESPACE}", "${STREAM_NAME}/", ["data", "data/", "data/*"], "data/*", "data/_lakewriter/*"),
+    ("/data//raw/", "${YEAR}/", ["data/raw", "data/raw/", "data/raw/*"], "data/raw/*", "data/raw/_lakewriter/*"),
+    # a variable that goes on in a folder's name: "data/a_/" alone would hold nothing
+    ("data/a_${NAMESPACE}", "${STREAM_NAME}/", ["data/a_*"], "data/a_*", "data/a_/_lakewriter/*"),
+    ("data${YEAR}", "${STREAM_NAME}/", ["data*"], "data*", "data/_lakewriter/*"),
+    ("", "${NAMESPACE}/", None, "*", "_lakewriter/*"),
+    ("${NAMESPACE}", "${STREAM_NAME}/", None, "*", "_lakewriter/*"),
+    # the policy language has variables of its own
+    ("we$rd", "a/", ["we${$}rd", "we${$}rd/", "we${$}rd/*"], "we${$}rd/*", "we${$}rd/_lakewriter/*"),
+]
+
+
+@pytest.mark.parametrize(("path", "form", "listed", "written", "control"), WHOLE)
+def test_constant_part_of_the_path(
+    tmp_path: Path, path: str, form: str, listed: Any, written: str, control: str
+) -> None:
+    spec = airbyte(tmp_path, s3_bucket_path=path, s3_path_format=form).spec
+    listing, _, objects = loader(spec, ARNS)
+    assert listing.get("Condition") == (listed and {"StringLike": {"s3:prefix": listed}})
+    assert objects["Resource"] == [f"{BUCKET}/{written}"]
+    assert control_objects_denied(spec, ARNS, roles=["r"])[0]["Resource"] == [f"{BUCKET}/{control}"]
+
+
+APPENDED = [
+    # path format, tables; which objects nobody may replace
+    ("${NAMESPACE}/${STREAM_NAME}/${YEAR}_", [table()], ["data/crm/users/*"]),
+    ("${STREAM_NAME}/", [table(schema="")], ["data/users/*"]),
+    ("${STREAM_NAME}_${YEAR}/", [table(), table("a*b")], ["data/users_*", "data/a${*}b_*"]),
+    ("${NAMESPACE}/${STREAM_NAME}/", [table(), table("all", mode="overwrite")], ["data/crm/users/*"]),
+    ("${STREAM_NAME}/", [table(mode="overwrite")], None),
+    # the job replaces its records in data/_lakewriter/, at which such keys could lie
+    ("${YEAR}/${STREAM_NAME}/", [table()], None),
+    ("${YEAR}_${STREAM_NAME}/", [table()], None),
+]
+
+
+@pytest.mark.parametrize(("form", "tables", "kept"), APPENDED)
+def test_what_is_appended_to_is_never_replaced(tmp_path: Path, form: str, tables: Any, kept: Any) -> None:
+    spec = airbyte(tmp_path, s3_path_format=form, top={"tables": tables}).spec
+    found = append_only(spec, ARNS)
+    assert [statement["Resource"] for statement in found] == ([[f"{BUCKET}/{key}" for key in kept]] if kept else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "kept"),
+    # so many streams' keys do not fit: their folders stand for them, but never one that the records lie in
+    [
+        ("data", "${NAMESPACE}/${STREAM_NAME}/", [f"{BUCKET}/data/crm/*"]),
+        ("data", "${STREAM_NAME}/", [f"{BUCKET}/data/stream_{n}/*" for n in range(300)]),
+        ("", "${STREAM_NAME}/", [f"{BUCKET}/stream_{n}/*" for n in range(300)]),
+        ("data/a_${NAMESPACE}", "${STREAM_NAME}/", [f"{BUCKET}/data/a_crm/*"]),
+    ],
+)
+def test_many_streams(tmp_path: Path, path: str, form: str, kept: list[str]) -> None:
+    tables = [table(f"stream_{n}") for n in range(300)]
+    spec = airbyte(tmp_path, s3_bucket_path=path, s3_path_format=form, top={"tables": tables}).spec
+    assert append_only(spec, ARNS)[0]["Resource"] == kept
+
+
+DELETING = [
+    ({"tables": [table()]}, False),
+    ({"tables": [table(), table("all", mode="overwrite")]}, True),
+    (messages(stream(destination_sync_mode="append")), False),
+    (messages(stream(destination_sync_mode="overwrite")), True),
+    (messages(stream(destination_sync_mode="append", generation_id=3, minimum_generation_id=0)), False),
+    # a refresh, as platforms since 1.0 ask for it
+    (messages(stream(destination_sync_mode="append", generation_id=3, minimum_generation_id=3)), True),
+]
+
+
+@pytest.mark.parametrize(("top", "deletes"), DELETING)
+def test_who_writes_beside_the_job_deletes_where_files_are_replaced(tmp_path: Path, top: Any, deletes: bool) -> None:
+    spec = airbyte(tmp_path, top=top).spec
+    assert ["s3:DeleteObject" in each["Action"] for each in vendor(spec, ARNS)] == [False, False, deletes, False]
+
+
+def test_documents_of_the_job(tmp_path: Path) -> None:
+    lake = airbyte(tmp_path, top=messages(path=["s3://acme-landing/crm/", "s3a://other/m.jsonl.gz"]))
+    assert list(documents(lake.spec, lake.deployment, Who.JOB, ARNS)) == ["S3", "Sources"]
+    assert [(each["Sid"], each["Resource"]) for each in sources(lake.spec, lake.deployment, ARNS)] == [
+        ("ListSource1", ["arn:aws:s3:::acme-landing"]),
+        ("ReadSource1", ["arn:aws:s3:::acme-landing/crm", "arn:aws:s3:::acme-landing/crm/*"]),
+        ("ListSource2", ["arn:aws:s3:::other"]),
+        ("ReadSource2", ["arn:aws:s3:::other/m.jsonl.gz", "arn:aws:s3:::other/m.jsonl.gz/*"]),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["airbyte-s3", "heropixel-s3"])
+def test_vendors_own_document(tmp_path: Path, kind: str) -> None:
+    lake = airbyte(tmp_path, type=kind, top={"deployment": {"vendor_verbatim": True}})
+    found = documents(lake.spec, lake.deployment, Who.VENDOR, ARNS)
+    assert list(found) == ["S3", "Control"]
+    (statement,) = found["S3"]["Statement"]
+    assert statement == {
+        "Sid": "AllowReadWriteInBucket",
+        "Effect": "Allow",
+        "Action": [
+            "s3:PutObject", "s3:GetObject", "s3:DeleteObject", "s3:PutObjectAcl", "s3:ListBucket",
+            "s3:ListBucketMultipartUploads", "s3:AbortMultipartUpload", "s3:GetBucketLocation",
+        ],
+        "Resource": ["arn:aws:s3:::acme-lake/*", "arn:aws:s3:::acme-lake"],
+    }  # fmt: skip

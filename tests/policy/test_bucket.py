@@ -1,0 +1,75 @@
+"""The bucket's own policy."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job.policy.bucket import append_only, bucket_policy
+from tests.policy.lakes import ARNS, BUCKET, lake
+from tests.support.iam import Policies, Request, simulate
+from tests.support.lint import findings
+
+ROLE = "arn:aws:iam::123456789012:role/supaflow"
+ROOT = f"{BUCKET}/data/supaflow_nyc"
+
+
+def denied(sid: str, actions: list[str], resources: list[str], condition: Any) -> dict[str, Any]:
+    return {
+        "Sid": sid, "Effect": "Deny", "Principal": "*", "Action": actions, "Resource": resources,
+        "Condition": condition,
+    }  # fmt: skip
+
+
+def test_bucket_policy(tmp_path: Path) -> None:
+    found = bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])
+    assert found["Statement"] == [
+        denied("RequireTls", ["s3:*"], [BUCKET, f"{BUCKET}/*"], {"Bool": {"aws:SecureTransport": "false"}}),
+        denied(
+            "KeepObjectsOfTables",
+            ["s3:PutObject"],
+            [f"{ROOT}/flights/*", f"{ROOT}/airlines/*"],
+            {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
+        ),
+        denied(
+            "KeepOutOfControlObjects",
+            ["s3:*"],
+            [f"{BUCKET}/data/_lakewriter/*"],
+            {"ArnEquals": {"aws:PrincipalArn": [ROLE]}},
+        ),
+    ]
+
+
+def test_parliament_finds_nothing(tmp_path: Path) -> None:
+    assert findings(bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])) == []
+
+
+def test_nothing_is_promised_of_unconditional_writers(tmp_path: Path) -> None:
+    assert append_only(lake(tmp_path, single_writer=True).spec, ARNS) == []
+
+
+@pytest.mark.parametrize(
+    ("destination", "resources"),
+    # a bucket policy has 20 KB: the schemas stand for so many tables, but the prefix never does
+    [({}, [f"{ROOT}/*"]), ({"glue_database_prefix": "", "destination_prefix": ""}, None)],
+)
+def test_many_tables(tmp_path: Path, destination: Any, resources: list[str] | None) -> None:
+    tables = [{"table": f"table_{n}", "read": {"format": "csv", "path": "a.csv"}} for n in range(300)]
+    without_glue = {"update_aws_glue_catalog": False} if resources is None else {}
+    found = append_only(lake(tmp_path, tables=tables, **destination, **without_glue).spec, ARNS)[0]["Resource"]
+    assert found == (resources or [f"{BUCKET}/data/table_{n}/*" for n in range(300)])
+
+
+WRITE_ALL = {
+    "Version": "2012-10-17",
+    "Statement": [{"Sid": "All", "Effect": "Allow", "Action": "s3:*", "Resource": "*"}],
+}
+STATE = f"{BUCKET}/data/_lakewriter/p/tables/x/state.json"
+
+
+@pytest.mark.parametrize(("role", "allowed"), [("supaflow", False), ("supaflow-2", True)])
+def test_kept_out_whatever_the_role_allows(tmp_path: Path, role: str, allowed: bool) -> None:
+    policy = bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])
+    who = f"arn:aws:sts::123456789012:assumed-role/{role}/session"
+    request = Request("s3:PutObject", STATE, {}, who)
+    assert [found.allowed for found in simulate([request], Policies({"All": WRITE_ALL}, policy))] == [allowed]

@@ -1,0 +1,150 @@
+"""Whole documents as they are attached; the vendor's own are those of its set-up page, placeholders filled in."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job.errors import SpecInvalidError
+from job.policy.documents import Who, documents
+from tests.policy.lakes import (
+    ARNS,
+    BUCKET,
+    CATALOG,
+    DATA,
+    DATABASE,
+    JOB_TABLES,
+    OWN_TABLES,
+    PREFIXED_TABLES,
+    READ_TABLES,
+    TABLE,
+    VENDOR_TABLES,
+    lake,
+    made,
+    statement,
+)
+
+LIST = statement(
+    "ListUnderPrefix", ["s3:ListBucket"], [BUCKET], {"StringLike": {"s3:prefix": ["data", "data/", "data/*"]}}
+)
+KEEP_OUT = {
+    "Sid": "KeepOutOfControlObjects",
+    "Effect": "Deny",
+    "Action": ["s3:*"],
+    "Resource": ["arn:aws:s3:::acme-lake/data/_lakewriter/*"],
+}
+WRITE = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
+INSPECT = ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"]
+LOADER_S3 = [
+    LIST,
+    statement("InspectBucket", [*INSPECT, "s3:GetLifecycleConfiguration"], [BUCKET]),
+    statement("WriteObjects", [*WRITE, "s3:DeleteObject"], DATA),
+]
+VENDOR_S3 = [LIST, statement("InspectBucket", INSPECT, [BUCKET]), statement("WriteObjects", WRITE, DATA), KEEP_OUT]
+READER_S3 = [
+    LIST,
+    statement("InspectBucket", ["s3:GetBucketLocation"], [BUCKET]),
+    statement("ReadObjects", ["s3:GetObject", "s3:GetObjectVersion"], DATA),
+    KEEP_OUT,
+]
+CATALOG_S3 = [
+    LIST,
+    statement("InspectBucket", ["s3:GetBucketLocation"], [BUCKET]),
+    statement("WriteObjects", ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:DeleteObject"], DATA),
+    KEEP_OUT,
+]
+SOURCES = [
+    statement(
+        "ListSource1",
+        ["s3:ListBucket"],
+        ["arn:aws:s3:::acme-landing"],
+        {
+            "StringLikeIfExists": {
+                "s3:prefix": ["nyc/flights", "nyc/flights/", "nyc/flights/*", "nyc/", "nyc/airlines-*"]
+            }
+        },
+    ),
+    statement(
+        "ReadSource1",
+        ["s3:GetObject"],
+        [
+            "arn:aws:s3:::acme-landing/nyc/flights",
+            "arn:aws:s3:::acme-landing/nyc/flights/*",
+            "arn:aws:s3:::acme-landing/nyc/airlines-*",
+        ],
+    ),
+]
+VENDOR_GLUE = [
+    statement("ReadCatalog", ["glue:GetCatalogImportStatus"], [CATALOG]),
+    statement("WriteTables", VENDOR_TABLES, PREFIXED_TABLES),
+]
+
+PLAIN: dict[Who, dict[str, list[dict[str, Any]]]] = {
+    Who.JOB: {"S3": LOADER_S3, "Glue": [statement("WriteTables", JOB_TABLES, OWN_TABLES)], "Sources": SOURCES},
+    Who.LOADER: {"S3": LOADER_S3, "Glue": [statement("WriteTables", JOB_TABLES, OWN_TABLES)]},
+    Who.VENDOR: {"S3": VENDOR_S3, "Glue": VENDOR_GLUE},
+    Who.CATALOG: {"S3": CATALOG_S3},
+    Who.READER: {"S3": READER_S3, "Glue": [statement("ReadTables", READ_TABLES, PREFIXED_TABLES)]},
+}
+
+
+@pytest.mark.parametrize("who", PLAIN)
+def test_plain_lake(tmp_path: Path, who: Who) -> None:
+    found = made(tmp_path, who)
+    assert list(found) == list(PLAIN[who])
+    assert found == {name: {"Version": "2012-10-17", "Statement": those} for name, those in PLAIN[who].items()}
+
+
+# The set-up page of the S3 Data Lake connector, steps 1 and 2; reset included.
+VERBATIM: dict[str, list[dict[str, Any]]] = {
+    "S3": [
+        statement(
+            "AllowBucketListForPrefix",
+            ["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"],
+            [BUCKET],
+            {"StringLike": {"s3:prefix": ["data/*"]}},
+        ),
+        statement(
+            "AllowObjectReadWriteInPrefix",
+            [
+                "s3:DeleteObjectTagging", "s3:ReplicateObject", "s3:PutObject", "s3:GetObjectAcl", "s3:GetObject",
+                "s3:DeleteObjectVersion", "s3:PutObjectTagging", "s3:DeleteObject", "s3:PutObjectAcl",
+                "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts",
+            ],
+            DATA,
+        ),
+    ],
+    "Control": [KEEP_OUT],
+    "Glue": [
+        statement(
+            "AllowCatalogRead", ["glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"], [CATALOG]
+        ),
+        statement(
+            "AllowDbAndTableReadWriteForSupaflowPrefix",
+            [
+                "glue:GetDatabase", "glue:GetDatabases", "glue:CreateDatabase", "glue:UpdateDatabase",
+                "glue:GetTable", "glue:GetTables", "glue:CreateTable", "glue:UpdateTable", "glue:GetPartition",
+                "glue:GetPartitions", "glue:CreatePartition", "glue:BatchCreatePartition",
+            ],
+            [CATALOG, f"{DATABASE}/supaflow*", f"{TABLE}/supaflow*/*"],
+        ),
+        statement(
+            "AllowResetOperationsForSupaflowPrefix",
+            ["glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase"],
+            [CATALOG, f"{DATABASE}/supaflow*", f"{TABLE}/supaflow*/*"],
+        ),
+    ],
+}  # fmt: skip
+
+
+def test_vendor_verbatim(tmp_path: Path) -> None:
+    found = made(tmp_path, Who.VENDOR, {"vendor_verbatim": True})
+    assert list(found) == list(VERBATIM)
+    assert {name: document["Statement"] for name, document in found.items()} == VERBATIM
+
+
+def test_verbatim_is_for_known_vendors(tmp_path: Path) -> None:
+    loaded = lake(tmp_path, {"vendor_verbatim": True})
+    other = loaded.spec.model_copy(update={"dialect": "other"})
+    with pytest.raises(SpecInvalidError, match="no policy of the vendor of 'other' is known"):
+        documents(other, loaded.deployment, Who.VENDOR, ARNS)

@@ -1,0 +1,159 @@
+"""What a file's settings add to the documents, and what they take away."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job.errors import SpecInvalidError
+from job.policy.documents import Who, documents
+from tests.policy.lakes import (
+    ARNS,
+    BUCKET,
+    CATALOG,
+    DATABASE,
+    JOB_TABLES,
+    KEY,
+    PREFIXED_TABLES,
+    TABLE,
+    lake,
+    made,
+    statement,
+)
+from tests.support.lint import findings
+
+ASSUMED = {"iam_role_arn": "arn:aws:iam::123456789012:role/Lake", "external_id": "${ssm:/lake/id}"}
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:db-AbCdEf"
+LANDING = {"format": "csv", "path": "s3://acme-landing/a.csv"}
+
+
+def jdbc(password: str) -> dict[str, Any]:
+    return {"table": "t", "read": {"format": "jdbc", "options": {"password": password}}}
+
+
+PARTS = [
+    # who; deployment; tables; destination; document; the statements' resources by Sid
+    (Who.JOB, {}, None, ASSUMED, "AssumeRole", {"TakeDestinationRole": ["arn:aws:iam::123456789012:role/Lake"]}),
+    (
+        Who.JOB, {}, None, ASSUMED, "Secrets",
+        {"ReadParameters": ["arn:aws:ssm:us-east-1:123456789012:parameter/lake/id"]},
+    ),
+    (
+        Who.JOB, {}, [jdbc("${ssm:password:3}")], {}, "Secrets",
+        {"ReadParameters": ["arn:aws:ssm:us-east-1:123456789012:parameter/password"]},
+    ),
+    (
+        Who.JOB, {}, [jdbc("${ssm:arn:aws:ssm:us-east-1:123456789012:parameter/password:3}")], {}, "Secrets",
+        {"ReadParameters": ["arn:aws:ssm:us-east-1:123456789012:parameter/password"]},
+    ),
+    (Who.JOB, {}, [jdbc(f"${{secret:{SECRET}:password}}")], {}, "Secrets", {"ReadSecrets": [SECRET]}),
+    # without the six letters that Secrets Manager adds, and by name
+    (Who.JOB, {}, [jdbc(f"${{secret:{SECRET[:-7]}}}")], {}, "Secrets", {"ReadSecrets": [f"{SECRET[:-7]}-??????"]}),
+    (Who.JOB, {}, [jdbc("${secret:db}")], {}, "Secrets", {"ReadSecrets": [f"{SECRET[:-7]}-??????"]}),
+    (
+        Who.JOB, {"reads": ["s3a://other"]}, [{"table": "t", "read": LANDING}], {}, "Sources",
+        {
+            "ListSource1": ["arn:aws:s3:::other"],
+            "ReadSource1": ["arn:aws:s3:::other/*"],
+            "ListSource2": ["arn:aws:s3:::acme-landing"],
+            "ReadSource2": ["arn:aws:s3:::acme-landing/a.csv", "arn:aws:s3:::acme-landing/a.csv/*"],
+        },
+    ),
+    (Who.READER, {"encryption": "SSE-KMS"}, None, {}, "Kms", {"UseKeyThroughS3": [KEY]}),
+    (
+        Who.VENDOR, {"lake_formation": True}, None, {}, "Glue",
+        {"ReadCatalog": [CATALOG], "WriteTables": PREFIXED_TABLES, "AskLakeFormation": ["*"]},
+    ),
+    (
+        Who.VENDOR, {"allow_reset": True}, None, {}, "Glue",
+        {
+            "ReadCatalog": [CATALOG],
+            "WriteTables": PREFIXED_TABLES,
+            "ResetTables": [
+                *PREFIXED_TABLES,
+                "arn:aws:glue:us-east-1:123456789012:userDefinedFunction/supaflow/*",
+                "arn:aws:glue:us-east-1:123456789012:userDefinedFunction/supaflow_*/*",
+            ],
+        },
+    ),
+    (
+        Who.VENDOR, {}, None, {"glue_database_prefix": ""}, "Glue",
+        {"ReadCatalog": [CATALOG], "WriteTables": [CATALOG, f"{DATABASE}/nyc", f"{TABLE}/nyc/*"]},
+    ),
+    (
+        Who.LOADER, {}, None, {"s3_path_prefix": "a*b/$?"}, "S3",
+        {
+            "ListUnderPrefix": [BUCKET],
+            "InspectBucket": [BUCKET],
+            "WriteObjects": ["arn:aws:s3:::acme-lake/a${*}b/${$}${?}/*"],
+        },
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("who", "deployment", "tables", "destination", "name", "expected"), PARTS)
+def test_parts(
+    tmp_path: Path, who: Who, deployment: Any, tables: Any, destination: Any, name: str, expected: dict[str, list[str]]
+) -> None:
+    found = made(tmp_path, who, deployment, tables, **destination)[name]["Statement"]
+    assert {each["Sid"]: each["Resource"] for each in found} == expected
+
+
+def test_no_condition_without_a_prefix(tmp_path: Path) -> None:
+    statements = made(tmp_path, Who.VENDOR, s3_path_prefix="")["S3"]["Statement"]
+    assert statements[0] == statement("ListUnderPrefix", ["s3:ListBucket"], [BUCKET])
+    assert statements[2]["Resource"] == ["arn:aws:s3:::acme-lake/*"]
+    assert statements[3]["Resource"] == ["arn:aws:s3:::acme-lake/_lakewriter/*"]
+
+
+KEY_USE = {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
+
+
+@pytest.mark.parametrize(
+    ("who", "actions"),
+    [(Who.LOADER, ["kms:Decrypt", "kms:GenerateDataKey"]), (Who.READER, ["kms:Decrypt"])],
+)
+def test_key(tmp_path: Path, who: Who, actions: list[str]) -> None:
+    expected = [statement("UseKeyThroughS3", actions, [KEY], KEY_USE)]
+    assert made(tmp_path, who, {"encryption": "SSE-KMS"})["Kms"]["Statement"] == expected
+    assert made(tmp_path, who, {"existing": {"kms_key_arn": KEY}})["Kms"]["Statement"] == expected
+
+
+def test_key_that_nobody_knows(tmp_path: Path) -> None:
+    loaded = lake(tmp_path, {"encryption": "SSE-KMS"})
+    with pytest.raises(SpecInvalidError, match="Give the key: --kms-key ARN"):
+        documents(loaded.spec, loaded.deployment, Who.JOB, ARNS)
+
+
+def test_databases_that_are_there_are_not_made(tmp_path: Path) -> None:
+    found = made(tmp_path, Who.JOB, {"existing": {"databases": True}})["Glue"]["Statement"][0]["Action"]
+    assert found == [action for action in JOB_TABLES if action != "glue:CreateDatabase"]
+
+
+def test_destination_of_others_keys_is_theirs(tmp_path: Path) -> None:
+    keys = {"access_key_id": "${secret:k}", "secret_access_key": "${secret:s}"}
+    assert list(made(tmp_path, Who.JOB, **keys)) == ["Secrets", "Sources"]
+
+
+@pytest.mark.parametrize(
+    ("count", "last"),
+    # 6144 characters hold so many tables by name, and more only by their database
+    [(40, "table/supaflow_nyc/lakewriter_check_*"), (100, "table/supaflow_nyc/*")],
+)
+def test_many_tables_fit_into_a_policy(tmp_path: Path, count: int, last: str) -> None:
+    tables = [{"table": f"table_{n}", "read": {"format": "csv", "path": f"s3://b/in/{n}"}} for n in range(count)]
+    found = made(tmp_path, Who.JOB, tables=tables)
+    assert found["Glue"]["Statement"][0]["Resource"][-1] == f"arn:aws:glue:us-east-1:123456789012:{last}"
+    assert found["Sources"]["Statement"][1]["Resource"] == ["arn:aws:s3:::b/in", "arn:aws:s3:::b/in/*"]
+    assert max(len(str(document).replace(" ", "")) for document in found.values()) < 6144
+
+
+VARIANTS = [{}, {"allow_reset": True, "encryption": "SSE-KMS", "reads": ["s3://other/x"]}]
+
+
+@pytest.mark.parametrize("who", Who)
+@pytest.mark.parametrize("deployment", VARIANTS)
+@pytest.mark.parametrize("destination", [{}, {"s3_path_prefix": ""}, ASSUMED])
+def test_parliament_finds_nothing(tmp_path: Path, who: Who, deployment: Any, destination: Any) -> None:
+    found = made(tmp_path, who, deployment, **destination)
+    assert {name: findings(document) for name, document in found.items()} == {name: [] for name in found}

@@ -1,0 +1,149 @@
+"""Trust policies, and who gets in by them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job.policy.documents import Document, Who
+from job.policy.roles import roles
+from job.policy.trust import Party, closed_trust, job_trust, role_trust
+from tests.policy.lakes import ARNS, lake
+from tests.support.iam import Policies, Request, simulate
+
+ROLE = "arn:aws:iam::123456789012:role/Lake"
+SUPAFLOW = "arn:aws:iam::805595753828:root"
+SNOWFLAKE = "arn:aws:iam::999999999999:user/abc0-s"
+APPLICATION = "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00abc"
+
+
+def test_job_trust() -> None:
+    assert job_trust(ARNS)["Statement"] == [
+        {
+            "Sid": "TrustEmrServerless",
+            "Effect": "Allow",
+            "Principal": {"Service": "emr-serverless.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": "123456789012"},
+                "ArnLike": {"aws:SourceArn": "arn:aws:emr-serverless:us-east-1:123456789012:/applications/*"},
+            },
+        }
+    ]
+    assert "Condition" not in job_trust(ARNS, conditions=False)["Statement"][0]
+
+
+def test_each_party_has_a_statement_and_an_id_of_its_own() -> None:
+    assert role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))["Statement"] == [
+        {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Principal": {"AWS": arn},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"sts:ExternalId": external_id}},
+        }
+        for sid, arn, external_id in [("TrustParty1", SUPAFLOW, "id-1"), ("TrustParty2", SNOWFLAKE, "id-2")]
+    ]
+
+
+def test_closed_trust() -> None:
+    assert closed_trust(ARNS)["Statement"] == [
+        {
+            "Sid": "NobodyYet",
+            "Effect": "Deny",
+            "Principal": {"AWS": "arn:aws:iam::123456789012:root"},
+            "Action": "sts:AssumeRole",
+        }
+    ]
+
+
+OPEN = role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))
+MAY_ASSUME = {
+    "Version": "2012-10-17",
+    "Statement": [{"Sid": "All", "Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}],
+}
+SUPAFLOWS_SERVICE = "arn:aws:sts::805595753828:assumed-role/Service/s"
+ATTEMPTS: list[tuple[Document, str, dict[str, str], bool]] = [
+    # trust policy; who asks; context; whether it gets the role
+    (OPEN, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-1"}, True),
+    (OPEN, SNOWFLAKE, {"sts:ExternalId": "id-2"}, True),
+    # another external id, none, one in other letters, the other party's
+    (OPEN, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-3"}, False),
+    (OPEN, SUPAFLOWS_SERVICE, {}, False),
+    (OPEN, SUPAFLOWS_SERVICE, {"sts:ExternalId": "ID-1"}, False),
+    (OPEN, SUPAFLOWS_SERVICE, {"sts:ExternalId": "id-2"}, False),
+    (OPEN, SNOWFLAKE, {"sts:ExternalId": "id-1"}, False),
+    # other principals
+    (OPEN, "arn:aws:iam::999999999999:user/other", {"sts:ExternalId": "id-2"}, False),
+    (OPEN, "arn:aws:sts::111111111111:assumed-role/Service/s", {"sts:ExternalId": "id-1"}, False),
+    (OPEN, "arn:aws:sts::123456789012:assumed-role/Admin/s", {"sts:ExternalId": "id-1"}, False),
+    (closed_trust(ARNS), "arn:aws:sts::123456789012:assumed-role/Admin/s", {}, False),
+    (closed_trust(ARNS), SNOWFLAKE, {"sts:ExternalId": "id-2"}, False),
+]
+
+
+def test_who_gets_in() -> None:
+    requests = [Request("sts:AssumeRole", ROLE, context, who) for _, who, context, _ in ATTEMPTS]
+    policies = [Policies({"Own": MAY_ASSUME}, trust) for trust, *_ in ATTEMPTS]
+    assert [found.allowed for found in simulate(requests, policies)] == [row[-1] for row in ATTEMPTS]
+
+
+SERVICE = "emr-serverless.amazonaws.com"
+ACCOUNT = {"aws:SourceAccount": "123456789012"}
+SERVICES: list[tuple[str, dict[str, str], bool]] = [
+    (SERVICE, ACCOUNT | {"aws:SourceArn": APPLICATION}, True),
+    (SERVICE, {"aws:SourceAccount": "111111111111", "aws:SourceArn": APPLICATION}, False),
+    (SERVICE, ACCOUNT | {"aws:SourceArn": APPLICATION.replace("us-east-1", "eu-west-1")}, False),
+    (SERVICE, {}, False),
+    ("ec2.amazonaws.com", ACCOUNT | {"aws:SourceArn": APPLICATION}, False),
+]
+
+
+def test_which_services_run_the_job() -> None:
+    requests = [Request("sts:AssumeRole", ROLE, context, who) for who, context, _ in SERVICES]
+    found = simulate(requests, Policies({}, job_trust(ARNS)))
+    assert [decision.allowed for decision in found] == [row[-1] for row in SERVICES]
+
+
+EVERYONE: dict[str, Any] = {
+    "iam_user": True,
+    "trust": [
+        {"vendor": "supaflow", "external_id": "id-1"},
+        {"principal": SNOWFLAKE, "external_id": "${ssm:/x}", "name": "analytics", "access": "read"},
+        {"principal": SNOWFLAKE, "external_id": "id-3", "name": "laptop", "access": "load"},
+    ],
+    "snowflake": {"compute": {"iam_user_arn": SNOWFLAKE}},
+}
+
+
+@pytest.mark.parametrize(
+    ("deployment", "destination", "expected"),
+    [
+        ({}, {}, [("job", Who.JOB, "TrustEmrServerless")]),
+        (
+            {"existing": {"job_role_arn": ROLE}},
+            {"iam_role_arn": ROLE},
+            [("job", Who.JOB, None), ("Lake", Who.LOADER, None)],
+        ),
+        (
+            EVERYONE,
+            {},
+            [
+                ("job", Who.JOB, "TrustEmrServerless"),
+                ("supaflow", Who.VENDOR, "TrustParty1"),
+                ("analytics", Who.READER, "TrustParty1"),
+                ("laptop", Who.LOADER, "TrustParty1"),
+                ("user", Who.VENDOR, None),
+                ("snowflake-catalog", Who.CATALOG, "NobodyYet"),
+                ("snowflake-compute", Who.READER, "TrustParty1"),
+            ],
+        ),
+    ],
+)
+def test_roles_of_a_file(tmp_path: Path, deployment: Any, destination: Any, expected: list[Any]) -> None:
+    loaded = lake(tmp_path, deployment, **destination)
+    found = [
+        (role.name, role.who, role.trust and role.trust["Statement"][0]["Sid"])
+        for role in roles(loaded.spec, loaded.deployment, ARNS)
+    ]
+    assert found == expected

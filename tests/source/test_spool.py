@@ -1,0 +1,39 @@
+"""What comes through a pipe, put where tasks can read it."""
+
+import io
+
+from job.aws import Clients
+from job.source.airbyte_messages import Piece, lines
+from job.source.packing import Chunk
+from job.source.spool import BucketSpool, LocalSpool
+from job.spec import Access
+
+TEXT = b"".join(b'{"n":%d}\n' % number for number in range(1000))
+
+
+def read(found):
+    (file,) = found.files
+    piece = Piece(Chunk(file.path, 0, file.length), 0)
+    return b"".join(line + b"\n" for _, line in lines(found.store.open(), piece))
+
+
+def test_folder(tmp_path):
+    assert read(LocalSpool(tmp_path).put(io.BytesIO(TEXT))) == TEXT
+
+
+def test_bucket(aws, bucket):
+    clients = Clients(Access(bucket=bucket, region="us-east-1"))
+    spool = BucketSpool(clients, "data/_lakewriter/p/loads/j/messages.jsonl")
+    assert read(spool.put(io.BytesIO(TEXT))) == TEXT
+    spool.clear()
+    assert not aws.objects(bucket)
+
+
+def test_pieces_share_no_line(tmp_path):
+    file = LocalSpool(tmp_path).put(io.BytesIO(TEXT)).files[0]
+    store = LocalSpool(tmp_path).put(io.BytesIO(TEXT)).store.open()
+    for size in (1, 2, 7, 9, 10, 1000, len(TEXT)):
+        starts = range(0, file.length, size)
+        pieces = [Piece(Chunk(file.path, start, min(size, file.length - start)), 0) for start in starts]
+        found = [line for piece in pieces for _, line in lines(store, piece)]
+        assert found == TEXT.splitlines()

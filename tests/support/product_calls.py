@@ -1,0 +1,144 @@
+"""What the product asks of AWS in tests, as IAM sees it, with the names of the demo's lake.yaml for each test's."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from tests.support.call import Call
+from tests.support.denials import deleted_keys
+
+DEMO_BUCKET: Final = "acme-lake"
+DEMO_PREFIX: Final = "data/production"
+DEMO_DATABASE: Final = "supaflow_nyc_public"
+DEMO_TABLE: Final = "airlines"
+DEMO_SOURCE: Final = ("acme-landing", "flights/flights")
+DEMO_NAMES: Final = {
+    "iam:policy": "arn:aws:iam::123456789012:policy/LakeWriter",
+    "iam:role": "arn:aws:iam::123456789012:role/LakeWriter",
+    "secretsmanager:secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:warehouse-AbCdEf",
+    "ssm:parameter": "arn:aws:ssm:us-east-1:123456789012:parameter/lake/external-id",
+}
+
+_PREFIXES: Final = ("data/production", "lake")
+"""Where tests have their destinations, all in the demo's bucket; what lies elsewhere is a source."""
+
+_MARKS: Final = ("lakewriter", "aws-sdk-cpp")
+"""The product's user agent, and pyarrow's, with which only the product reads."""
+
+_TABLE_ID: Final = f"{DEMO_DATABASE}.{DEMO_TABLE}"
+_CONTROL: Final = [
+    (re.compile(pattern), name)
+    for pattern, name in {
+        r"tables/[^/]+/state\.json": f"tables/{_TABLE_ID}/state.json",
+        r"loads/[^/]+/[^/]+\.report\.json": f"loads/JOB/{_TABLE_ID}.report.json",
+        r"loads/[^/]+/[^/]+/(begin|outcome)\.json": r"loads/JOB/ATTEMPT/\1.json",
+        r"loads/[^/]+/[^/]+/[^/]+\.failed\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.failed.json",
+        r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
+        r"loads/[^/]+/": "loads/JOB/",
+        r"(loads|tables|runs)/": r"\1/",
+        r"runs/[^/]+\.json": "runs/NAME.json",
+        r"check/[0-9a-f]+(-staged)?": r"check/MARK\1",
+        "": "",
+    }.items()
+]
+_DATA: Final = f"{DEMO_DATABASE}/{DEMO_TABLE}"
+_FILE: Final = "2027/01/04/06/part-JOB-00001.gzip.parquet"
+
+
+class Pattern(NamedTuple):
+    """One permission that a call needed, and the condition keys it came with, in their order."""
+
+    action: str
+    resource: str
+    context: tuple[tuple[str, str], ...] = ()
+
+
+def patterns(call: Call) -> Iterator[Pattern]:
+    """None for a call that is not the product's, or not to AWS."""
+    if not any(mark in call.headers.get("user-agent", "") for mark in _MARKS) or _elsewhere(call):
+        return
+    if call.service == "s3":
+        yield from _s3_patterns(call)
+    else:
+        context = {"sts:ExternalId": "EXTERNAL-ID"} if "ExternalId" in call.document else {}
+        for action, resource in call.needs:
+            yield Pattern(action, _resource(resource), tuple(context.items()))
+
+
+def _elsewhere(call: Call) -> bool:
+    """A store with an endpoint of its own is held to none of our policies; it alone is sent no checksums."""
+    writes = call.service == "s3" and bool(call.key) and call.method in {"PUT", "POST"}
+    return writes and not any("checksum" in name for name in call.headers) and b"Checksum" not in call.body
+
+
+def _s3_patterns(call: Call) -> Iterator[Pattern]:
+    context = tuple(sorted(_context(call)))
+    if call.deletes_several:
+        for key in deleted_keys(call):
+            yield Pattern(call.action, _object(call.bucket, key), context)
+    elif call.key:
+        yield Pattern(call.action, _object(call.bucket, call.key), context)
+    else:
+        yield Pattern(call.action, _bucket(call), context)
+
+
+def _context(call: Call) -> Iterable[tuple[str, str]]:
+    """https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html"""
+    if call.action == "s3:ListBucket" and "prefix" in call.query:
+        prefix = call.query["prefix"]
+        yield "s3:prefix", _destination(prefix) or f"{DEMO_SOURCE[1]}{'/' if prefix.endswith('/') else ''}"
+    if call.action == "s3:ListBucket" and "delimiter" in call.query:
+        yield "s3:delimiter", call.query["delimiter"]
+    if call.action == "s3:PutObject":
+        staged = "uploads" in call.query or "partNumber" in call.query
+        yield "s3:ObjectCreationOperation", "false" if staged else "true"
+    for header in ("if-match", "if-none-match"):
+        if header in call.headers:
+            yield f"s3:{header}", "*" if call.headers[header] == "*" else "ETAG"
+
+
+def _object(bucket: str, key: str) -> str:
+    there = _destination(key) if bucket == DEMO_BUCKET else None
+    source = f"{DEMO_SOURCE[0]}/{DEMO_SOURCE[1]}/part-0.parquet"
+    return f"arn:aws:s3:::{bucket}/{there}" if there else f"arn:aws:s3:::{source}"
+
+
+def _bucket(call: Call) -> str:
+    """A listing of what is no destination is a source's."""
+    prefix = call.query.get("prefix")
+    reads = call.bucket != DEMO_BUCKET or (prefix is not None and _destination(prefix) is None)
+    return f"arn:aws:s3:::{DEMO_SOURCE[0] if reads else call.bucket}"
+
+
+def _destination(key: str) -> str | None:
+    """The key, or beginning of one, as the demo would have it; None outside every destination."""
+    prefix = next((prefix for prefix in _PREFIXES if key == prefix or key.startswith(f"{prefix}/")), None)
+    if prefix is None or key == prefix:
+        return prefix and DEMO_PREFIX
+    below = key.removeprefix(f"{prefix}/")
+    if not below:
+        return f"{DEMO_PREFIX}/"
+    control = re.fullmatch(r"_lakewriter/[^/]+(/?)(.*)", below)
+    if control is None:
+        return f"{DEMO_PREFIX}/{_DATA}/{'' if below.endswith('/') else _FILE}"
+    known = (pattern.sub(text, control[2]) for pattern, text in _CONTROL if pattern.fullmatch(control[2]))
+    return f"{DEMO_PREFIX}/_lakewriter/flights{control[1]}{next(known, control[2])}"
+
+
+def _resource(arn: str) -> str:
+    """Of other services than S3."""
+    if arn == "*":
+        return arn
+    service, name = arn.split(":")[2], arn.split(":", 5)[5]
+    kind = re.split("[:/]", name)[0]
+    if service != "glue":
+        return DEMO_NAMES[f"{service}:{kind}"]
+    return f"arn:aws:glue:us-east-1:123456789012:{_in_catalog(kind, name)}"
+
+
+def _in_catalog(kind: str, path: str) -> str:
+    if kind != "table":
+        return f"database/{DEMO_DATABASE}" if kind == "database" else path
+    table = path.rpartition("/")[2]
+    checked = re.sub(r"^(lakewriter_check_).*", r"\1MARK", table)
+    return f"table/{DEMO_DATABASE}/{DEMO_TABLE if checked == table and table != '*' else checked}"
