@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from job.dialects.airbyte_formats import Format
 from job.dialects.airbyte_paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
+from job.dialects.form import or_config_file
 from job.spec import Model, SecretText
 from job.trust import ALPHABET, EXTERNAL_ID
 
@@ -16,17 +17,10 @@ _REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
-def _or_config_file(schema: dict[str, Any]) -> None:
-    """An editor takes the vendor's file in place of the keys, since the file is read before they are checked."""
-    needed = [key for key in schema["required"] if key != "type"]
-    schema["properties"]["config_file"] = {"type": "string"}
-    schema |= {"required": ["type"], "anyOf": [{"required": ["config_file"]}, {"required": needed}]}
-
-
 class AirbyteDestination(Model):
     """The settings both products have; those from ``external_id`` on are this project's own."""
 
-    model_config = ConfigDict(json_schema_extra=_or_config_file)
+    model_config = ConfigDict(json_schema_extra=or_config_file)
 
     vendor_keys: ClassVar = (
         "access_key_id", "secret_access_key", "role_arn", "s3_bucket_name", "s3_bucket_path", "s3_bucket_region",

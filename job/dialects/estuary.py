@@ -60,7 +60,7 @@ def _binding(entry: TableEntry) -> BindingEntry:
         raise SpecInvalidError(
             f"table {entry.table!r} has no binding's keys.", remedy="Give it 'source' and 'resource.pathPrefix'."
         )
-    unknown = {"deleted": entry.deleted, "unique_key": entry.unique_key}
+    unknown = {"deleted": entry.deleted, "unique_key": entry.unique_key, "partition_by": entry.partition_by}
     for key, value in unknown.items():
         if value:
             raise SpecInvalidError(

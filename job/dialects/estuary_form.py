@@ -4,10 +4,11 @@ import re
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from job.collection import Collection, Selection
 from job.dialects.collection_schema import locations
+from job.dialects.form import or_config_file
 from job.dialects.tables import TableEntry
 from job.errors import SpecInvalidError
 from job.spec import Model, SecretText
@@ -33,8 +34,20 @@ class Advanced(Model):
         return value or None
 
 
+def _or_flow_file(schema: dict[str, Any]) -> None:
+    or_config_file(schema)
+    schema["properties"]["materialization"] = {"type": "string"}
+
+
+def _resource_of_a_flow_file(schema: dict[str, Any]) -> None:
+    """An editor takes an entry without a resource, since a Flow file's binding may have it."""
+    schema["required"] = [key for key in schema["required"] if key != "resource"]
+
+
 class EstuaryS3Parquet(Model):
     """The endpoint's keys as the vendor spells them, then what is this project's own."""
+
+    model_config = ConfigDict(json_schema_extra=_or_flow_file)
 
     type: Literal["estuary-s3-parquet"]
     bucket: str
@@ -162,6 +175,8 @@ class CollectionEntry(Model):
 
 class BindingEntry(TableEntry):
     """One binding of the materialization, and where its collection's documents come from."""
+
+    model_config = ConfigDict(json_schema_extra=_resource_of_a_flow_file)
 
     table: str = ""
     """By default the last part of ``source``."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Provided(StrEnum):
@@ -19,3 +20,10 @@ class FormField:
 
     label: str
     value: str | Provided
+
+
+def or_config_file(schema: dict[str, Any]) -> None:
+    """An editor takes the vendor's file in place of the keys, since the file is read before they are checked."""
+    needed = [key for key in schema["required"] if key != "type"]
+    schema["properties"]["config_file"] = {"type": "string"}
+    schema |= {"required": ["type"], "anyOf": [{"required": ["config_file"]}, {"required": needed}]}

@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime
 
+import jsonschema
 import pytest
 import yaml
 
 from job.collection import Kind, Location
-from job.dialects.lake_yaml import load, load_spec
+from job.dialects.lake_yaml import LakeFile, load, load_spec
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
 from job.spec import NoCatalog, SecretText
 from tests.dialects.files import lake
@@ -108,6 +109,8 @@ PROBLEMS = [
     ({"collection": {"schema": {"type": "objekt"}}}, {}, "type 'objekt' at the root"),
     ({"mode": "overwrite"}, {}, "only appends delta updates"),
     ({"deleted": "true"}, {}, "has 'deleted'"),
+    ({"partition_by": ["day(c)"]}, {}, "has 'partition_by'"),
+    ({"fields": {"includ": {}}}, {}, "did you mean 'include'"),
     ({}, {"uploadIntervalInSeconds": None}, "destination.uploadIntervalInSeconds: is required"),
     ({}, {"uploadIntervalInSecond": 1}, "did you mean 'uploadIntervalInSeconds'"),
     ({}, {"awsAccessKeyId": "a"}, "'awsAccessKeyId' and 'awsSecretAccessKey' go together"),
@@ -142,3 +145,9 @@ def test_interval_and_checkpoint(tmp_path):
     assert (spec.interval_seconds, spec.checkpoint) == (5, str(tmp_path / "cp"))
     with pytest.raises(SpecInvalidError, match="uploadIntervalInSeconds"):
         load_spec(bindings(tmp_path, top={"interval_seconds": 5}))
+
+
+@pytest.mark.parametrize("written", [bindings, flow])
+def test_schema_for_editors_takes_it(tmp_path, written):
+    content = yaml.safe_load(written(tmp_path).read_text("utf-8"))
+    jsonschema.validate(content, LakeFile.model_json_schema())
