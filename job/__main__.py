@@ -185,7 +185,7 @@ def _control(context: Context, table: str) -> Control:
 def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     """Print SQL to read the tables with."""
     context = opened(lake, stage)
-    if isinstance(context.spec.catalog, NoCatalog):
+    if context.spec.tracking and isinstance(context.spec.catalog, NoCatalog):
         warn("Athena sees the tables once they are in Glue, which is off here")
     found = _queries(context)
     if as_json:

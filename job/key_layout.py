@@ -74,6 +74,11 @@ class KeyLayout:
         first = self.template.parts[0] if self.template.parts else ""
         return first if isinstance(first, str) else ""
 
+    @property
+    def glob(self) -> str:
+        """Matches the keys of all loads."""
+        return self.template.glob
+
     def matcher(self) -> re.Pattern[str]:
         """Matches every key this layout gives, for whatever load, and the suffix that Airbyte puts behind a clash."""
         return _pattern(self.template, "(?:-[0-9]+)?")

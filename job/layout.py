@@ -70,6 +70,11 @@ class Template:
                 bound.append(part)
         return Template(tuple(bound))
 
+    @property
+    def glob(self) -> str:
+        """The text with ``*`` for every variable."""
+        return "".join(part if isinstance(part, str) else "*" for part in self.parts)
+
     def render(self, values: Mapping[str, str] | None = None) -> str:
         """The text, with every remaining variable taken from ``values``."""
         return "".join(p if isinstance(p, str) else (values or {})[p[0]] for p in self.parts)
@@ -85,6 +90,11 @@ class Layout:
     extension: str
     depth: int = 0
     """Directories of Iceberg's partitions between ``partition`` and ``file``."""
+
+    @property
+    def glob(self) -> str:
+        """Matches the keys of all loads."""
+        return join_key(self.directory, self.partition.glob, "*/" * self.depth, self.file.glob + self.extension)
 
     def bind(self, *, job_id: str, attempt: str, start: datetime) -> "ObjectNames":
         """The names of one attempt's objects."""

@@ -17,6 +17,8 @@ _RESERVED: Final = re.compile(
     r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
 )
 """Words that Trino takes for a name only in quotes."""
+_READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
+"""DuckDB's functions by file format."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,10 @@ class Query:
 
 
 def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
-    """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in."""
+    """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in.
+
+    Tables without tracking columns are in no catalog: of them the files are read, by DuckDB.
+    """
     queries = []
     for table in spec.tables:
         if not spec.tracking:
@@ -45,9 +50,11 @@ def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, 
 
 
 def _files(spec: Spec, table: TableSpec) -> str:
-    """Backfills lie side by side; files of documents without a schema may differ in their columns."""
-    place = f"{spec.table_location(table)}/v*/*.parquet"
-    return f"SELECT *\nFROM read_parquet('{place}', union_by_name = true)\nLIMIT 100;"
+    """Backfills lie side by side, and files of one table may differ in their columns."""
+    kind = getattr(table.encoding or spec.encoding, "kind", "parquet")
+    place = f"s3://{spec.access.bucket}/{table.layout.glob}".replace("'", "''")
+    by_name = "" if kind == "avro" else ", union_by_name = true"
+    return f"SELECT *\nFROM {_READERS[kind]}('{place}'{by_name})\nLIMIT 100;"
 
 
 def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:

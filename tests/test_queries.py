@@ -1,11 +1,12 @@
 """The statements of the documents' section on Athena, for the table they are written for."""
 
+from pathlib import Path
+
 import pytest
 
 from job.dialects.lake_yaml import load_spec
 from job.queries import athena
 from tests.dialects.files import READ, lake
-from tests.dialects.flows import bindings
 
 EXPECTED = [
     """SELECT *
@@ -49,8 +50,15 @@ def test_name(tmp_path, table, schema, expected):
     assert all(expected in query.sql.splitlines() for query in athena(spec))
 
 
-def test_files_without_tracking_columns(tmp_path):
-    (query,) = athena(load_spec(bindings(tmp_path)))
-    assert query.sql == (
-        "SELECT *\nFROM read_parquet('s3://my-bucket/my-prefix/v*/*.parquet', union_by_name = true)\nLIMIT 100;"
-    )
+FILES = [
+    # an example, what DuckDB reads of its first table: every load's files, by the function of their format
+    ("estuary-s3-parquet", "read_parquet('s3://my-bucket/recentchanges/v*/*.parquet', union_by_name = true)"),
+    ("airbyte-s3", "read_avro('s3://my-bucket/data_sync/test/public/users/*_*_*_*_*.avro')"),
+    ("heropixel-s3", "read_csv('s3://my-bucket/data_output_path/public/users/*_*_*_*_*.csv.gz', union_by_name = true)"),
+]
+
+
+@pytest.mark.parametrize(("example", "expected"), FILES)
+def test_files_without_tracking_columns(example, expected):
+    (query, *_) = athena(load_spec(Path("examples", f"{example}.yaml")))
+    assert query.sql == f"SELECT *\nFROM {expected}\nLIMIT 100;"
