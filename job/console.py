@@ -19,8 +19,8 @@ from job.commit.state import TableState
 from job.plan import PlannedTable
 from job.queries import Query
 from job.report import RunReport, counted
-from job.run import Progress
 from job.spec import Spec, TableSpec
+from job.staging import Progress
 from job.table_run import Watch, batch_line
 from job.verify import Verified
 from job.watch import BatchMetrics, RunStatus

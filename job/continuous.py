@@ -27,6 +27,11 @@ def require_continuous(spec: Spec) -> None:
             "a continuous run needs a place for its checkpoints.",
             remedy="Set checkpoint: to a folder, or to any URI that Spark can write.",
         )
+    if spec.source is not None:
+        raise SpecInvalidError(
+            "a continuous run reads streams of Spark; this pipeline reads messages.",
+            remedy="Give it tables in place of 'source', or run without --continuous.",
+        )
     for table in spec.tables:
         if table.cursor is not None:
             raise SpecInvalidError(

@@ -20,7 +20,7 @@ from job.errors import LakeError, SourceFailedError, SpecInvalidError
 from job.naming import ControlKeys
 from job.prepare import SparkFactory
 from job.report import RunReport, TableResult, counted
-from job.run import Progress, run
+from job.run import run
 from job.source.airbyte_messages import (
     MessageFiles,
     MessagesFeed,
@@ -34,6 +34,7 @@ from job.source.messages import Contents, StreamKey, unknown_streams
 from job.source.spool import run_connector, spool
 from job.source.storage import AnyStore
 from job.spec import Spec, TableSpec
+from job.staging import MicroBatch, Progress
 from job.stream import MessageSource, Stream
 from job.sync import Ending, Sync, TableSync, sync_number, table_intent
 from job.verdict import Input, Verdict, handed_back
@@ -69,10 +70,11 @@ class Loader:
         self.controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
         self.states: dict[str, TableState] = {}
 
-    def tables(self, sync_id: int | None) -> RunReport:
+    def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
         """Tables that are read by Spark; each is complete when it is loaded."""
         number = self.begin(sync_id)
-        return self.run(Sync(number, {t.id: self.planned(t, number, Ending()) for t in self.spec.tables}))
+        sync = Sync(number, {table.id: self.planned(table, number, Ending()) for table in self.spec.tables})
+        return self.run(sync, micro_batch=micro_batch)
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
@@ -94,7 +96,7 @@ class Loader:
         """The numbers of one table's load."""
         return table_intent(self.spec, table, self.controls[table.id], number, ending)
 
-    def run(self, sync: Sync, *, job_id: str | None = None) -> RunReport:
+    def run(self, sync: Sync, *, job_id: str | None = None, micro_batch: MicroBatch | None = None) -> RunReport:
         """The tables of a sync."""
         return run(
             self.spec,
@@ -103,6 +105,7 @@ class Loader:
             spark=self._spark,
             progress=self._progress,
             sync=sync,
+            micro_batch=micro_batch,
         )
 
     def begin(self, given: int | None) -> int:
@@ -208,12 +211,13 @@ def load(
     spark: SparkFactory,
     progress: Progress = lambda *_: None,
     sync_id: int | None = None,
+    micro_batch: MicroBatch | None = None,
 ) -> RunReport:
     """One attempt at load ``job_id``, whatever its source and destination."""
     if spec.envelope is None:
-        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress)
+        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, micro_batch=micro_batch)
     loader = Loader(spec, job_id, clients, spark, progress)
-    return loader.tables(sync_id) if spec.source is None else loader.messages(spec.source, sync_id)
+    return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
 
 
 def with_messages(spec: Spec, path: str) -> Spec:

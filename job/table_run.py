@@ -14,15 +14,16 @@ from job.commit.batches import KEPT, clear_batches
 from job.commit.control import Control
 from job.commit.store import S3Store
 from job.errors import CODES, LakeError, SourceFailedError
+from job.load import load
 from job.naming import ControlKeys
 from job.prepare import SparkFactory
 from job.receipt import Batch
 from job.report import TableResult, counted
-from job.run import MicroBatch, run
 from job.source.failures import SPARK_ERRORS
 from job.source.feed import Feed
 from job.source.streams import TableStream
 from job.spec import Spec, TableSpec
+from job.staging import MicroBatch
 from job.watch import BatchMetrics, Lag, TableStatus
 
 RESTARTS: Final = 6
@@ -140,10 +141,11 @@ class TableRun:
             deleted_column: str,
             condition: str | None = None,
             twice: bool = False,
+            single: bool = False,
         ) -> Feed:
-            return stream.feed(frame, tasks, deleted_column=deleted_column, twice=twice)
+            return stream.feed(frame, 1 if single else tasks, deleted_column=deleted_column, twice=twice)
 
-        report = run(
+        report = load(
             self.spec,
             job_id=batch.job_id,
             clients=self._clients,
