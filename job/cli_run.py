@@ -13,10 +13,11 @@ from job.cli import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_erro
 from job.context import Context
 from job.continuous import require_continuous, run_continuously
 from job.errors import EXIT_OK, LakeError, SpecInvalidError
-from job.handover import handed_over
+from job.handover import handed_over, load_ended, run_ended
 from job.load import load, with_messages
 from job.outcome import failure
 from job.report import RunReport
+from job.watch import RunStatus
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,9 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     name = None if wanted.outcome is None else job_ids.parsed(wanted.outcome, "outcome")
     context = opened(lake, stage)
     if continuous:
-        return _run_continuously(context, as_json)
-    report = handed_over(lambda: _loaded(context, wanted), name=name, controls=context.controls(), warn=warn)
+        return _run_continuously(context, name, as_json)
+    controls = context.controls()
+    report = handed_over(lambda: _loaded(context, wanted), load_ended, name=name, controls=controls, warn=warn)
     for note in report.notes:
         warn(note)
     error = _print_failures(report)
@@ -86,15 +88,17 @@ def _loaded(context: Context, wanted: Wanted) -> RunReport:
         )
 
 
-def _run_continuously(context: Context, as_json: bool) -> int:
+def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
     stop = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: stop.set())
-    require_continuous(context.spec)
-    with console.watch(context.spec, ERR) as watch:
-        status, error = run_continuously(
-            context.spec, clients=context.clients, spark=context.spark, watch=watch, stop=stop
-        )
+
+    def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
+        require_continuous(context.spec)
+        with console.watch(context.spec, ERR) as watch:
+            return run_continuously(context.spec, clients=context.clients, spark=context.spark, watch=watch, stop=stop)
+
+    status, error = handed_over(run_until_stopped, run_ended, name=name, controls=context.controls(), warn=warn)
     for table in status.tables.values():
         if table.state == "failed":
             click.echo(table.message, err=True)

@@ -2,46 +2,93 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from job.commit.control import Control
 from job.commit.store import Unclear
 from job.errors import LakeError
 from job.outcome import crash, failure, outcome
 from job.report import RunReport
+from job.watch import RunStatus
 
 PAUSES: Final = (0.2, 0.8, 3.2)
 """Seconds after an unclear answer."""
 
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the outcome has beside the verdict: numbers for a dashboard."""
+
+    job_id: str | None = None
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an attempt ended; ``unfinished`` are the ids of the tables that are not done."""
+
+    error: LakeError | None
+    unfinished: tuple[str, ...]
+    counts: Counts
+
 
 def handed_over(
-    load: Callable[[], RunReport],
+    load: Callable[[], Result],
+    ended: Callable[[Result], Ended],
     *,
     name: str | None,
     controls: Mapping[str, Control],
     warn: Callable[[str], None],
-) -> RunReport:
+) -> Result:
     """``load()``; with a name, how it ended is written to ``ControlKeys.run(name)``, whatever is raised."""
     if name is None:
         return load()
     try:
-        report = load()
+        result = load()
     except BaseException as error:
         now = datetime.now(UTC)
         told = outcome(error, now) if isinstance(error, LakeError) else crash(error, now)
-        _leave(controls, name, told | _counts(None, _pending(controls, now)), error.add_note)
+        _leave(controls, name, told | _numbers(Counts(), _pending(controls, now)), error.add_note)
         raise
-    failed = {key: controls[key] for key in _unfinished(report) if key in controls}
-    now = datetime.now(UTC)
-    _leave(controls, name, outcome(failure(report), now) | _counts(report, _pending(failed, now)), warn)
-    return report
+    found, now = ended(result), datetime.now(UTC)
+    pending = _pending({key: controls[key] for key in found.unfinished if key in controls}, now)
+    _leave(controls, name, outcome(found.error, now) | _numbers(found.counts, pending), warn)
+    return result
 
 
-def _unfinished(report: RunReport) -> list[str]:
-    """The ids of the tables that are not done."""
+def load_ended(report: RunReport) -> Ended:
+    """Of a load."""
     open_ = [table for table in report.tables if table.status in ("failed", "not_run")]
-    return [".".join(part for part in (table.schema_, table.table) if part) for table in open_]
+    done = [table for table in report.tables if table.status == "done"]
+    counts = Counts(
+        job_id=report.job_id,
+        rows=sum(table.rows for table in done),
+        files=sum(table.files for table in done),
+        bytes=sum(table.bytes for table in done),
+        seconds=report.seconds,
+    )
+    names = tuple(".".join(part for part in (table.schema_, table.table) if part) for table in open_)
+    return Ended(failure(report), names, counts)
+
+
+def run_ended(result: tuple[RunStatus, LakeError | None]) -> Ended:
+    """Of a continuous run, whose loads have ids of their own."""
+    status, error = result
+    tables = status.tables.values()
+    counts = Counts(
+        rows=sum(table.rows for table in tables),
+        files=sum(table.files for table in tables),
+        bytes=sum(table.bytes for table in tables),
+        seconds=round((status.at - status.started_at).total_seconds(), 3),
+    )
+    return Ended(error, tuple(name for name, table in status.tables.items() if table.state == "failed"), counts)
 
 
 def _pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
@@ -57,17 +104,8 @@ def _pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
     return max(ages)
 
 
-def _counts(report: RunReport | None, pending: timedelta) -> dict[str, Any]:
-    """What the outcome has beside the verdict: numbers for a dashboard."""
-    tables = [table for table in report.tables if table.status == "done"] if report else []
-    return {
-        "job_id": report.job_id if report else None,
-        "rows": sum(table.rows for table in tables),
-        "files": sum(table.files for table in tables),
-        "bytes": sum(table.bytes for table in tables),
-        "seconds": report.seconds if report else 0.0,
-        "pending_hours": round(pending / timedelta(hours=1), 2),
-    }
+def _numbers(counts: Counts, pending: timedelta) -> dict[str, Any]:
+    return asdict(counts) | {"pending_hours": round(pending / timedelta(hours=1), 2)}
 
 
 def _leave(controls: Mapping[str, Control], name: str, content: Mapping[str, Any], warn: Callable[[str], None]) -> None:

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from job.errors import NoAnswerError, SourceFailedError
-from job.handover import handed_over
+from job.handover import Counts, handed_over, load_ended, run_ended
 from job.report import RunReport
+from job.watch import RunStatus, TableStatus
 from tests.load.lakes import BUCKET, Lake, table
 from tests.support.server import StrictAws
 
@@ -43,7 +44,7 @@ def attempt(lake: Lake, load: Callable[[], RunReport]) -> list[str]:
     """Warnings of a load whose outcome goes to ``n``."""
     warned: list[str] = []
     controls = {table.id: lake.control(table.id) for table in lake.spec.tables}
-    handed_over(load, name="n", controls=controls, warn=warned.append)
+    handed_over(load, load_ended, name="n", controls=controls, warn=warned.append)
     return warned
 
 
@@ -144,5 +145,20 @@ def test_lost_answer(idle):
 
 def test_no_name_leaves_nothing(idle):
     with pytest.raises(SourceFailedError):
-        handed_over(failing(SourceFailedError("gone.")), name=None, controls={}, warn=print)
+        handed_over(failing(SourceFailedError("gone.")), load_ended, name=None, controls={}, warn=print)
     assert idle.aws.objects(BUCKET) == {}
+
+
+def test_continuous_run():
+    tables = {
+        f"{SCHEMA}.events": TableStatus(state="stopped", rows=20, files=2, bytes=900),
+        "other": TableStatus(state="failed"),
+    }
+    began = datetime(2027, 1, 4, 6, tzinfo=UTC)
+    status = RunStatus(
+        pipeline="p", run="r", state="failed", started_at=began, at=began + timedelta(minutes=1),
+        interval_seconds=5, tables=tables,
+    )  # fmt: skip
+    ended = run_ended((status, NoAnswerError("nobody answers.")))
+    assert (ended.error.code, ended.unfinished) == ("TIMEOUT", ("other",))
+    assert ended.counts == Counts(rows=20, files=2, bytes=900, seconds=60.0)
