@@ -19,8 +19,11 @@ DEMO_NAMES: Final = {
     "ssm:parameter": "arn:aws:ssm:us-east-1:123456789012:parameter/lake/external-id",
 }
 
-_PREFIXES: Final = ("data/production", "lake")
-"""Where tests have their destinations, all in the demo's bucket; what lies elsewhere is a source."""
+_PREFIXES: Final = ("data/production", "lake", "data")
+"""Where tests have destinations with a prefix, all in the demo's bucket."""
+_COUNTED: Final = re.compile(r"(.+/)?v\d{10}/\d{20}\.parquet")
+"""An object of a destination without a prefix."""
+_CONTROL_KEY: Final = re.compile(r"(?:.*/)?_lakewriter/[^/]+(/?)(.*)")
 
 _MARKS: Final = ("lakewriter", "aws-sdk-cpp")
 """The product's user agent, and pyarrow's, with which only the product reads."""
@@ -34,7 +37,9 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/(begin|outcome)\.json": r"loads/JOB/ATTEMPT/\1.json",
         r"loads/[^/]+/[^/]+/[^/]+\.failed\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.failed.json",
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
+        r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
         r"loads/[^/]+/": "loads/JOB/",
+        r"loads/stream-[0-9a-f-]+-": "loads/stream-QUERY-",
         r"(loads|tables|runs)/": r"\1/",
         r"runs/[^/]+\.json": "runs/NAME.json",
         r"check/[0-9a-f]+(-staged)?": r"check/MARK\1",
@@ -75,9 +80,9 @@ def _s3_patterns(call: Call) -> Iterator[Pattern]:
     context = tuple(sorted(_context(call)))
     if call.deletes_several:
         for key in deleted_keys(call):
-            yield Pattern(call.action, _object(call.bucket, key), context)
+            yield Pattern(call.action, _object(call, key), context)
     elif call.key:
-        yield Pattern(call.action, _object(call.bucket, call.key), context)
+        yield Pattern(call.action, _object(call, call.key), context)
     else:
         yield Pattern(call.action, _bucket(call), context)
 
@@ -86,7 +91,8 @@ def _context(call: Call) -> Iterable[tuple[str, str]]:
     """https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html"""
     if call.action == "s3:ListBucket" and "prefix" in call.query:
         prefix = call.query["prefix"]
-        yield "s3:prefix", _destination(prefix) or f"{DEMO_SOURCE[1]}{'/' if prefix.endswith('/') else ''}"
+        at_source = f"{DEMO_SOURCE[1]}{'/' if prefix.endswith('/') else ''}"
+        yield "s3:prefix", _destination(prefix, certain=_at_destination(call)) or at_source
     if call.action == "s3:ListBucket" and "delimiter" in call.query:
         yield "s3:delimiter", call.query["delimiter"]
     if call.action == "s3:PutObject":
@@ -97,32 +103,38 @@ def _context(call: Call) -> Iterable[tuple[str, str]]:
             yield f"s3:{header}", "*" if call.headers[header] == "*" else "ETAG"
 
 
-def _object(bucket: str, key: str) -> str:
-    there = _destination(key) if bucket == DEMO_BUCKET else None
+def _object(call: Call, key: str) -> str:
+    there = _destination(key, certain=_at_destination(call)) if call.bucket == DEMO_BUCKET else None
     source = f"{DEMO_SOURCE[0]}/{DEMO_SOURCE[1]}/part-0.parquet"
-    return f"arn:aws:s3:::{bucket}/{there}" if there else f"arn:aws:s3:::{source}"
+    return f"arn:aws:s3:::{call.bucket}/{there}" if there else f"arn:aws:s3:::{source}"
 
 
 def _bucket(call: Call) -> str:
-    """A listing of what is no destination is a source's."""
-    prefix = call.query.get("prefix")
-    reads = call.bucket != DEMO_BUCKET or (prefix is not None and _destination(prefix) is None)
-    return f"arn:aws:s3:::{DEMO_SOURCE[0] if reads else call.bucket}"
+    prefix = call.query.get("prefix", "")
+    there = "prefix" not in call.query or _destination(prefix, certain=_at_destination(call)) is not None
+    return f"arn:aws:s3:::{call.bucket if call.bucket == DEMO_BUCKET and there else DEMO_SOURCE[0]}"
 
 
-def _destination(key: str) -> str | None:
-    """The key, or beginning of one, as the demo would have it; None outside every destination."""
-    prefix = next((prefix for prefix in _PREFIXES if key == prefix or key.startswith(f"{prefix}/")), None)
-    if prefix is None or key == prefix:
-        return prefix and DEMO_PREFIX
-    below = key.removeprefix(f"{prefix}/")
+def _at_destination(call: Call) -> bool:
+    """Whether no source is asked this: they are only read, and listed folder by folder."""
+    reads = call.action == "s3:GetObject" or (call.action == "s3:ListBucket" and "delimiter" in call.query)
+    return call.bucket == DEMO_BUCKET and not reads
+
+
+def _destination(key: str, *, certain: bool) -> str | None:
+    """The key, or beginning of one, as the demo would have it; None outside every destination, unless it is certain."""
+    if control := _CONTROL_KEY.fullmatch(key):
+        known = (pattern.sub(text, control[2]) for pattern, text in _CONTROL if pattern.fullmatch(control[2]))
+        return f"{DEMO_PREFIX}/_lakewriter/flights{control[1]}{next(known, control[2])}"
+    prefix = next((prefix for prefix in _PREFIXES if f"{key}/".startswith(f"{prefix}/")), None)
+    if prefix is None and not certain and not _COUNTED.fullmatch(key):
+        return None
+    if key == prefix:
+        return DEMO_PREFIX
+    below = key if prefix is None else key.removeprefix(f"{prefix}/")
     if not below:
         return f"{DEMO_PREFIX}/"
-    control = re.fullmatch(r"_lakewriter/[^/]+(/?)(.*)", below)
-    if control is None:
-        return f"{DEMO_PREFIX}/{_DATA}/{'' if below.endswith('/') else _FILE}"
-    known = (pattern.sub(text, control[2]) for pattern, text in _CONTROL if pattern.fullmatch(control[2]))
-    return f"{DEMO_PREFIX}/_lakewriter/flights{control[1]}{next(known, control[2])}"
+    return f"{DEMO_PREFIX}/{_DATA}/{'' if below.endswith('/') else _FILE}"
 
 
 def _resource(arn: str) -> str:

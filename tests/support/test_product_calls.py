@@ -34,6 +34,7 @@ def glue(action: str, *paths: str, document: dict[str, Any] | None = None) -> Ca
 
 
 KEYS = ControlKeys("lake", "books")
+COUNTED = "changes/v0000000000/00000000000000000001.parquet"
 STAGED = (("s3:ObjectCreationOperation", "false"),)
 NEW = (("s3:ObjectCreationOperation", "true"), ("s3:if-none-match", "*"))
 PART = {"uploadId": "u", "partNumber": "1"}
@@ -56,12 +57,26 @@ OBJECTS: list[Row] = [
     (s3("PutObject", "data/production/s/t/1.parquet", OURS | {"if-none-match": "*"}), [FILE], NEW),
     (s3("DeleteObject", "lake/s/t/1.parquet", OURS | {"if-match": "0a"}), [FILE], (("s3:if-match", "ETAG"),)),
     (s3("DeleteObject", body=MANY), [FILE], ()),
+    # a destination at the bucket's root: what is written is its, and what is read and named by a counter
+    (s3("PutObject", COUNTED, query=PART), [FILE], STAGED),
+    (s3("GetObject", COUNTED), [FILE], ()),
+    (s3("GetObject", ControlKeys("", "wiki").continuous), [f"{CONTROL}/continuous.json"], ()),
     # to IAM a prefix is no folder
     (s3("GetObject", "lakes/x"), [f"{SOURCE}/flights/flights/part-0.parquet"], ()),
 ]
 LISTINGS: list[Row] = [
     (s3("ListBucket"), [BUCKET], ()),
     (s3("ListBucket", query={"prefix": "lake/"}), [BUCKET], (("s3:prefix", "data/production/"),)),
+    (
+        s3("ListBucket", query={"prefix": "changes/"}),
+        [BUCKET],
+        (("s3:prefix", "data/production/supaflow_nyc_public/airlines/"),),
+    ),
+    (
+        s3("ListBucket", query={"prefix": f"{KEYS.root}/loads/stream-0a-1b-"}),
+        [BUCKET],
+        (("s3:prefix", "data/production/_lakewriter/flights/loads/stream-QUERY-"),),
+    ),
     (
         s3("ListBucket", query={"prefix": KEYS.runs}),
         [BUCKET],
