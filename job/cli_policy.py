@@ -30,7 +30,7 @@ def policy(
 ) -> int:
     """Print the least-privilege IAM documents of every role on the destination."""
     loaded = load(lake, stage=stage)
-    region = loaded.spec.access.region
+    region = _region(loaded)
     arns = Arns(partition_of(region), account or _account(loaded), region, kms_key)
     found = _asked(loaded, arns, Who(who) if who else None)
     owner = None if who else bucket_policy(loaded.spec, arns)
@@ -48,6 +48,14 @@ def policy(
     if owner:
         _show("policy of the bucket, for its owner", owner)
     return EXIT_OK
+
+
+def _region(lake: Lake) -> str:
+    if not lake.spec.access.region:
+        raise SpecInvalidError(
+            "these documents name the bucket's region, and it is not known.", remedy="Give destination.region."
+        )
+    return lake.spec.access.region
 
 
 def _account(lake: Lake) -> str:

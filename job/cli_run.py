@@ -11,7 +11,7 @@ import click
 from job import console, job_ids
 from job.cli import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
 from job.context import Context
-from job.continuous import require_continuous, run_continuously
+from job.continuous import run_continuously
 from job.errors import EXIT_OK, LakeError, SpecInvalidError
 from job.handover import handed_over, load_ended, run_ended
 from job.load import load, with_messages
@@ -94,7 +94,6 @@ def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
         signal.signal(signal_number, lambda *_: stop.set())
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
-        require_continuous(context.spec)
         with console.watch(context.spec, ERR) as watch:
             return run_continuously(context.spec, clients=context.clients, spark=context.spark, watch=watch, stop=stop)
 

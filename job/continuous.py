@@ -9,37 +9,16 @@ from typing import Any, Final
 
 from job.aws import Clients
 from job.commit.store import S3Store
-from job.errors import LakeError, SpecInvalidError
+from job.errors import LakeError
 from job.naming import ControlKeys
 from job.outcome import ending
 from job.prepare import SparkFactory
-from job.spec import Mode, Spec
+from job.spec import Spec
+from job.streamable import require_continuous
 from job.table_run import TableRun, Watch
 from job.watch import RunStatus, StatusObject
 
 POLL_SECONDS: Final = 0.5
-
-
-def require_continuous(spec: Spec) -> None:
-    """``SPEC_INVALID`` for what a continuous run has no use for, or lacks."""
-    if spec.checkpoint is None:
-        raise SpecInvalidError(
-            "a continuous run needs a place for its checkpoints.",
-            remedy="Set checkpoint: to a folder, or to any URI that Spark can write.",
-        )
-    if spec.source is not None:
-        raise SpecInvalidError(
-            "a continuous run reads streams of Spark; this pipeline reads messages.",
-            remedy="Give it tables in place of 'source', or run without --continuous.",
-        )
-    for table in spec.tables:
-        if table.cursor is not None:
-            raise SpecInvalidError(
-                f"table {table.id!r} has a cursor; a continuous run goes by its checkpoint.",
-                remedy="Leave cursor out, or run without --continuous.",
-            )
-        if table.mode is not Mode.APPEND:
-            raise SpecInvalidError(f"table {table.id!r} has mode {table.mode.value!r}; a continuous run only appends.")
 
 
 def run_continuously(

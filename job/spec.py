@@ -288,9 +288,16 @@ class Spec(Model):
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    roots: tuple[str, ...] = ()
+    """The folders that the tables lie in, where they have none in common."""
     database_prefix: str = ""
     """What the names of the vendor's databases in Glue are, or begin with, an underscore following."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What the tables lie under. The pipeline's own records lie under ``access.prefix`` in any case."""
+        return self.roots or (self.access.prefix,)
 
     @property
     def iceberg(self) -> bool:

@@ -5,7 +5,8 @@ from typing import Final
 
 from infra.checks.bundle import bundle
 from infra.checks.capacity import quota, uploads, workers
-from infra.checks.names import external_ids, snowflake_bucket
+from infra.checks.continuous import continuous
+from infra.checks.names import external_ids, region, snowflake_bucket
 from infra.checks.reach import network, shipping
 from infra.checks.schedule import schedule
 from infra.checks.stages import stages
@@ -14,9 +15,11 @@ from infra.text import counted
 from job.errors import SpecInvalidError
 
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
+    region,
     snowflake_bucket,
     external_ids,
     shipping,
+    continuous,
     network,
     schedule,
     bundle,

@@ -8,6 +8,16 @@ from job.policy.roles import snowflake_of
 from job.trust import ALPHABET, EXTERNAL_ID
 
 
+def region(settings: Settings) -> Iterator[str]:
+    """A file that leaves it to the bucket: the stacks are made where the bucket is to be."""
+    access = settings.spec.access
+    if not access.region and access.endpoint is None:
+        yield (
+            "destination.region is not given; expected the region of the bucket, such as 'us-east-1', since the stacks "
+            "are made there."
+        )
+
+
 def snowflake_bucket(settings: Settings) -> Iterator[str]:
     """Snowflake reaches a bucket at a host of its name, which no certificate fits when the name has dots."""
     bucket = settings.spec.access.bucket

@@ -7,10 +7,10 @@ from typing import Final
 from infra.settings import Settings
 from job.dialects.lake_yaml import Lake
 from job.naming import join_key
-from job.policy.storage import starts
+from job.policy.storage import held
 
-PREFIX_KEYS: Final = {"airbyte-s3": "s3_bucket_path", "heropixel-s3": "s3_bucket_path"}
-"""What a dialect calls its prefix, where that is not ``s3_path_prefix``."""
+PREFIX_KEYS: Final = {"airbyte-s3": "s3_bucket_path", "heropixel-s3": "s3_bucket_path", "estuary-s3-parquet": None}
+"""What a dialect calls its prefix, where that is not ``s3_path_prefix``; None for one without."""
 
 
 def stages(settings: Settings) -> Iterator[str]:
@@ -31,12 +31,12 @@ def stages(settings: Settings) -> Iterator[str]:
 def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     bucket = first.spec.access.bucket
     if bucket == second.spec.access.bucket:
-        if any(_nested(one, two) for one, two in product(starts(first.spec), starts(second.spec))):
+        if any(_nested(one, two) for one, two in product(held(first.spec), held(second.spec))):
             key = PREFIX_KEYS.get(second.spec.dialect, "s3_path_prefix")
             yield (
                 f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "
                 f"s3://{join_key(bucket, second.spec.access.prefix)}; expected prefixes of which none holds the "
-                f"other. Give deployment.stages.{other} another {key}, or another bucket."
+                f"other. Give deployment.stages.{other} another {f'{key}, or another bucket' if key else 'bucket'}."
             )
         elif not (first.deployment.existing.bucket or second.deployment.existing.bucket):
             yield (

@@ -5,6 +5,7 @@ from typing import Final
 REASONS: Final = {
     "WriteObjects": "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
     "ReadObjects": "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
+    "WriteCheckpoints": "Spark names what it keeps of each query; nothing outside the pipeline's checkpoints matches.",
     "ReadSource": "A source is a folder, and the files in it come and go; no other folder matches.",
     "WriteTables": "Tables are this pipeline's by their names; names that merely begin alike do not match.",
     "ReadTables": "Tables are read as they appear; databases whose names merely begin alike do not match.",

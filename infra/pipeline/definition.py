@@ -33,7 +33,7 @@ class Machine:
     attempts: int
     pauses: tuple[timedelta, ...]
     attempt_timeout: timedelta | None
-    """None for a load that goes on until it is stopped."""
+    """None for a run that goes on until it is stopped, whose loads have ids of their own."""
 
     def states(self) -> dict[str, State]:
         """All of them, in the order in which a load meets them."""
@@ -130,7 +130,8 @@ class Machine:
         }
 
     def _job_run(self) -> State:
-        arguments = "States.Array('run', 'lake/lake.yaml', $.load.option, $.load.id, '--outcome', $.name)"
+        which = "$.load.option, $.load.id" if self.attempt_timeout is not None else "'--continuous'"
+        arguments = f"States.Array('run', 'lake/lake.yaml', {which}, '--outcome', $.name)"
         driver = dict(self.job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": arguments}
         parameters = {**self.job_run, "ClientToken.$": "$.name", "JobDriver": {"SparkSubmit": driver}}
         read = "Read the outcome" if self.outcomes else "Nothing read"

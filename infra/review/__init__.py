@@ -27,13 +27,13 @@ def review(folder: Path, settings: Settings) -> Page:
     templates = Templates.read(folder, names)
     holders = identities(templates)
     spec, spark = settings.spec, settings.deployment.spark
-    databases = {table.schema_name for table in spec.tables}
+    databases = ", ".join(sorted({table.schema_name for table in spec.tables} - {""}))
     return Page(
         title=f"Lakewriter: pipeline {spec.pipeline}, stage {settings.stage}",
         summary=(
             ("Account and region", f"{settings.deployment.account or 'any account'}, {templates.region}"),
-            ("Destination", f"s3://{spec.access.bucket}/{spec.access.prefix}"),
-            ("Tables", f"{len(spec.tables)} in {', '.join(sorted(databases))}"),
+            ("Destination", ", ".join(f"s3://{spec.access.bucket}/{prefix}" for prefix in spec.prefixes)),
+            ("Tables", f"{len(spec.tables)} in {databases}" if databases else str(len(spec.tables))),
             ("Stacks", ", ".join(names)),
             ("At most at a time", f"{spark.vcpus} vCPUs"),
             ("Stateful resources", "kept when the stack goes" if settings.protected else "go with the stack"),

@@ -29,7 +29,7 @@ def run_checks(
     With ``deployment`` the policies that are attached are compared with those it calls for.
     """
     keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
-    access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark)
+    access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark, spec.roots)
     lake, catalog = LakeProbes(spec, clients, keys, now), CatalogProbes(spec, clients, mark, access.gate)
     iceberg = IcebergProbes(spec, clients, access.gate)
     try:

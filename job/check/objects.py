@@ -1,13 +1,13 @@
 """What the job does with objects, tried on objects of the probe's own."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from job import aws
 from job.check.probe import Finding, Probe, explained, status_behind
 from job.errors import LakeError, RequesterPaysError, S3AccessDeniedError, SpecInvalidError
-from job.naming import ControlKeys, join_key
+from job.naming import CONTROL_DIRECTORY, ControlKeys, join_key
 
 _ANY_REFUSAL: Final = (aws.ClientError, aws.BotoCoreError, LakeError)
 _BODY: Final = b"lakewriter check\n"
@@ -17,10 +17,15 @@ _WRONG_ETAG: Final = '"00000000000000000000000000000000"'
 
 
 class ObjectProbes:
-    """Probes under ``{control prefix}/check/{mark}``; ``mark`` keeps two doctors apart."""
+    """Probes under ``{control prefix}/check/{mark}``; ``mark`` keeps two doctors apart.
 
-    def __init__(self, clients: aws.Clients, keys: ControlKeys, mark: str) -> None:
+    ``roots`` are folders that tables lie in apart from the control prefix.
+    """
+
+    def __init__(self, clients: aws.Clients, keys: ControlKeys, mark: str, roots: Sequence[str] = ()) -> None:
         self._clients = clients
+        self._roots = roots
+        self._mark = mark
         self._access = clients.access
         self._root = keys.root
         self._plain = f"{keys.root}/check/{mark}"
@@ -40,6 +45,7 @@ class ObjectProbes:
             Probe("read", self.read, ("put",)),
             Probe("multipart upload", self.multipart, ("put",)),
             Probe("conditional completion", self.conditional_completion, ("multipart upload",)),
+            *([Probe("table paths", self.table_paths, ("multipart upload",))] if self._roots else []),
             Probe("list uploads", self.list_uploads, ("bucket", "requester pays")),
             Probe("abort upload", self.abort, ("multipart upload",)),
             Probe("delete", self.delete, ("bucket", "requester pays")),
@@ -57,10 +63,11 @@ class ObjectProbes:
 
     def listing(self) -> Iterator[Finding]:
         """The prefix as a directory, and one exact key: the two ways in which the job lists."""
-        prefix = f"{join_key(self._access.prefix)}/" if self._access.prefix else ""
-        for wanted in (prefix, self._plain):
+        prefixes = [f"{join_key(prefix)}/" if prefix else "" for prefix in self._roots or (self._access.prefix,)]
+        for wanted in (*prefixes, self._plain):
             self._list(wanted)
-        yield Finding("list", "ok", f"keys under {prefix or 'the whole bucket'!r} can be listed.")
+        places = ", ".join(repr(prefix or "the whole bucket") for prefix in prefixes)
+        yield Finding("list", "ok", f"keys under {places} can be listed.")
 
     def put(self) -> Iterator[Finding]:
         """Conditionally, as the job writes; plainly where the store refuses the condition itself."""
@@ -105,6 +112,15 @@ class ObjectProbes:
         parts = self._stage("second")
         refused = self._refused(lambda: self._complete("second", parts, {"IfNoneMatch": "*"}))
         yield self._enforced("conditional completion", "" if refused else "If-None-Match: *", "CompleteMultipartUpload")
+
+    def table_paths(self) -> Iterator[Finding]:
+        """An upload begun and aborted in each table's folder: no object comes of it."""
+        for root in self._roots:
+            key = join_key(root, f"{CONTROL_DIRECTORY}_check_{self._mark}")
+            upload = self._ask("PutObject", "create_multipart_upload", key, Key=key)["UploadId"]
+            self._ask("AbortMultipartUpload", "abort_multipart_upload", key, Key=key, UploadId=upload)
+        places = ", ".join(repr(f"{root}/") for root in self._roots)
+        yield Finding("table paths", "ok", f"uploads can be begun and aborted under {places}.")
 
     def list_uploads(self) -> Iterator[Finding]:
         """What clearing up after a killed attempt begins with."""

@@ -37,6 +37,7 @@ def translate(pipeline: str, destination: EstuaryS3Parquet, tables: Sequence[Tab
         catalog=NoCatalog(),
         tracking=(),
         tables=specs,
+        roots=tuple(table.path for table in specs),
         interval_seconds=destination.uploadIntervalInSeconds,
         warnings=(*_literal(destination), *_unplaced(destination), *_nested(specs)),
     )

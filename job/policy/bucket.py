@@ -67,12 +67,12 @@ def _denied(sid: str, actions: Sequence[str], resources: Sequence[str], conditio
 def _roots(spec: Spec) -> list[str]:
     """What the tables' keys begin with, or their schemas' where so many would not fit; never what the job's records
     begin with too, since those it does replace."""
-    records = [f"{join_key(prefix, CONTROL_DIRECTORY)}/" for prefix in storage.prefixes(spec)]
+    records = f"{join_key(spec.access.prefix, CONTROL_DIRECTORY)}/"
 
     def apart(start: str) -> bool:
-        return not any(record.startswith(start) for record in records)
+        return not records.startswith(start)
 
-    exact = [start for table in spec.tables if table.mode is Mode.APPEND and apart(start := _start(table))]
+    exact = [start for table in spec.tables if table.mode is Mode.APPEND and apart(start := start_of(table))]
     if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= _BUDGET:
         return exact
     above = {start: start.rstrip("/").rpartition("/")[0] for start in exact}
@@ -80,6 +80,6 @@ def _roots(spec: Spec) -> list[str]:
     return list(dict.fromkeys(shorter))
 
 
-def _start(table: TableSpec) -> str:
+def start_of(table: TableSpec) -> str:
     """What the keys of a table begin with: its folder, or as much of it as is constant."""
     return table.layout.prefix if isinstance(table.layout, KeyLayout) else f"{table.path}/"

@@ -6,6 +6,7 @@ from enum import StrEnum
 from job.deployment import Deployment
 from job.policy import glue, storage
 from job.policy.arns import Arns
+from job.policy.checkpoint import checkpoint, place_of
 from job.policy.secrets import assume_role, secrets
 from job.policy.sources import sources
 from job.policy.statements import Document, Statement, document
@@ -40,7 +41,7 @@ def who_of(trust: Trust) -> Who:
 
 def documents(spec: Spec, deployment: Deployment, who: Who, arns: Arns) -> dict[str, Document]:
     """Documents by name, in this order, those left out that would be empty: ``S3``, ``Control``, ``Glue``, ``Kms``,
-    ``AssumeRole``, ``Secrets``, ``Sources``.
+    ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``.
 
     ``Control`` keeps a vendor with its own documents (``vendor_verbatim``) out of the job's records; elsewhere ``S3``
     does. ``SPEC_INVALID`` where the bucket's key is not known, or the vendor has no documents.
@@ -64,7 +65,20 @@ def _job(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
         at_destination = {"AssumeRole": assume_role(spec)}
     else:
         at_destination = _loader(spec, deployment, arns)
-    return {**at_destination, "Secrets": secrets(spec, arns), "Sources": sources(spec, deployment, arns)}
+    return {
+        **at_destination,
+        "Secrets": secrets(spec, arns),
+        "Sources": sources(spec, deployment, arns),
+        "Checkpoint": _checkpoint(spec, deployment, arns, has_key="Kms" in at_destination),
+    }
+
+
+def _checkpoint(spec: Spec, deployment: Deployment, arns: Arns, *, has_key: bool) -> list[Statement]:
+    """In the destination's bucket it is under that bucket's key."""
+    place, statements = place_of(spec), checkpoint(spec, deployment, arns)
+    if not statements or has_key or place is None or place[0] != spec.access.bucket:
+        return statements
+    return [*statements, *storage.encryption(spec, deployment, arns, writes=True)]
 
 
 def _loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:

@@ -1,11 +1,12 @@
 """What each role may do in the bucket, and with its key."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from job.deployment import Deployment
 from job.errors import SpecInvalidError
 from job.key_layout import KeyLayout
-from job.naming import CONTROL_DIRECTORY, join_key
+from job.naming import CONTROL_DIRECTORY, ControlKeys, join_key
 from job.policy.arns import Arns, literal
 from job.policy.statements import Statement, allow, deny
 from job.spec import Mode, Spec
@@ -18,28 +19,29 @@ _LOCATION: Final = "s3:GetBucketLocation"
 _LIFECYCLE: Final = "s3:GetLifecycleConfiguration"
 
 
-def prefixes(spec: Spec) -> tuple[str, ...]:
-    """The constant parts of the prefixes under which everything is written, without slashes around them."""
-    return (spec.access.prefix,)
-
-
 def starts(spec: Spec) -> tuple[str, ...]:
-    """What every key begins with that is written, as far as it is constant: ``P/``, or ``P`` where a variable goes on
-    in the name of its last folder; blank for the whole bucket."""
+    """What every table's keys begin with, as far as it is constant: ``P/``, or ``P`` where a variable goes on in the
+    name of its last folder; blank for the whole bucket."""
     keys = [table.layout.prefix for table in spec.tables if isinstance(table.layout, KeyLayout)]
     return tuple(
         f"{prefix}/" if prefix and all(key.startswith(f"{prefix}/") for key in keys) else prefix
-        for prefix in prefixes(spec)
+        for prefix in spec.prefixes
     )
+
+
+def held(spec: Spec) -> tuple[str, ...]:
+    """What every key begins with that a load writes: ``starts``, and the pipeline's records where they lie apart."""
+    records, found = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/", starts(spec)
+    return found if records.startswith(found) else (*found, records)
 
 
 def loader(spec: Spec, arns: Arns) -> list[Statement]:
     """Of whoever runs loads: it also withdraws what cannot be completed, and reads the rule for staged uploads."""
     bucket = arns.bucket(spec.access.bucket)
     return [
-        _listing(spec, arns),
+        _listing(spec, arns, held(spec)),
         allow("InspectBucket", [_LOCATION, _UPLOADS, _LIFECYCLE], [bucket]),
-        allow("WriteObjects", [*_OBJECTS, _DELETE], _objects(spec, arns)),
+        allow("WriteObjects", [*_OBJECTS, _DELETE], _objects(spec, arns, held(spec))),
     ]
 
 
@@ -47,9 +49,9 @@ def vendor(spec: Spec, arns: Arns) -> list[Statement]:
     """Of a party that writes beside the job; deleting is for those who replace files."""
     bucket = arns.bucket(spec.access.bucket)
     return [
-        _listing(spec, arns),
+        _listing(spec, arns, starts(spec)),
         allow("InspectBucket", [_LOCATION, _UPLOADS], [bucket]),
-        allow("WriteObjects", [*_OBJECTS, *([_DELETE] if _replaces(spec) else [])], _objects(spec, arns)),
+        allow("WriteObjects", [*_OBJECTS, *([_DELETE] if _replaces(spec) else [])], _objects(spec, arns, starts(spec))),
         control_denied(spec, arns),
     ]
 
@@ -57,9 +59,9 @@ def vendor(spec: Spec, arns: Arns) -> list[Statement]:
 def catalog(spec: Spec, arns: Arns) -> list[Statement]:
     """Of Snowflake Open Catalog, which writes metadata and hands out credentials cut down from its own."""
     return [
-        _listing(spec, arns),
+        _listing(spec, arns, starts(spec)),
         allow("InspectBucket", [_LOCATION], [arns.bucket(spec.access.bucket)]),
-        allow("WriteObjects", [*_READ, "s3:PutObject", _DELETE], _objects(spec, arns)),
+        allow("WriteObjects", [*_READ, "s3:PutObject", _DELETE], _objects(spec, arns, starts(spec))),
         control_denied(spec, arns),
     ]
 
@@ -67,9 +69,9 @@ def catalog(spec: Spec, arns: Arns) -> list[Statement]:
 def reader(spec: Spec, arns: Arns) -> list[Statement]:
     """Of a party that only reads the tables."""
     return [
-        _listing(spec, arns),
+        _listing(spec, arns, starts(spec)),
         allow("InspectBucket", [_LOCATION], [arns.bucket(spec.access.bucket)]),
-        allow("ReadObjects", _READ, _objects(spec, arns)),
+        allow("ReadObjects", _READ, _objects(spec, arns, starts(spec))),
         control_denied(spec, arns),
     ]
 
@@ -81,10 +83,7 @@ def control_denied(spec: Spec, arns: Arns) -> Statement:
 
 def control_objects(spec: Spec, arns: Arns) -> list[str]:
     """The objects under the control prefix."""
-    return [
-        arns.objects(spec.access.bucket, literal(join_key(prefix, CONTROL_DIRECTORY)) + "/*")
-        for prefix in prefixes(spec)
-    ]
+    return [arns.objects(spec.access.bucket, literal(join_key(spec.access.prefix, CONTROL_DIRECTORY)) + "/*")]
 
 
 def encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: bool) -> list[Statement]:
@@ -102,14 +101,14 @@ def encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: bool) 
     return [allow("UseKeyThroughS3", actions, [key], through_s3)]
 
 
-def _listing(spec: Spec, arns: Arns) -> Statement:
+def _listing(spec: Spec, arns: Arns, begin: Sequence[str]) -> Statement:
     """``s3:prefix`` is known to s3:ListBucket only: beside it another action would always be denied."""
     forms = [
         form
-        for start in starts(spec)
+        for start in begin
         for form in (list_forms(start.removesuffix("/")) if start.endswith("/") else [f"{literal(start)}*"])
     ]
-    condition = {"StringLike": {"s3:prefix": forms}} if all(starts(spec)) else None
+    condition = {"StringLike": {"s3:prefix": forms}} if all(begin) else None
     return allow("ListUnderPrefix", ["s3:ListBucket"], [arns.bucket(spec.access.bucket)], condition)
 
 
@@ -119,8 +118,8 @@ def list_forms(prefix: str) -> list[str]:
     return [safe, f"{safe}/", f"{safe}/*"]
 
 
-def _objects(spec: Spec, arns: Arns) -> list[str]:
-    return [arns.objects(spec.access.bucket, f"{literal(start)}*") for start in starts(spec)]
+def _objects(spec: Spec, arns: Arns, begin: Sequence[str]) -> list[str]:
+    return [arns.objects(spec.access.bucket, f"{literal(start)}*") for start in begin]
 
 
 def _replaces(spec: Spec) -> bool:

@@ -32,6 +32,14 @@ def test_denied_s3_action(aws: StrictAws, bucket: str, action: str, probe: str, 
     assert findings[probe].remedy.startswith("Check the S3 policy of the role (bucket name and prefix in it)")
 
 
+def test_tables_apart_from_the_control_prefix(aws: StrictAws, bucket: str) -> None:
+    apart = spec(prefix="").model_copy(update={"roots": ("changes", "shop/orders")})
+    findings = checked(apart)
+    assert findings["list"].message == "keys under 'changes/', 'shop/orders/' can be listed."
+    assert findings["table paths"].message == "uploads can be begun and aborted under 'changes/', 'shop/orders/'."
+    assert (aws.objects(bucket), aws.uploads(bucket)) == ({}, [])
+
+
 # Access Denied on S3 operations: "Ensure bucket is not configured for Requester Pays"
 def test_requester_pays(aws: StrictAws, bucket: str) -> None:
     aws.requester_pays(bucket)

@@ -237,7 +237,8 @@ GOOD_TOO: list[tuple[str, dict[str, Any]]] = [
     }),
     ("starts as far apart as the timeout", {"deployment": {"schedule": {"rate": "3 hours"}}}),
     ("starts of what goes on until it is stopped", {
-        "deployment": {"schedule": {"rate": "15 minutes"}, "spark": {"mode": "STREAMING"}}
+        "checkpoint": "s3://acme-lake/data/_checkpoints",
+        "deployment": {"schedule": {"rate": "15 minutes"}, "spark": {"mode": "STREAMING"}},
     }),
     ("a single start", {"deployment": {"schedule": {"cron": "0 0 1 1 ? 2030"}}}),
     ("a short abort rule on a bucket that is there", {

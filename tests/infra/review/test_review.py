@@ -16,6 +16,7 @@ from infra.settings import Settings, defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, lake
+from tests.policy.estuary import content, endless
 
 pytestmark = pytest.mark.synth
 
@@ -29,6 +30,7 @@ VARIANTS = {
     "everything": lake(EVERYTHING | {"schedule": {"rate": "6 hours"}}),
     "brought": lake(BROUGHT),
     "airbyte": file("airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True),
+    "estuary": content(top=endless(iam_user=True)),
     "verbatim": lake({"trust": EVERYTHING["trust"], "vendor_verbatim": True, "allow_reset": True}),
 }
 
@@ -57,6 +59,13 @@ ROWS = {
         "`s3:PutObjectAcl` | `arn:aws:s3:::acme-lake`<br>`arn:aws:s3:::acme-lake/*` |",
         "| Role ARN | `",
         "| S3 Path Format | `${STREAM_NAME}/${YEAR}_` |",
+    ],
+    "estuary": [
+        "| changes<br>`s3://acme-landing/changes` | `changes` | `changes/v0000000000/00000000000000000001.parquet` |",
+        "s3://acme-lake/changes, s3://acme-lake/shop/orders",
+        "To keep what has been read: the next run goes on from it.",
+        "| `VendorUser` | whoever has its access key | none |",
+        "| Upload Interval in Seconds | `300` |",
     ],
     "verbatim": ["CloudFormation refuses to delete lakewriter-flights-prod-destination."],
 }
