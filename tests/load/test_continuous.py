@@ -6,8 +6,14 @@ import shutil
 import signal
 
 import pytest
+import yaml
 
+from job.aws import Clients
+from job.commit.control import Control
+from job.commit.store import S3Store
+from job.naming import ControlKeys
 from job.repair import begin_backfill
+from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.load.materializations import Materialization, binding
 
@@ -100,14 +106,23 @@ def test_killed_then_terminated(wiki):
     assert not wiki.aws.uploads(BUCKET)
 
 
-def test_the_other_dialects_run_continuously_too(tmp_path, aws, bucket, spark):
+@pytest.fixture
+def lake(tmp_path, aws, bucket, spark):
+    """Two files of ten rows each, a batch each."""
     lake = Materialization(tmp_path, aws, spark)
-    read = {"format": "json", "path": "in", "columns": "id BIGINT", "options": {"maxFilesPerTrigger": "1"}}
-    Lake.write(lake, {"table": "events", "schema": "public", "read": read})
-    lake.file.write_text(lake.file.read_text("utf-8") + "checkpoint: checkpoint\ninterval_seconds: 1\n", "utf-8")
-    arrive(lake, 0, 1)
     lake.control = lambda table_id: Lake.control(lake, table_id)
     lake.data = lambda: Lake.data(lake)
+    arrive(lake, 0, 1)
+    return lake
+
+
+EVENTS = {"format": "json", "path": "in", "columns": "id BIGINT", "options": {"maxFilesPerTrigger": "1"}}
+TOP = {"checkpoint": "checkpoint", "interval_seconds": 1}
+
+
+def test_supaflow_runs_continuously(lake, aws):
+    Lake.write(lake, {"table": "events", "schema": "public", "read": EVENTS})
+    lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
     schema = "supaflow_nyc_public"
     with lake.running() as run:
         lake.until(1, f"{schema}.events")
@@ -116,3 +131,36 @@ def test_the_other_dialects_run_continuously_too(tmp_path, aws, bucket, spark):
     assert lake.rows(query, f"{schema}/events") == [(each.job_id, 1, 10, 10) for each in run.batches]
     assert len(aws.client("glue").get_partitions(DatabaseName=schema, TableName="events")["Partitions"]) == 2
     assert f"{PREFIX}/_lakewriter/flights/continuous.json" in aws.objects(BUCKET)
+
+
+def test_iceberg_runs_continuously(lake):
+    """A snapshot a batch, the rows of each partition in files of their own."""
+    table = {"table": "events", "schema": "public", "read": EVENTS, "partition_by": ["bucket(2, id)"]}
+    Lake.write(lake, table, **ICEBERG)
+    lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
+    name = "supaflow_nyc_public.events"
+    with lake.running() as run:
+        lake.until(1, name)
+    assert [(each.status, each.rows, each.files) for each in run.batches] == [("done", 10, 2)] * 2
+    iceberg = IcebergLake(lake.folder, lake.aws, lake._spark).table("events")
+    assert iceberg.properties["lakewriter.flights"] == "2"
+    assert sorted(iceberg.scan().to_arrow()["id"].to_pylist()) == list(range(20))
+    assert len(iceberg.inspect.files()) == 4
+
+
+def test_airbyte_runs_continuously(lake):
+    """Every batch is a sync of its own number."""
+    form = {"type": "airbyte-s3", "s3_bucket_name": BUCKET, "s3_bucket_path": "data", "s3_bucket_region": "us-east-1"}
+    destination = form | {"format": {"format_type": "JSONL", "compression": {"compression_type": "No Compression"}}}
+    content = {"pipeline": "flights", "destination": destination, "tables": [{"table": "events", "read": EVENTS}]}
+    lake.file.write_text(yaml.safe_dump(content | TOP), "utf-8")
+    spec = lake.spec
+    lake.control = lambda table_id: Control(S3Store(Clients(spec.access)), ControlKeys("data", "flights"), table_id)
+    with lake.running() as run:
+        lake.until(1, "events")
+    assert [(each.status, each.rows) for each in run.batches] == [("done", 10)] * 2
+    rows = [json.loads(line) for key, body in sorted(lake.aws.objects(BUCKET).items()) for line in body.splitlines()
+            if key.endswith(".jsonl")]  # fmt: skip
+    assert sorted(row["_airbyte_data"]["id"] for row in rows) == list(range(20))
+    assert sorted({row["_airbyte_meta"]["sync_id"] for row in rows}) == [1, 2]
+    assert lake.control("events").state.read().sync.sync_id == 2
