@@ -55,6 +55,8 @@ class LakeFile(Model):
     """Whether the other tables go on when one fails."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
     """Control objects of closed loads are kept this long."""
+    delta_encodings: bool = False
+    """Parquet's DELTA encodings where a column's values mostly differ: smaller and faster, if all readers know them."""
     limits: LimitsEntry = LimitsEntry()
     deployment: Deployment = Deployment()
     """Read by the stacks only."""
@@ -104,7 +106,9 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         parallel_tables=file.limits.parallel_tables,
     )
     spec = translate(file.pipeline, file.destination, tuple(entry.at(root) for entry in file.tables))
-    loaded = {"limits": limits, "on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
+    encoding = spec.encoding.model_copy(update={"delta": file.delta_encodings})
+    loaded = {"encoding": encoding, "limits": limits}
+    loaded |= {"on_failure": file.on_failure, "keep_loads_days": file.keep_loads_days}
     return Lake(spec.model_copy(update=loaded), file.deployment, form_fields(file.destination), document.data)
 
 
