@@ -5,11 +5,11 @@ import logging
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -18,12 +18,20 @@ from bench.sinks import credentials
 from job.source.session import spark_session
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-HEAD = """# Benchmarks
+HEAD: Final = """# Benchmarks
 
-Made by `{command}` on {machine}. Each table is one run: its ways take turns, round by round, so that whatever else the
-machine does falls on all alike. The first round only warms up; seconds are medians of {rounds}. The ratios are the
-result; the seconds are this machine's.
+Each section is one run of the command it names: its ways take turns, round by round, so that whatever else the machine
+does falls on all alike. The first round only warms up; seconds are medians of the others. The ratios are the result;
+the seconds are one machine's.
 """
+TITLES: Final = {
+    "writers": "Writers",
+    "others": "Outside Spark",
+    "requests": "Requests",
+    "memory": "Memory of a worker",
+    "growth": "Growth",
+    "start": "Start",
+}
 
 
 def main() -> None:
@@ -48,13 +56,21 @@ def main() -> None:
 
 
 def _page(given: argparse.Namespace, folder: Path) -> str:
-    command = " ".join(["scripts/bench", *sys.argv[1:]])
+    """Sections that are not run stay as they are."""
+    made = dict.fromkeys(sections.SECTIONS, "") | _present()
+    command = f"scripts/bench --write --copies {given.copies} --rounds {given.rounds} --only"
     machine = f"{os.cpu_count()} cores, {_memory():.0f} GiB, {platform.system()} {platform.machine()}"
-    parts = [HEAD.format(command=command, machine=machine, rounds=given.rounds)]
     spark: Callable[[], SparkSession] = partial(spark_session, "bench")
     for name in given.only:
-        parts.append("\n".join(sections.SECTIONS[name](spark, folder / name, given.copies, given.rounds)) + "\n")
-    return "\n".join(parts)
+        lines = sections.SECTIONS[name](spark, folder / name, given.copies, given.rounds)
+        made[name] = "\n".join([f"## {TITLES[name]}", "", f"`{command} {name}` on {machine}.", "", *lines, ""])
+    return "\n".join([HEAD, *(made[name] for name in sections.SECTIONS if made[name])])
+
+
+def _present() -> dict[str, str]:
+    names = {title: name for name, title in TITLES.items()}
+    parts = PAGE.read_text("utf-8").split("\n## ")[1:] if PAGE.exists() else []
+    return {names[part.partition("\n")[0]]: f"## {part.rstrip()}\n" for part in parts}
 
 
 def _memory() -> float:

@@ -28,9 +28,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from bench.side_by_side import BUCKET, _free_port, _point_at
 from pyspark.sql import SparkSession
 
-from bench.side_by_side import BUCKET, _free_port, _point_at
 from job.aws import Clients
 from job.dialects.lake_yaml import load_spec
 from job.load import load

@@ -26,34 +26,41 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def writers(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
-    """Spark's own writer and both feeds, to a server and to nowhere; then what else there is."""
+    """Spark's own writer and both feeds, to a server and to nowhere."""
     rows = sources(folder / "flights", copies)
     native = spark_native(spark(), folder)
-    lines = [f"## Writers\n\n{rows:,} rows of 21 columns and the five tracking columns, as gzip Parquet.", ""]
+    lines = [f"{rows:,} rows of 21 columns and the five tracking columns, as gzip Parquet, to SeaweedFS beside it:", ""]
     with real_server(folder / "server") as server:
-        ways = _three(spark(), folder, server, native, upload=True)
-        outside = {"pyarrow": timed(lambda: plain_pyarrow(folder)(server))}
-        outside |= {"awswrangler": timed(lambda: aws_wrangler(folder)(server)), "dlt": _dlt(folder, server)}
-        found = medians(ways, rounds) | medians(outside, 1)
-        lines += ["To SeaweedFS on the same machine; what runs outside Spark, and takes minutes, was timed once:", ""]
-        lines += [*table(found), ""]
+        lines += table(medians(_inside(spark(), folder, server, native, upload=True), rounds))
+    lines += ["", "To a server that lets the bytes go; Spark's files stay on the local disk:", ""]
     with null_sink() as server:
-        ways = _three(spark(), folder, server, native, upload=False)
-        lines += ["To a server that lets the bytes go; Spark's files stay on the local disk:", ""]
-        lines += table(medians(ways, rounds))
+        lines += table(medians(_inside(spark(), folder, server, native, upload=False), rounds))
     return lines
 
 
-def _three(spark: SparkSession, folder: Path, server: str, native: Way, *, upload: bool) -> dict[str, Timed]:
+def others(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """What there is outside Spark takes minutes, and is timed once."""
+    rows = sources(folder / "flights", copies)
+    with real_server(folder / "server") as server:
+        ways = {"Lakewriter, splits feed": timed(lambda: _bytes(spark(), folder, server, {}))}
+        ways |= {"pyarrow": timed(lambda: plain_pyarrow(folder)(server))}
+        ways |= {"awswrangler": timed(lambda: aws_wrangler(folder)(server)), "dlt": _dlt(folder, server)}
+        found = medians(ways, 1)
+    head = f"The same {rows:,} rows by libraries outside Spark, which use one core, to SeaweedFS; timed once:"
+    return [head, "", *table(found)]
+
+
+def _inside(spark: SparkSession, folder: Path, server: str, native: Way, *, upload: bool) -> dict[str, Timed]:
     return {
         "Spark's own writer": timed(lambda: native(server if upload else None)),
         "Lakewriter, rows feed": timed(lambda: _bytes(spark, folder, server, ROWS_FEED)),
         "Lakewriter, splits feed": timed(lambda: _bytes(spark, folder, server, {})),
+        "the same, `delta_encodings`": timed(lambda: _bytes(spark, folder, server, {}, delta=True)),
     }
 
 
-def _bytes(spark: SparkSession, folder: Path, server: str, options: dict[str, str]) -> int:
-    return lakewriter(spark, folder, server, **options).tables[0].bytes
+def _bytes(spark: SparkSession, folder: Path, server: str, options: dict[str, str], *, delta: bool = False) -> int:
+    return lakewriter(spark, folder, server, delta=delta, **options).tables[0].bytes
 
 
 def _dlt(folder: Path, server: str) -> Timed:
@@ -83,14 +90,14 @@ def requests(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> lis
     with null_sink() as server:
         report = lakewriter(spark(), folder, server)
     done = report.tables[0]
-    lines = [f"## Requests\n\nOf one load, which wrote {done.files} files of {done.bytes / 1e6:.0f} MB in all:", ""]
+    lines = [f"Of one load, which wrote {done.files} files of {done.bytes / 1e6:.0f} MB in all:", ""]
     lines += ["| request | times |", "|---|---|"]
     return lines + [f"| {name} | {times} |" for name, times in sorted(report.requests.items())]
 
 
 def memory(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """One partition, and one that is four times as long; the worker's own high-water mark."""
-    lines = ["## Memory of a worker", "", "| rows in the partition | feed | peak MiB |", "|---|---|---|"]
+    lines = ["| rows in the partition | feed | peak MiB |", "|---|---|---|"]
     for options, feed in ((ROWS_FEED, "rows"), ({}, "splits")):
         for times in (1, 4):
             lines.append(_one_partition(folder / f"{feed}-{times}", times * max(copies // 4, 1), feed, options))
@@ -119,7 +126,7 @@ def one_partition(folder: str, options: dict[str, str]) -> None:
 
 def growth(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """Rows 1, 4 and 16 times: the time of a row must stay."""
-    lines = ["## Growth", "", "To a server that lets the bytes go, splits feed.", ""]
+    lines = ["To a server that lets the bytes go, splits feed.", ""]
     lines += ["| rows | seconds | seconds a million rows |", "|---|---|---|"]
     steps = [max(copies // 4, 1) * times for times in (1, 4, 16)]
     for step in steps:
@@ -140,7 +147,7 @@ def start(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[s
     """From the command to the first byte of data, Python, Java and Spark started anew each time."""
     sources(folder / "flights", 1)
     found = medians({"lakewriter run": lambda: _first_byte(folder), "a Spark session": _session}, rounds)
-    lines = ["## Start", "", "| from the command to | seconds |", "|---|---|"]
+    lines = ["| from the command to | seconds |", "|---|---|"]
     lines.append(f"| the first byte of data at the server | {found['lakewriter run'][0]:.1f} |")
     lines.append(f"| an empty Spark session, nothing more | {found['a Spark session'][0]:.1f} |")
     return lines
@@ -164,6 +171,7 @@ def _session() -> tuple[float, int]:
 
 SECTIONS: Final[dict[str, Section]] = {
     "writers": writers,
+    "others": others,
     "requests": requests,
     "memory": memory,
     "growth": growth,

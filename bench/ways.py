@@ -65,21 +65,22 @@ def _tracked(frame: DataFrame) -> DataFrame:
     )
 
 
-def lakewriter(spark: SparkSession, folder: Path, server: str, **options: str) -> RunReport:
+def lakewriter(spark: SparkSession, folder: Path, server: str, *, delta: bool = False, **options: str) -> RunReport:
     """One load with Spark's reader ``options``; ``mergeSchema`` makes it the rows feed, none the splits feed."""
-    spec = load_spec(lake_file(folder, server, options))
+    spec = load_spec(lake_file(folder, server, options, delta=delta))
     report = run(spec, job_id=str(uuid.uuid4()), clients=Clients(spec.access), spark=lambda: spark)
     if report.status != "done":
         raise SystemExit(report.tables[0].message)
     return report
 
 
-def lake_file(folder: Path, server: str, options: dict[str, str]) -> Path:
+def lake_file(folder: Path, server: str, options: dict[str, str], *, delta: bool = False) -> Path:
     """A lake.yaml beside the sources, of a pipeline of its own."""
     destination = {"s3_bucket_name": BUCKET, "bucket_region": "us-east-1", "custom_s3_endpoint": server}
     read: dict[str, Any] = {"format": "parquet", "path": str(folder / "flights"), "options": options}
     content = {
         "pipeline": f"bench-{uuid.uuid4().hex[:8]}",
+        "delta_encodings": delta,
         "destination": {"type": "supaflow-s3"} | destination,
         "tables": [{"table": "flights", "read": read, "primary_key": list(KEYS)}],
     }

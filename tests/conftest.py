@@ -10,6 +10,17 @@ from tests.support.server import StrictAws
 
 pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
 
+TOGETHER = ("tests/infra/bundle", "tests/infra/destination", "tests/infra/pipeline", "tests/interop")
+"""Folders whose files share what takes its time to make, or may be made once only."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Processes that share the tests take them by file."""
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        folder = next((folder for folder in TOGETHER if file.startswith(folder + "/")), file)
+        item.add_marker(pytest.mark.xdist_group(folder))
+
 
 @pytest.fixture(scope="session")
 def spark(aws_server: StrictAws) -> Iterator[SparkSession]:

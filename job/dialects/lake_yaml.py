@@ -101,6 +101,8 @@ class LakeFile(Model):
     """Whether the other tables go on when one fails."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
     """Control objects of closed loads are kept this long."""
+    delta_encodings: bool = False
+    """Parquet's DELTA encodings where a column's values mostly differ: smaller and faster, if all readers know them."""
     limits: LimitsEntry = LimitsEntry()
     deployment: Deployment = Deployment()
     """Read by the stacks only."""
@@ -125,6 +127,12 @@ class LakeFile(Model):
             raise ValueError("expected either 'tables' or 'source'")
         if self.source is not None and not isinstance(self.destination, AirbyteS3 | HeroPixelS3):
             raise ValueError("'source' goes with the destinations 'airbyte-s3' and 'heropixel-s3'")
+        return self
+
+    @model_validator(mode="after")
+    def _encodings_of_the_destination(self) -> "LakeFile":
+        if self.delta_encodings and isinstance(self.destination, AirbyteS3 | HeroPixelS3 | EstuaryS3Parquet):
+            raise ValueError("'delta_encodings' goes with the destinations 'supaflow-s3' and 'supaflow-s3-data-lake'")
         return self
 
     @model_validator(mode="after")
@@ -165,6 +173,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     root = absolute(file.source_root or "", str(document.folder))
     spec, form = _translated(file, root, str(document.folder))
     loaded = {
+        "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
         "limits": _limits(file),
         "interval_seconds": file.interval_seconds or spec.interval_seconds,
         "checkpoint": file.checkpoint and absolute(file.checkpoint, str(document.folder)),

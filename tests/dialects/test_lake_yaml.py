@@ -156,6 +156,11 @@ def test_overwrite_is_refused(tmp_path):
         load_spec(lake(tmp_path, tables=[TABLE | {"mode": "overwrite"}]))
 
 
+def test_delta_encodings_are_asked_for(tmp_path):
+    assert load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding.delta
+    assert not load_spec(lake(tmp_path)).encoding.delta
+
+
 def test_stage_is_merged(tmp_path):
     stages = {"deployment": {"stages": {"dev": {"destination": {"s3_bucket_name": "dev-bucket"}}}}}
     file = lake(tmp_path, top=stages)

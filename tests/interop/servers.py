@@ -84,6 +84,9 @@ def _seaweedfs(folder: Path, port: int) -> list[str]:
         "-filer",
         "-s3",
         f"-s3.port={port}",
+        # Else it listens on fixed ports for these, and no two servers can run at once.
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
         f"-s3.config={folder / 's3.json'}",
         *(f"-{role}.port={number}" for role, number in ports.items()),
         *(f"-{role}.port.grpc={number}" for role, number in zip([*ports, "s3"], _free_ports(4), strict=True)),

@@ -6,6 +6,7 @@ it no longer asks for something; ``--record-calls`` writes the file from a run o
 
 import json
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,14 @@ class Record:
         for pattern in patterns(call):
             self.seen.setdefault(pattern, os.environ.get("PYTEST_CURRENT_TEST", "no test").partition(" ")[0])
 
+    def to_json(self) -> list[list[Any]]:
+        """What ``add`` of another process takes."""
+        return [[*pattern, test] for pattern, test in self.seen.items()]
+
+    def add(self, found: Iterable[Sequence[Any]]) -> None:
+        for action, resource, context, test in found:
+            self.seen.setdefault(Pattern(action, resource, tuple(tuple(pair) for pair in context)), test)
+
     def write(self) -> None:
         rows = [{"action": action, "resource": resource} for action, resource, _ in sorted(self.seen)]
         for row, (*_, context) in zip(rows, sorted(self.seen), strict=True):
@@ -65,8 +74,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RECORD] = Record()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """One of several processes that share the tests tells what it saw; one that crashed tells nothing."""
+    node.config.stash[RECORD].add(getattr(node, "workeroutput", {}).get("calls", ()))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     record = session.config.stash[RECORD]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["calls"] = record.to_json()
+        return
     everything = _everything(session.config)
     if not session.config.option.record_calls:
         record.findings = record.complaints(everything=everything and not session.testsfailed)
