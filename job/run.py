@@ -136,7 +136,6 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
 def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
     control = load.controls[table.id]
     check_empty(control.store, table, began)
-    names = attempts.free_names(control, load.attempt, load.names[table.id])
     load.progress(table, "reading", "")
     before = began.cursor if table.cursor else None
     prepared = prepare(load.spec, table, began, load.names[table.id], load.attempt.load, load.clients, load.spark)
@@ -145,7 +144,8 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
         action, shape, names = make_ready(prepared, load.spec.access, load.names[table.id], began)
         if names != load.names[table.id]:
             load.names[table.id] = names
-            attempts.abort_strays(control, names, (), load.attempt)
+            attempts.abort_elsewhere(control, names, load.attempt)
+        names = attempts.free_names(control, load.attempt, names)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
         receipts.extend(stage(prepared.feed, _task_plan(load, names, shape, prepared.feed)))
     finally:

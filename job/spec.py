@@ -195,6 +195,11 @@ class PartitionField(Model):
         return self.transform.partition("[")[0]
 
     @property
+    def of_time(self) -> bool:
+        """Whether it sees of a value no more than its hour."""
+        return self.kind in {"year", "month", "day", "hour"}
+
+    @property
     def name(self) -> str:
         """The field's name, as Iceberg's own engines choose it."""
         suffix = {"identity": "", "truncate": "_trunc"}.get(self.kind, f"_{self.kind}")

@@ -85,5 +85,6 @@ def test_partitions(lake, open_catalog):
     lake.file.write_text(text.replace("cursor: at\n", "cursor: at\n  partition_by: ['bucket(2, id)']\n"), "utf-8")
     (result,) = lake.load("a").tables
     # Ids 1 and 2 are in one bucket.
-    assert (result.message, result.keys) == (None, (f"open/{SCHEMA}/events/data/id_bucket=0/part-a-00000.parquet",))
+    assert (result.message, len(result.keys)) == (None, 1)
+    assert result.keys[0].startswith(f"open/{SCHEMA}/events/data/id_bucket=0/part-a-00000-")
     assert [task.file.partition[0] for task in events(open_catalog).scan().plan_files()] == [0]
