@@ -20,6 +20,7 @@ from botocore.credentials import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from job.aws_errors import ELSEWHERE, explain
+from job.aws_vended import VendedCredentials, Vendor
 from job.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
 from job.spec import Access, SecretText
 
@@ -135,18 +136,34 @@ def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
 
 
 class Clients:
-    """The clients of one destination; credentials of an assumed role are refreshed before they expire.
+    """The clients of one destination; credentials of a role or of a vendor are renewed before they expire.
 
-    ``requests`` counts the HTTP requests sent, by method, retries included.
+    ``requests`` counts the HTTP requests sent, by method, retries included. A ``vendor`` is asked before the default
+    chain, not where ``access`` names a role or keys.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, vendor: Vendor | None = None) -> None:
         self.access = access
         self.requests: Counter[str] = Counter()
         self._counting = threading.Lock()
-        self._session = boto3.Session(botocore_session=_session(access), region_name=access.region)
+        self._session = boto3.Session(botocore_session=_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
         self._making = threading.Lock()
+        self._by: dict[Vendor, Clients] = {}
+
+    def by(self, vendor: Vendor) -> "Clients":
+        """The clients of the same destination with the vendor's credentials; what they send is counted here."""
+        with self._making:
+            if vendor not in self._by:
+                clients = self._by[vendor] = Clients(self.access, vendor)
+                clients.requests, clients._counting = self.requests, self._counting
+            return self._by[vendor]
+
+    @property
+    def vended(self) -> bool:
+        """Whether the vendor has given credentials; it is asked now if it has not been before."""
+        credentials = self._session.get_credentials()
+        return credentials is not None and credentials.method == VendedCredentials.METHOD
 
     @property
     def s3(self) -> Any:
@@ -189,10 +206,10 @@ def _refuse_redirect(response: Any, operation: Any, **_: Any) -> None:
         raise ClientError(parsed, operation.name)
 
 
-@lru_cache(maxsize=8)
-def shared_clients(access: Access) -> Clients:
-    """One set of clients per destination and process: Spark's Python workers live for many tasks."""
-    return Clients(access)
+@lru_cache(maxsize=32)
+def shared_clients(access: Access, vendor: Vendor | None = None) -> Clients:
+    """One set of clients per destination, vendor and process: Spark's Python workers live for many tasks."""
+    return Clients(access, vendor)
 
 
 def _config(**options: Any) -> Config:
@@ -216,10 +233,13 @@ def _s3_config(access: Access) -> Config:
     )
 
 
-def _session(access: Access) -> botocore.session.Session:
+def _session(access: Access, vendor: Vendor | None) -> botocore.session.Session:
     session = _own_session(access)
+    providers = session.get_component("credential_provider")
     if access.role_arn:
-        session.get_component("credential_provider").insert_before("env", _AssumedRole(access))
+        providers.insert_before("env", _AssumedRole(access))
+    elif vendor is not None:
+        providers.insert_before("env", VendedCredentials(vendor))
     return session
 
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from job.aws import Clients
 from job.commit.control import Control
 from job.commit.intent import IcebergAction
+from job.commit.reach import Reach, reach_from
 from job.commit.recover import close, move_pending, undo
 from job.commit.state import Lost, Pending, Reset, TableState
 from job.errors import ConcurrentLoadError, SpecInvalidError
@@ -15,13 +17,13 @@ from job.report import counted
 KEPT_RESETS: Final = 20
 
 
-def abandon(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
+def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
-    done = {}
+    done, reach = {}, reach_from(clients)
     for table_id, control in controls.items():
         pending = control.state.read().pending
         if pending is not None and pending.job_id == job_id:
-            done[table_id] = _abandon(control, pending, reason)
+            done[table_id] = _abandon(control, pending, reason, reach)
     if not done:
         raise SpecInvalidError(
             f"load {job_id!r} is pending in no table of this pipeline.", remedy="lakewriter status LAKE shows what is."
@@ -29,7 +31,7 @@ def abandon(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[s
     return done
 
 
-def _abandon(control: Control, pending: Pending, reason: str) -> str:
+def _abandon(control: Control, pending: Pending, reason: str, reach: Reach) -> str:
     intent = control.intent(pending.job_id, pending.attempt)
     _note(control, f"load {pending.job_id} abandoned ({pending.phase})", reason)
     if pending.phase == "uploaded":
@@ -42,7 +44,7 @@ def _abandon(control: Control, pending: Pending, reason: str) -> str:
         return f"closed as it is: {shown}; the catalog may not know them"
     aborting = pending.model_copy(update={"phase": "aborting", "failure": None})
     move_pending(control, pending, lambda state: state.changed(pending=aborting))
-    undo(control, aborting, intent)
+    undo(control, aborting, intent, reach)
     return f"undone: nothing of its {counted(len(intent.receipts), 'file')} is visible, the cursor is as it was"
 
 

@@ -12,9 +12,9 @@ from job.aws import Clients
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
 from job.commit.control import Control
+from job.commit.iceberg.vended import vendor_of_tasks
 from job.commit.intent import CatalogAction, Intent
-from job.commit.reach import reach_from
-from job.commit.recover import Reach
+from job.commit.reach import Reach, data_store, reach_from
 from job.commit.state import TableState
 from job.commit.store import S3Store
 from job.commit.sweep import due, sweep
@@ -145,9 +145,10 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
         if names != load.names[table.id]:
             load.names[table.id] = names
             attempts.abort_elsewhere(control, names, load.attempt)
-        names = attempts.free_names(control, load.attempt, names)
+        store = data_store(control.store, action, load.spec.access, load.reach)
+        names = attempts.free_names(store, load.attempt, names)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, names, shape, prepared.feed)))
+        receipts.extend(stage(prepared.feed, _task_plan(load, names, shape, prepared.feed, action)))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -162,7 +163,7 @@ def _staged(load: Load, table: TableSpec, began: TableState, receipts: list[Rece
     return _intent(load, table, prepared.feed.kind, action, tuple(receipts), cursors, seconds)
 
 
-def _task_plan(load: Load, names: ObjectNames, shape: ShapePlan, feed: Feed) -> TaskPlan:
+def _task_plan(load: Load, names: ObjectNames, shape: ShapePlan, feed: Feed, action: CatalogAction) -> TaskPlan:
     return TaskPlan(
         access=load.spec.access,
         names=names,
@@ -176,6 +177,7 @@ def _task_plan(load: Load, names: ObjectNames, shape: ShapePlan, feed: Feed) -> 
         first_indexes=first_indexes(feed),
         counts=feed.counts,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
+        vendor=vendor_of_tasks(action, load.clients),
     )
 
 

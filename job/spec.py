@@ -80,6 +80,11 @@ class Access(Model):
     role_wait_seconds: float = 60.0
 
     @property
+    def explicit(self) -> bool:
+        """Whether a role or keys are named."""
+        return bool(self.role_arn or self.access_key_id)
+
+    @property
     def checksum_algorithm(self) -> str | None:
         """None for S3-compatible stores, which reject the SDK's default checksums."""
         return None if self.endpoint else "CRC32"

@@ -8,9 +8,10 @@ from typing import Any
 
 from job.commit.control import Control
 from job.commit.intent import Intent
-from job.commit.recover import Reach, failure_of, recover
+from job.commit.reach import Reach
+from job.commit.recover import failure_of, recover
 from job.commit.state import Lost, Pending, Running, TableState
-from job.commit.store import Upload
+from job.commit.store import Store, Upload
 from job.commit.uploads import abort_all
 from job.errors import ConcurrentLoadError
 from job.layout import ObjectNames
@@ -92,7 +93,7 @@ def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Itera
     return (found for found in control.store.uploads(location + "/") if pattern.fullmatch(found.key))
 
 
-def free_names(control: Control, attempt: Attempt, names: ObjectNames) -> ObjectNames:
+def free_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
     """The names with numbers beyond those that another pipeline's load of the same job id has taken.
 
     Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``.
@@ -100,8 +101,8 @@ def free_names(control: Control, attempt: Attempt, names: ObjectNames) -> Object
     if names.unique:
         return names
     pattern, taken = names.pattern(), []
-    for key in [entry.key for entry in control.store.entries(names.stem) if pattern.fullmatch(entry.key)]:
-        found = control.store.find(key)
+    for key in [entry.key for entry in store.entries(names.stem) if pattern.fullmatch(entry.key)]:
+        found = store.find(key)
         if found is not None and found.of_another(attempt.pipeline):
             taken.append(key)
     return names.after(taken)

@@ -28,8 +28,8 @@ LOCATION = f"s3://{BUCKET}/data/db/t"
 class Table:
     """One table, loads of which are committed as the product commits them."""
 
-    def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None) -> None:
-        self.aws, self.clients = aws, Clients(ACCESS)
+    def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None, **access: str) -> None:
+        self.aws, self.clients = aws, Clients(ACCESS.model_copy(update=access))
         service = rest_service(open_catalog) if open_catalog else GlueService()
         location = "" if open_catalog else LOCATION
         self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}

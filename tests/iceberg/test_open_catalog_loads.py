@@ -1,8 +1,14 @@
 """Whole loads into Open Catalog: its own choice of location, and recovery after a kill."""
 
+from datetime import timedelta
+
 import pytest
+import yaml
 from pyiceberg.catalog import load_catalog
 
+from job.aws import Clients
+from job.repair import abandon
+from job.verify import verify
 from tests.iceberg.commits import rest_options, stores, strays
 from tests.iceberg.tables import SCHEMA
 from tests.load.lakes import BUCKET, completes, table, uploads_part
@@ -33,6 +39,19 @@ def open_catalog(lake, monkeypatch):
 def events(catalog: OpenCatalog):
     """The table as PyIceberg finds it."""
     return load_catalog("own", **rest_options(catalog), **stores(catalog.aws)).load_table((SCHEMA, "events"))
+
+
+def vend(lake, catalog: OpenCatalog, **settings):
+    """The catalog gives out credentials; its secret is where tasks find it too."""
+    lake.aws.client("ssm").put_parameter(Name="/lake/catalog", Value=CLIENT_SECRET, Type="SecureString")
+    text = lake.file.read_text("utf-8").replace("${env:OPEN_CATALOG_SECRET}", "${ssm:/lake/catalog}")
+    lake.file.write_text(text, "utf-8")
+    return catalog.vend(**settings)
+
+
+def events_of(catalog: OpenCatalog):
+    """The table's metadata as the catalog has it."""
+    return catalog.tables[SCHEMA, "events"].metadata
 
 
 def test_two_loads(lake, open_catalog):
@@ -78,6 +97,38 @@ def test_secret_that_is_gone_leaves_a_load_that_can_go_on(lake, open_catalog, mo
     monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
     assert lake.load("b").status == "done"
     assert len(events(open_catalog).snapshots()) == 1
+
+
+@pytest.mark.parametrize("match", [uploads_part, completes], ids=["while staging", "while completing"])
+def test_vended_credentials_carry_a_load_and_its_recovery(lake, open_catalog, match):
+    # So near their end that each use renews them.
+    vending = vend(lake, open_catalog, lifetime=timedelta(seconds=50))
+    lake.cut_off("a", match)
+    report = lake.load("a")
+    assert (report.status, lake.aws.uploads(BUCKET)) == ("done", [])
+    assert len(events_of(open_catalog).snapshots) == 1
+    assert {call.action for call in vending.refused} <= {"s3:AbortMultipartUpload"}
+    assert len(vending.used) > 3
+    table_id = f"{SCHEMA}.events"
+    assert verify({table_id: lake.control(table_id)}, "a", Clients(lake.spec.access)).differences == ()
+    left = [report.model_dump_json().encode(), *lake.aws.objects(BUCKET).values()]
+    left += [file.read_bytes() for file in lake.folder.rglob("*") if file.is_file()]
+    assert not [secret for secret in vending.secrets if any(secret.encode() in text for text in left)]
+
+
+def test_abandoned_by_vended_credentials(lake, open_catalog):
+    vending = vend(lake, open_catalog)
+    view = {"format": "csv", "path": "events.csv", "options": {"header": "true", "inferSchema": "true"}}
+    read = {"sql": "SELECT /*+ REPARTITION(2) */ * FROM e", "views": {"e": view}}
+    text = yaml.safe_load(lake.file.read_text("utf-8"))
+    text["tables"][0] |= {"read": read}
+    lake.file.write_text(yaml.safe_dump(text), "utf-8")
+    lake.cut_off("a", completes, after=1)
+    table_id = f"{SCHEMA}.events"
+    told = abandon({table_id: lake.control(table_id)}, "a", "no more", Clients(lake.spec.access))
+    assert told[table_id].startswith("undone: nothing of its 2 files is visible")
+    assert (lake.aws.uploads(BUCKET), vending.refused) == ([], [])
+    assert not [key for key in lake.aws.objects(BUCKET) if key.endswith(".parquet")]
 
 
 def test_partitions(lake, open_catalog):
