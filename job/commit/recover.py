@@ -58,7 +58,8 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine
     intent = control.intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
-            failure = complete_all(_store(control, intent, reach), intent, control.pause)
+            store = data_store(control.store, intent.catalog, intent.access, reach)
+            failure = complete_all(store, intent, control.pause)
             move_pending(control, pending, lambda state: _completed(state, pending, failure))
         case "uploaded":
             clients = reach(intent.access)
@@ -69,7 +70,7 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine
                 catalog.clear_up(intent)
             close(control, pending, intent, intent.report(health=health))
         case "aborting":
-            undo(control, pending, intent, reach)
+            undo(control, pending, intent, data_store(control.store, intent.catalog, intent.access, reach))
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
@@ -78,17 +79,13 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
     move_pending(control, pending, lambda state: _closed(state, pending, intent))
 
 
-def undo(control: Control, pending: Pending, intent: Intent, reach: Reach) -> None:
-    """Withdraw an intent that no catalog has heard of, and keep the reason."""
-    withdraw(_store(control, intent, reach), intent)
+def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
+    """Withdraw an intent that no catalog has heard of, its objects being in ``store``, and keep the reason."""
+    withdraw(store, intent)
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
         control.write_once(key, pending.failure.model_dump_json(indent=1))
     move_pending(control, pending, lambda state: state.changed(pending=None, running=state.without(pending.job_id)))
-
-
-def _store(control: Control, intent: Intent, reach: Reach) -> Store:
-    return data_store(control.store, intent.catalog, intent.access, reach)
 
 
 def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:

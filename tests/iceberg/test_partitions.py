@@ -94,6 +94,15 @@ FILTERS = [
 ]
 
 
+SQL = {
+    # filter of DuckDB, ids of the rows
+    "kind = 'b/ä c'": [2],
+    "kind IS NULL": [4],
+    "at >= TIMESTAMPTZ '2024-01-15 11:00:00+00'": [4, 7],
+    "at < TIMESTAMPTZ '1970-01-01 00:00:00+00'": [1, 2, 6],
+}
+
+
 def test_filters_prune(lake):
     lake.write(events(lake))
     lake.load("a")
@@ -101,6 +110,8 @@ def test_filters_prune(lake):
     for expression, ids, count in FILTERS:
         scan = found.scan(row_filter=expression)
         assert (len(list(scan.plan_files())), sorted(scan.to_arrow()["id"].to_pylist())) == (count, ids)
+    for where, ids in SQL.items():
+        assert sorted(by_duckdb(lake, "events", where=where)["id"].to_pylist()) == ids
 
 
 TRANSFORMS = [
