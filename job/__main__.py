@@ -121,7 +121,8 @@ def status(lake: Path, stage: str | None, as_json: bool) -> int:
 @report_errors
 def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
     """Give up a pending load that cannot go on."""
-    for table_id, what in abandon_load(opened(lake, stage).controls(), job_ids.parsed(job), reason).items():
+    context = opened(lake, stage)
+    for table_id, what in abandon_load(context.controls(), job_ids.parsed(job), reason, context.clients).items():
         OUT.print(f"{table_id}: {what}", markup=False, soft_wrap=True)
     return EXIT_OK
 

@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from job.aws_errors import ELSEWHERE, explain
 from job.aws_session import config, resolve, session
+from job.aws_vended import VendedCredentials, Vendor
 from job.spec import Access
 
 __all__ = ["BotoCoreError", "ClientError", "Clients", "code_of", "explain", "read_object", "resolve", "status_of"]
@@ -104,18 +105,34 @@ def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
 
 
 class Clients:
-    """The clients of one destination; credentials of an assumed role are refreshed before they expire.
+    """The clients of one destination; credentials of a role or of a vendor are renewed before they expire.
 
-    ``requests`` counts the HTTP requests sent, by method, retries included.
+    ``requests`` counts the HTTP requests sent, by method, retries included. A ``vendor`` is asked before the default
+    chain, not where ``access`` names a role or keys.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, vendor: Vendor | None = None) -> None:
         self.access = access
         self.requests: Counter[str] = Counter()
         self._counting = threading.Lock()
-        self._session = boto3.Session(botocore_session=session(access), region_name=access.region)
+        self._session = boto3.Session(botocore_session=session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
         self._making = threading.Lock()
+        self._by: dict[Vendor, Clients] = {}
+
+    def by(self, vendor: Vendor) -> "Clients":
+        """The clients of the same destination with the vendor's credentials; what they send is counted here."""
+        with self._making:
+            if vendor not in self._by:
+                clients = self._by[vendor] = Clients(self.access, vendor)
+                clients.requests, clients._counting = self.requests, self._counting
+            return self._by[vendor]
+
+    @property
+    def vended(self) -> bool:
+        """Whether the vendor has given credentials; it is asked now if it has not been before."""
+        credentials = self._session.get_credentials()
+        return credentials is not None and credentials.method == VendedCredentials.METHOD
 
     @property
     def s3(self) -> Any:
@@ -183,10 +200,10 @@ def _refuse_redirect(response: Any, operation: Any, **_: Any) -> None:
         raise ClientError(parsed, operation.name)
 
 
-@lru_cache(maxsize=8)
-def shared_clients(access: Access) -> Clients:
-    """One set of clients per destination and process: Spark's Python workers live for many tasks."""
-    return Clients(access)
+@lru_cache(maxsize=32)
+def shared_clients(access: Access, vendor: Vendor | None = None) -> Clients:
+    """One set of clients per destination, vendor and process: Spark's Python workers live for many tasks."""
+    return Clients(access, vendor)
 
 
 def _s3_config(access: Access) -> Config:

@@ -17,6 +17,7 @@ from botocore.credentials import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from job.aws_errors import explain
+from job.aws_vended import VendedCredentials, Vendor
 from job.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
 from job.spec import Access, SecretText
 
@@ -80,11 +81,14 @@ def config(**options: Any) -> Config:
     )
 
 
-def session(access: Access) -> botocore.session.Session:
-    """A session that signs as the destination asks."""
+def session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:
+    """A session that signs as the destination asks, else with what the vendor gives."""
     own = _own_session(access)
+    providers = own.get_component("credential_provider")
     if access.role_arn:
-        own.get_component("credential_provider").insert_before("env", _AssumedRole(access))
+        providers.insert_before("env", _AssumedRole(access))
+    elif vendor is not None:
+        providers.insert_before("env", VendedCredentials(vendor))
     return own
 
 

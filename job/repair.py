@@ -4,24 +4,33 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from job.aws import Clients
 from job.commit.control import Control
-from job.commit.intent import IcebergAction
+from job.commit.intent import IcebergAction, Intent
+from job.commit.reach import data_store, reach_from
 from job.commit.recover import close, move_pending, undo
 from job.commit.state import Lost, Pending, Reset, TableState
-from job.errors import ConcurrentLoadError, SpecInvalidError
+from job.errors import (
+    CatalogNotFoundError,
+    CatalogUnauthorizedError,
+    ConcurrentLoadError,
+    NoAnswerError,
+    SecretUnresolvedError,
+    SpecInvalidError,
+)
 from job.receipt import Cursor
 from job.report import counted
 
 KEPT_RESETS: Final = 20
 
 
-def abandon(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
+def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
     done = {}
     for table_id, control in controls.items():
         pending = control.state.read().pending
         if pending is not None and pending.job_id == job_id:
-            done[table_id] = _abandon(control, pending, reason)
+            done[table_id] = _abandon(control, pending, reason, clients)
     if not done:
         raise SpecInvalidError(
             f"load {job_id!r} is pending in no table of this pipeline.", remedy="lakewriter status LAKE shows what is."
@@ -29,7 +38,7 @@ def abandon(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[s
     return done
 
 
-def _abandon(control: Control, pending: Pending, reason: str) -> str:
+def _abandon(control: Control, pending: Pending, reason: str, clients: Clients) -> str:
     intent = control.intent(pending.job_id, pending.attempt)
     _note(control, f"load {pending.job_id} abandoned ({pending.phase})", reason)
     if pending.phase == "uploaded":
@@ -42,8 +51,17 @@ def _abandon(control: Control, pending: Pending, reason: str) -> str:
         return f"closed as it is: {shown}; the catalog may not know them"
     aborting = pending.model_copy(update={"phase": "aborting", "failure": None})
     move_pending(control, pending, lambda state: state.changed(pending=aborting))
-    undo(control, aborting, intent)
+    _undo(control, aborting, intent, clients)
     return f"undone: nothing of its {counted(len(intent.receipts), 'file')} is visible, the cursor is as it was"
+
+
+def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients) -> None:
+    try:
+        store = data_store(control.store, intent.catalog, intent.access, reach_from(clients))
+        undo(control, aborting, intent, store)
+    except (CatalogNotFoundError, CatalogUnauthorizedError, NoAnswerError, SecretUnresolvedError):
+        # Of a catalog that is out of reach there are no credentials to be had: the destination's own may do.
+        undo(control, aborting, intent, control.store)
 
 
 def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:

@@ -83,6 +83,11 @@ class Access(Model):
     role_wait_seconds: float = 60.0
 
     @property
+    def explicit(self) -> bool:
+        """Whether a role or keys are named."""
+        return bool(self.role_arn or self.access_key_id)
+
+    @property
     def checksum_algorithm(self) -> str | None:
         """None for S3-compatible stores, which reject the SDK's default checksums."""
         return None if self.endpoint else "CRC32"
@@ -196,6 +201,11 @@ class PartitionField(Model):
     def kind(self) -> str:
         """The transform without its number."""
         return self.transform.partition("[")[0]
+
+    @property
+    def of_time(self) -> bool:
+        """Whether it sees of a value no more than its hour."""
+        return self.kind in {"year", "month", "day", "hour"}
 
     @property
     def name(self) -> str:

@@ -9,8 +9,9 @@ from job.aws import Clients
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
 from job.commit.control import Control
+from job.commit.iceberg.vended import vendor_of_tasks
 from job.commit.intent import CatalogAction, Intent
-from job.commit.recover import Reach
+from job.commit.reach import Reach, data_store
 from job.commit.retire import delete_all
 from job.commit.state import TableState
 from job.key_layout import KeyLayout, Names
@@ -80,7 +81,7 @@ def staged(load: Load, table: TableSpec, began: TableState, receipts: list[Recei
     if sync is not None:
         delete_all(control, sync.purge)
     check_empty(control.store, table, began)
-    names = attempts.free_names(control, load.attempt, numbered(control.store, load.names[table.id], began))
+    names = numbered(control.store, load.names[table.id], began)
     load.progress(table, "reading", "")
     found = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
     opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
@@ -89,7 +90,7 @@ def staged(load: Load, table: TableSpec, began: TableState, receipts: list[Recei
     try:
         action, shape, names = _placed(load, table, began, names, prepared)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, replace(prepared, shape=shape))))
+        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, replace(prepared, shape=shape), action)))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -108,13 +109,14 @@ def _placed(
 ) -> tuple[CatalogAction, AnyPlan, Names]:
     """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
     action, shape, placed = make_ready(prepared, load.spec.access, names, began)
-    if placed != names:
+    if isinstance(placed, ObjectNames) and placed != names:
         load.names[table.id] = placed
-        attempts.abort_strays(load.controls[table.id], placed, (), load.attempt)
-    return action, shape, placed
+        attempts.abort_elsewhere(load.controls[table.id], placed, load.attempt)
+    store = data_store(load.controls[table.id].store, action, load.spec.access, load.reach)
+    return action, shape, attempts.free_names(store, load.attempt, placed)
 
 
-def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -> TaskPlan:
+def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared, action: CatalogAction) -> TaskPlan:
     sync = load.sync_of(table)
     metadata = {}
     if sync is not None:
@@ -135,6 +137,7 @@ def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared) -
         metadata=metadata,
         single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
+        vendor=vendor_of_tasks(action, load.clients),
     )
 
 

@@ -4,6 +4,8 @@ A file's partition is a tuple of values in the form of https://iceberg.apache.or
 """
 
 import json
+import re
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,7 +39,7 @@ Values = tuple[str | int | bool | None, ...]
 MAX_VALUE_CHARACTERS: Final = 100
 """Of a value in an object's key, which has 1024 bytes in all."""
 
-_OF_TIME: Final = ("year", "month", "day", "hour")
+_HALF_ESCAPE: Final = re.compile(r"%.?$")
 
 
 @dataclass(frozen=True)
@@ -57,36 +59,36 @@ class Column:
 
     def values(self, array: pa.Array) -> tuple[pa.Array, list[str | int | bool | None]]:
         """The distinct values, and for every row the place of its own among them."""
-        encoded = _coarse(array, self.field.transform).dictionary_encode(null_encoding="encode")
+        encoded = _coarse(array, self.field).dictionary_encode(null_encoding="encode")
+        transform, result = self.transform.transform(self.type), self.result
         found: dict[str | int | bool | None, int] = {}
         places = []
         for place, value in enumerate(_plain(encoded.dictionary)):
             try:
-                partition = self._value(value)
-            except (ValueError, OverflowError) as error:
+                partition = None if value is None else to_json(result, transform(value))
+                if partition not in found:
+                    # What has no text, or does not fit the field's type, is refused here, with its value at hand.
+                    self.directory(partition)
+                    found[partition] = len(found)
+            except (ValueError, OverflowError, struct.error) as error:
                 raise self._without(encoded.dictionary.slice(place, 1), error) from error
-            places.append(found.setdefault(partition, len(found)))
+            places.append(found[partition])
         return pa.array(places, pa.int32()).take(encoded.indices), list(found)
-
-    def _value(self, value: Any) -> str | int | bool | None:
-        if value is None:
-            return None
-        partition: str | int | bool = to_json(self.result, self.transform.transform(self.type)(value))
-        return partition
 
     def _without(self, value: pa.Array, error: Exception) -> ValueUnrepresentableError:
         # Arrow's own text: Python's dates end with the year 9999.
         shown = " ".join(value.to_string().split()).removeprefix("[ ").removesuffix(" ]")
         return ValueUnrepresentableError(
             f"partition_by {self.field}: {shown} in column {self.field.column!r} has no partition ({error}).",
-            remedy="Dates and timestamps of partitions lie in the years 1 to 9999: leave such rows out, or clear the "
-            "value, in the source.",
+            remedy="Leave such rows out, or clear the value, in the source: partitions lie in the years 1 to 9999, and "
+            "a truncated number is of its column's type.",
         )
 
     def directory(self, value: str | int | bool | None) -> str:
         """``{field}={value}``, long values cut short."""
         text = self.transform.to_human_string(self.result, internal(value, self.result))
-        return f"{quote_plus(self.field.name)}={quote_plus(text)[:MAX_VALUE_CHARACTERS]}"
+        short = _escaped(text[:MAX_VALUE_CHARACTERS])[:MAX_VALUE_CHARACTERS]
+        return f"{_escaped(self.field.name)}={_HALF_ESCAPE.sub('', short)}"
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,11 @@ def internal(value: str | int | bool | None, t: PrimitiveType) -> Any:
     return None if value is None else from_bytes(t, to_bytes(t, from_json(t, value)))
 
 
+def _escaped(text: str) -> str:
+    """``text`` as Java's URLEncoder, and so Iceberg's own library, has it."""
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
 def _column(field: PartitionField, t: pa.DataType) -> Column:
     known, transform = _iceberg(t), parse_transform(field.transform)
     if known is None or not transform.can_transform(known):
@@ -154,12 +161,12 @@ def _iceberg(t: pa.DataType) -> PrimitiveType | None:
     return known.get(t)
 
 
-def _coarse(array: pa.Array, transform: str) -> pa.Array:
+def _coarse(array: pa.Array, field: PartitionField) -> pa.Array:
     """Timestamps cut to the hour for transforms that see no more, which leaves few distinct values."""
     if not pt.is_timestamp(array.type):
         return array
     plain = array.view(pa.timestamp(array.type.unit))
-    return pc.floor_temporal(plain, unit="hour") if transform in _OF_TIME else plain
+    return pc.floor_temporal(plain, unit="hour") if field.of_time else plain
 
 
 def _plain(array: pa.Array) -> list[Any]:

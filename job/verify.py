@@ -7,7 +7,9 @@ from typing import Final
 from job import aws
 from job.commit.catalog import catalog_writer
 from job.commit.control import Control
+from job.commit.iceberg.vended import data_clients
 from job.commit.intent import Intent
+from job.commit.reach import data_store, reach_from
 from job.encode.footer import Tail
 from job.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
 from job.receipt import Receipt
@@ -63,15 +65,18 @@ def verify(controls: Mapping[str, Control], job_id: str, clients: aws.Clients) -
 
 
 def _objects(table_id: str, intent: Intent, control: Control, clients: aws.Clients) -> list[Difference]:
+    store = data_store(control.store, intent.catalog, intent.access, reach_from(clients))
+    own = data_clients(intent.catalog, clients)
+
     def compare(receipt: Receipt) -> Difference | None:
-        found = control.store.find(receipt.key)
+        found = store.find(receipt.key)
         if found is None:
             return _difference(table_id, receipt, "STAGED_LOST", "the object is gone")
         if found.load != intent.load:
             return _difference(table_id, receipt, "KEY_EXISTS", f"it was written by {found.load or 'another writer'!r}")
         if found.size != receipt.size:
             return _difference(table_id, receipt, "KEY_EXISTS", f"it has {found.size} bytes, expected {receipt.size}")
-        rows = _rows(receipt, clients) if receipt.engine in PARQUET_ENGINES else receipt.rows
+        rows = _rows(receipt, own) if receipt.engine in PARQUET_ENGINES else receipt.rows
         if rows != receipt.rows:
             return _difference(table_id, receipt, "KEY_EXISTS", f"it has {rows} rows, expected {receipt.rows}")
         return None

@@ -91,6 +91,7 @@ def test_location_is_the_directory_of_all_files() -> None:
 
 OWN = names("data/s/accounts", HOUR)
 DEEP = replace(OWN, depth=2)
+DEEP_UUID = replace(names("data/s/accounts", NONE, "part-{job_id}-{seq}-{uuid}"), depth=2)
 OWN_UUID = names("data/s/accounts", HOUR, "{uuid}")
 
 # (names, key, whether the pattern matches it)
@@ -109,12 +110,20 @@ MATCHES = [
     (DEEP, DEEP.object_key(7, "a=1/b=x%2Fy"), True),
     (DEEP, DEEP.object_key(7, "a=1"), False),
     (DEEP, DEEP.object_key(7), False),
+    (DEEP_UUID, DEEP_UUID.object_key(7, "a=1/b=2"), True),
+    (DEEP_UUID, replace(DEEP_UUID, attempt="second").object_key(7, "a=1/b=2"), False),
 ]
 
 
 @pytest.mark.parametrize(("own", "key", "expected"), MATCHES)
 def test_pattern_matches_own_keys_only(own: ObjectNames, key: str, expected: bool) -> None:
     assert bool(own.pattern().fullmatch(key)) is expected
+
+
+def test_every_attempt_of_a_job() -> None:
+    found = DEEP_UUID.of_every_attempt()
+    assert found.fullmatch(replace(DEEP_UUID, attempt="second").object_key(7, "a=1/b=2"))
+    assert not found.fullmatch(OWN.object_key(7))
 
 
 # (names, what all their keys begin with)

@@ -24,6 +24,10 @@ VALUES = [
     ("c", pa.string(), "", "", "c="),
     ("c", pa.string(), None, None, "c=null"),
     ("c", pa.string(), "x" * 2000, "x" * 2000, f"c={'x' * 100}"),
+    # As java.net.URLEncoder has them; what is cut short ends with no half of an escape.
+    ("c", pa.string(), "a~b*c.d-e_f", "a~b*c.d-e_f", "c=a%7Eb*c.d-e_f"),
+    ("c", pa.string(), "x" * 98 + "/", "x" * 98 + "/", f"c={'x' * 98}"),
+    ("c", pa.string(), "x" * 99 + "/", "x" * 99 + "/", f"c={'x' * 99}"),
     ("c", pa.date32(), date(1969, 12, 31), "1969-12-31", "c=1969-12-31"),
     ("c", pa.decimal128(5, 2), Decimal("-1.50"), "-1.50", "c=-1.50"),
     ("c", pa.binary(), b"\xab", "ab", "c=qw%3D%3D"),
@@ -41,7 +45,10 @@ VALUES = [
     ("truncate(10, c)", pa.int32(), -1, -10, "c_trunc=-10"),
     ("truncate(10, c)", pa.int64(), 19, 10, "c_trunc=10"),
     ("truncate(50, c)", pa.decimal128(9, 2), Decimal("10.65"), "10.50", "c_trunc=10.50"),
+    ("truncate(10, c)", pa.decimal128(9, 2), Decimal("-0.05"), "-0.10", "c_trunc=-0.10"),
+    ("truncate(10, c)", pa.decimal128(38, 0), Decimal(-(10**37) - 1), f"-{10**37 + 10}", f"c_trunc=-{10**37 + 10}"),
     ("truncate(3, c)", pa.string(), "iceberg", "ice", "c_trunc=ice"),
+    ("truncate(2, c)", pa.string(), "\U0001f9caä!", "\U0001f9caä", "c_trunc=%F0%9F%A7%8A%C3%A4"),
     ("truncate(1, c)", pa.binary(), b"\x01\x02", "01", "c_trunc=AQ%3D%3D"),
     # Hashes of https://iceberg.apache.org/spec/#appendix-b-32-bit-hash-requirements, without their sign, modulo 100.
     ("bucket(100, c)", pa.int32(), 34, (2017239379 & 0x7FFFFFFF) % 100, "c_bucket=79"),
@@ -118,16 +125,21 @@ def test_type_without_the_transform(field, kind):
 
 
 BEYOND = [
-    # transform, type, days or microseconds since 1970, how the value is shown
+    # transform, type, days or microseconds since 1970 or the number, how the value is shown
     ("c", pa.date32(), 5_000_000, "15659-07-15"),
     ("year(c)", pa.date32(), 5_000_000, "15659-07-15"),
     ("day(c)", UTC_US, 300_000_000_000_000_000, "11476-08-15 05:00:00"),
+    ("hour(c)", UTC_US, 300_000_000_000_000_000, "11476-08-15 05:00:00"),
+    ("month(c)", pa.date32(), -719_163, "0000-12-31"),
+    # Their multiples of ten do not fit.
+    ("truncate(10, c)", pa.int32(), -(2**31), str(-(2**31))),
+    ("truncate(10, c)", pa.int64(), -(2**63), str(-(2**63))),
 ]
 
 
 @pytest.mark.parametrize(("field", "kind", "number", "shown"), BEYOND)
-def test_year_that_no_partition_has(field, kind, number, shown):
-    plain = pa.int32() if kind == pa.date32() else pa.int64()
+def test_value_that_no_partition_has(field, kind, number, shown):
+    plain = pa.int32() if kind in {pa.date32(), pa.int32()} else pa.int64()
     rows = batch(c=pa.array([number], plain).view(kind))
     with pytest.raises(ValueUnrepresentableError, match=f"{shown}.* in column 'c' has no partition"):
         list(transforms([field], rows.schema).runs(rows))

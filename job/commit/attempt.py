@@ -1,15 +1,17 @@
 """One attempt at one table: registered, bound to an intent, or withdrawn; steps 1 and 4 of a load."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from job.commit.control import Control
 from job.commit.intent import Intent
-from job.commit.recover import Reach, failure_of, recover
+from job.commit.reach import Reach
+from job.commit.recover import failure_of, recover
 from job.commit.state import Lost, Pending, Running, TableState
+from job.commit.store import Store, Upload
 from job.commit.uploads import abort_all
 from job.errors import ConcurrentLoadError
 from job.key_layout import Names
@@ -88,13 +90,13 @@ def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | No
                     control.store.abort(upload.key, upload.upload_id)
 
 
-def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Any]:
+def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Upload]:
     return (
         found for found in control.store.uploads(f"{location}/" if location else "") if pattern.fullmatch(found.key)
     )
 
 
-def free_names(control: Control, attempt: Attempt, names: Names) -> Names:
+def free_names(store: Store, attempt: Attempt, names: Names) -> Names:
     """The names with numbers beyond those that another pipeline's load of the same job id has taken.
 
     Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``. Nor is one with the table's
@@ -103,8 +105,8 @@ def free_names(control: Control, attempt: Attempt, names: Names) -> Names:
     if not isinstance(names, ObjectNames) or names.unique or names.counts:
         return names
     pattern, taken = names.pattern(), []
-    for key in [entry.key for entry in control.store.entries(names.stem) if pattern.fullmatch(entry.key)]:
-        found = control.store.find(key)
+    for key in [entry.key for entry in store.entries(names.stem) if pattern.fullmatch(entry.key)]:
+        found = store.find(key)
         if found is not None and found.of_another(attempt.pipeline):
             taken.append(key)
     return names.after(taken)
@@ -205,6 +207,15 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
-    strays = [found for found in _uploads(control, names.location, names.pattern()) if found.upload_id not in kept]
-    if strays and control.state.read().registered(attempt.job_id, attempt.id):
-        abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+    found = _uploads(control, names.location, names.pattern())
+    _abort_while_registered(control, attempt, [upload for upload in found if upload.upload_id not in kept])
+
+
+def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> None:
+    """Abort what earlier attempts staged where the catalog keeps the table, which their records do not know."""
+    _abort_while_registered(control, attempt, list(_uploads(control, names.location, names.of_every_attempt())))
+
+
+def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:
+    if uploads and control.state.read().registered(attempt.job_id, attempt.id):
+        abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))

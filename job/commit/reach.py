@@ -1,8 +1,15 @@
-"""The clients for an intent's destination, which may name another role than today's lake.yaml."""
+"""What reaches an intent's destination, which may name another role than today's lake.yaml."""
+
+from collections.abc import Callable
 
 from job.aws import Clients
-from job.commit.recover import Reach
+from job.commit.iceberg.vended import data_clients, vendor_of
+from job.commit.intent import CatalogAction
+from job.commit.store import S3Store, Store
 from job.spec import Access
+
+Reach = Callable[[Access], Clients]
+"""The clients for an intent's destination."""
 
 
 def reach_from(clients: Clients) -> Reach:
@@ -13,3 +20,11 @@ def reach_from(clients: Clients) -> Reach:
         return clients if same else Clients(access)
 
     return reach
+
+
+def data_store(own: Store, action: CatalogAction, access: Access, reach: Reach) -> Store:
+    """The store for a load's objects: ``own``, unless the catalog is to be asked for credentials to them."""
+    if vendor_of(action, access) is None:
+        return own
+    clients = reach(access)
+    return S3Store(data_clients(action, clients), clients)

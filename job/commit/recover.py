@@ -7,12 +7,13 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from job import aws
 from job.commit.catalog import catalog_writer
 from job.commit.control import Control
 from job.commit.intent import Intent
+from job.commit.reach import Reach, data_store
 from job.commit.retire import delete_all
 from job.commit.state import Failure, Lost, Pending, TableState
+from job.commit.store import Store
 from job.commit.syncing import after
 from job.commit.uploads import complete_all, withdraw
 from job.errors import (
@@ -27,7 +28,6 @@ from job.errors import (
     SecretUnresolvedError,
 )
 from job.report import TableReport
-from job.spec import Access
 
 _OUT_OF_REACH = (
     S3AccessDeniedError,
@@ -37,9 +37,6 @@ _OUT_OF_REACH = (
     CatalogUnauthorizedError,
     CatalogNotFoundError,
 )
-
-Reach = Callable[[Access], aws.Clients]
-"""The clients for an intent's destination."""
 
 
 def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
@@ -63,7 +60,8 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine
     intent = control.intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
-            failure = complete_all(control.store, intent, control.pause)
+            store = data_store(control.store, intent.catalog, intent.access, reach)
+            failure = complete_all(store, intent, control.pause)
             move_pending(control, pending, lambda state: _completed(state, pending, failure))
         case "uploaded":
             clients = reach(intent.access)
@@ -76,7 +74,7 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine
                 catalog.clear_up(intent)
             close(control, pending, intent, intent.report(health=health))
         case "aborting":
-            undo(control, pending, intent)
+            undo(control, pending, intent, data_store(control.store, intent.catalog, intent.access, reach))
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
@@ -85,9 +83,9 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
     move_pending(control, pending, lambda state: _closed(state, pending, intent))
 
 
-def undo(control: Control, pending: Pending, intent: Intent) -> None:
-    """Withdraw an intent that no catalog has heard of, and keep the reason."""
-    withdraw(control.store, intent)
+def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
+    """Withdraw an intent that no catalog has heard of, its objects being in ``store``, and keep the reason."""
+    withdraw(store, intent)
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
         control.write_once(key, pending.failure.model_dump_json(indent=1))

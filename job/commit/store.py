@@ -101,10 +101,15 @@ class Store(Protocol):
 
 
 class S3Store:
-    """The store on S3. ``conditional`` is off only where one writer is promised."""
+    """The store on S3. ``conditional`` is off only where one writer is promised.
 
-    def __init__(self, clients: aws.Clients) -> None:
+    ``own`` are the clients that list and abort uploads, where ``clients`` have a catalog's credentials: these let
+    nobody do either.
+    """
+
+    def __init__(self, clients: aws.Clients, own: aws.Clients | None = None) -> None:
         self._clients = clients
+        self._own = own or clients
         self._bucket = clients.access.bucket
         self._conditional = not clients.access.single_writer
         self._now: datetime | None = None
@@ -181,7 +186,7 @@ class S3Store:
         self._ask(
             "AbortMultipartUpload",
             key,
-            lambda: self._clients.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
+            lambda: self._own.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
             accept=("NoSuchUpload",),
         )
 
@@ -197,7 +202,7 @@ class S3Store:
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         """Pages of a thousand."""
-        listing = self._clients.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
+        listing = self._own.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
         for page in self._asking("ListBucketMultipartUploads", prefix, listing):
             for entry in page.get("Uploads", ()):
                 yield Upload(entry["Key"], entry["UploadId"], entry["Initiated"])

@@ -214,7 +214,9 @@ def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
     if isinstance(destination, ParquetDestination):
         partition = Template.parse(PARTITIONS[destination.partition_strategy])
         return Layout(path, partition, file_template(destination.file_name_pattern), EXTENSION)
-    return Layout(join_key(path, "data"), Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet", depth)
+    # With a UUID nobody has to look through all of a table's partitions for names that are taken.
+    file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
+    return Layout(join_key(path, "data"), Template(()), Template.parse(file), ".parquet", depth)
 
 
 def _refuse_twins(sources: Sequence[TableSource]) -> None:

@@ -28,8 +28,6 @@ TRACKING_TYPES: Final = {
 STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
 """What has one value in a whole load."""
 
-_OF_TIME: Final = ("year", "month", "day", "hour")
-
 
 @dataclass(frozen=True)
 class ColumnPlan:
@@ -167,7 +165,7 @@ def _partition(spec: Spec, table: TableSpec, names: Mapping[str, str], left_out:
         for field in table.partition_by
     )
     # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
-    kinds = [(field.column, "time" if field.kind in _OF_TIME else field.kind) for field in found]
+    kinds = [(field.column, "time" if field.of_time else field.kind) for field in found]
     columns = {name.lower() for name in names.values()}
     for place, field in enumerate(found):
         if kinds[place] in kinds[:place]:

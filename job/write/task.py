@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from job.aws import Clients, shared_clients
+from job.aws_vended import Vendor
 from job.encode.footer import Tail, column_statistics
 from job.encode.formats import FileEncoding, encoder
 from job.errors import SourceFailedError, SpecInvalidError
@@ -35,7 +36,7 @@ class TaskPlan:
 
     ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
     index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
-    Iceberg partition it is in.
+    Iceberg partition it is in, ``vendor`` is asked for credentials first.
     """
 
     access: Access
@@ -52,6 +53,7 @@ class TaskPlan:
     metadata: Mapping[str, str] = field(default_factory=dict)
     single_file: bool = False
     transforms: "Transforms | None" = None
+    vendor: Vendor | None = None
 
 
 def write_partition(
@@ -61,7 +63,7 @@ def write_partition(
 
     Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
     """
-    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access))
+    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access, plan.vendor))
     try:
         yield from writer.files(batches)
     except BaseException as error:

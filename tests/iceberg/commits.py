@@ -1,6 +1,7 @@
 """Commits of Iceberg tables without Spark: small files put into the bucket, and what a load would know of them."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -13,47 +14,65 @@ from job.commit.iceberg.append import IcebergTables
 from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import IcebergAction, Intent
 from job.commit.state import TableState
+from job.dialects.tables import partition_field
 from job.encode.footer import Tail, column_statistics
 from job.receipt import Part, Receipt
 from job.spec import Access, GlueService, RestService, SecretText
+from job.transforms import Transforms
 from tests.load.lakes import BUCKET
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
 from tests.support.server import StrictAws
 
 AT = datetime(2024, 1, 15, tzinfo=UTC)
-ACCESS = Access(bucket=BUCKET, region="us-east-1", prefix="data")
-LOCATION = f"s3://{BUCKET}/data/db/t"
+ACCESS = Access(bucket=BUCKET, region="us-east-1", prefix="data/production")
 
 
 class Table:
     """One table, loads of which are committed as the product commits them."""
 
-    def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None) -> None:
-        self.aws, self.clients = aws, Clients(ACCESS)
+    def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None, name: str = "t", **access: str) -> None:
+        self.aws, self.clients = aws, Clients(ACCESS.model_copy(update=access))
         service = rest_service(open_catalog) if open_catalog else GlueService()
-        location = "" if open_catalog else LOCATION
+        location = "" if open_catalog else f"s3://{BUCKET}/data/production/db/{name}"
         self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}
-        self.action = IcebergAction(service=service, namespace="db", table="t", location=location)
+        self.action = IcebergAction(service=service, namespace="db", table=name, location=location)
 
     @property
     def seen(self) -> PyIcebergTable:
         """The table as PyIceberg finds it by itself."""
-        return load_catalog("own", **self.options, **stores(self.aws)).load_table("db.t")
+        return load_catalog("own", **self.options, **stores(self.aws)).load_table(("db", self.action.table))
 
     def ready(self, job: str, schema: pa.Schema, committed: int = 0) -> tuple[IcebergAction, pa.Schema]:
         """The table made ready for a load of this schema."""
-        before = IcebergBefore(self.action, self.clients, f"p/{job}/{job}1")
-        return before.ready(schema, TableState(committed=committed))
+        return self._before(job).ready(schema, TableState(committed=committed))
+
+    def _before(self, job: str) -> IcebergBefore:
+        return IcebergBefore(self.action, self.clients, f"p/{job}/{job}1")
 
     def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Intent:
         """A load of one file, made ready, encoded, and its object there."""
         action, schema = self.ready(job, rows.schema, committed)
         key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
+        return intent(job, action, self._written(key, rows.cast(schema)))
+
+    def partitioned(self, job: str, rows: pa.Table, *fields: str) -> Intent:
+        """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
+        partition = tuple(map(partition_field, fields))
+        action, schema = self._before(job).ready(rows.schema, TableState(), partition)
+        transforms = Transforms.of(partition, schema)
+        receipts = []
+        for number, (values, run) in enumerate(transforms.runs(rows.cast(schema).combine_chunks().to_batches()[0])):
+            file = f"{transforms.directory(values)}/part-{job}-{number:05}.parquet"
+            found = self._written(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
+            receipts.append(replace(found, seq=number, partition_values=values))
+        return intent(job, action, *receipts)
+
+    def _written(self, key: str, rows: pa.Table) -> Receipt:
         sink = pa.BufferOutputStream()
-        pq.write_table(rows.cast(schema), sink)
+        pq.write_table(rows, sink)
         body = sink.getvalue().to_pybytes()
         self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
-        return intent(job, action, receipt(key, body, rows.num_rows))
+        return receipt(key, body, rows.num_rows)
 
     def publish(self, found: Intent, number: int) -> None:
         """Published and read back."""

@@ -1,9 +1,15 @@
 """Whole loads into Open Catalog: its own choice of location, and recovery after a kill."""
 
+from datetime import timedelta
+
 import pytest
+import yaml
 from pyiceberg.catalog import load_catalog
 
-from tests.iceberg.commits import rest_options, stores, strays
+from job.aws import Clients
+from job.repair import abandon
+from job.verify import verify
+from tests.iceberg.commits import rest_options, stores
 from tests.iceberg.tables import SCHEMA
 from tests.load.lakes import BUCKET, completes, table, uploads_part
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
@@ -35,6 +41,19 @@ def events(catalog: OpenCatalog):
     return load_catalog("own", **rest_options(catalog), **stores(catalog.aws)).load_table((SCHEMA, "events"))
 
 
+def vend(lake, catalog: OpenCatalog, **settings):
+    """The catalog gives out credentials; its secret is where tasks find it too."""
+    lake.aws.client("ssm").put_parameter(Name="/lake/catalog", Value=CLIENT_SECRET, Type="SecureString")
+    text = lake.file.read_text("utf-8").replace("${env:OPEN_CATALOG_SECRET}", "${ssm:/lake/catalog}")
+    lake.file.write_text(text, "utf-8")
+    return catalog.vend(**settings)
+
+
+def events_of(catalog: OpenCatalog):
+    """The table's metadata as the catalog has it."""
+    return catalog.tables[SCHEMA, "events"].metadata
+
+
 def test_two_loads(lake, open_catalog):
     (first,) = lake.load("a").tables
     assert (first.message, first.keys) == (None, (f"open/{SCHEMA}/events/data/part-a-00000.parquet",))
@@ -45,26 +64,6 @@ def test_two_loads(lake, open_catalog):
     assert not [action for action, _, _ in lake.aws.calls if action.startswith("glue:")]
 
 
-POINTS = [
-    # where a load is killed, how many matching calls pass before
-    ("while staging", uploads_part, 0),
-    ("while completing", completes, 0),
-    ("before the manifest list", lambda call: call.method == "PUT" and call.key.endswith(".avro"), 1),
-    ("after the commit", lambda call: call.method == "PUT" and call.key.endswith(".report.json"), 0),
-]
-
-
-@pytest.mark.parametrize(("match", "after"), [point[1:] for point in POINTS], ids=[point[0] for point in POINTS])
-def test_killed_then_the_same_job_again(lake, open_catalog, match, after):
-    assert lake.killed("a", match, after=after) == -9
-    assert lake.load("a").status == "done"
-    found = events(open_catalog)
-    assert len(found.snapshots()) == 1
-    assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [1, 2]
-    assert {uri for uri in strays(lake.aws, found) if not uri.endswith(".metadata.json")} == set()
-    assert not lake.aws.uploads(BUCKET)
-
-
 def test_lost_answer_to_the_commit(lake, open_catalog):
     open_catalog.drop_commits = 1
     assert lake.load("a").status == "done"
@@ -72,7 +71,7 @@ def test_lost_answer_to_the_commit(lake, open_catalog):
 
 
 def test_secret_that_is_gone_leaves_a_load_that_can_go_on(lake, open_catalog, monkeypatch):
-    assert lake.killed("a", completes) == -9
+    lake.cut_off("a", completes)
     monkeypatch.delenv("OPEN_CATALOG_SECRET")
     assert lake.load("b").tables[0].code == "PENDING_UNRECOVERABLE"
     monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
@@ -80,10 +79,56 @@ def test_secret_that_is_gone_leaves_a_load_that_can_go_on(lake, open_catalog, mo
     assert len(events(open_catalog).snapshots()) == 1
 
 
-def test_partitions(lake, open_catalog):
+def test_secret_that_is_gone_leaves_a_way_out(lake, open_catalog, monkeypatch):
+    lake.cut_off("a", completes)
+    monkeypatch.delenv("OPEN_CATALOG_SECRET")
+    assert given_up(lake, "a").startswith("undone: nothing of its 1 file is visible")
+    assert not lake.aws.uploads(BUCKET)
+
+
+def given_up(lake, job):
+    """What abandon says."""
+    table_id = f"{SCHEMA}.events"
+    return abandon({table_id: lake.control(table_id)}, job, "no more", Clients(lake.spec.access))[table_id]
+
+
+@pytest.mark.parametrize("match", [uploads_part, completes], ids=["while staging", "while completing"])
+def test_vended_credentials_carry_a_load_and_its_recovery(lake, open_catalog, match):
+    # So near their end that each use renews them.
+    vending = vend(lake, open_catalog, lifetime=timedelta(seconds=50))
+    lake.cut_off("a", match)
+    report = lake.load("a")
+    assert (report.status, lake.aws.uploads(BUCKET)) == ("done", [])
+    assert len(events_of(open_catalog).snapshots) == 1
+    assert {call.action for call in vending.refused} <= {"s3:AbortMultipartUpload"}
+    assert len(vending.used) > 3
+    table_id = f"{SCHEMA}.events"
+    assert verify({table_id: lake.control(table_id)}, "a", Clients(lake.spec.access)).differences == ()
+    left = [report.model_dump_json().encode(), *lake.aws.objects(BUCKET).values()]
+    left += [file.read_bytes() for file in lake.folder.rglob("*") if file.is_file()]
+    assert not [secret for secret in vending.secrets if any(secret.encode() in text for text in left)]
+
+
+def test_abandoned_by_vended_credentials(lake, open_catalog):
+    vending = vend(lake, open_catalog)
+    view = {"format": "csv", "path": "events.csv", "options": {"header": "true", "inferSchema": "true"}}
+    read = {"sql": "SELECT /*+ REPARTITION(2) */ * FROM e", "views": {"e": view}}
+    text = yaml.safe_load(lake.file.read_text("utf-8"))
+    text["tables"][0] |= {"read": read}
+    lake.file.write_text(yaml.safe_dump(text), "utf-8")
+    lake.cut_off("a", completes, after=1)
+    assert given_up(lake, "a").startswith("undone: nothing of its 2 files is visible")
+    assert (lake.aws.uploads(BUCKET), vending.refused) == ([], [])
+    assert not [key for key in lake.aws.objects(BUCKET) if key.endswith(".parquet")]
+
+
+def test_partitions_after_a_death(lake, open_catalog):
     text = lake.file.read_text("utf-8")
     lake.file.write_text(text.replace("cursor: at\n", "cursor: at\n  partition_by: ['bucket(2, id)']\n"), "utf-8")
+    lake.cut_off("a", uploads_part)
     (result,) = lake.load("a").tables
+    assert not lake.aws.uploads(BUCKET)
     # Ids 1 and 2 are in one bucket.
-    assert (result.message, result.keys) == (None, (f"open/{SCHEMA}/events/data/id_bucket=0/part-a-00000.parquet",))
+    assert (result.message, len(result.keys)) == (None, 1)
+    assert result.keys[0].startswith(f"open/{SCHEMA}/events/data/id_bucket=0/part-a-00000-")
     assert [task.file.partition[0] for task in events(open_catalog).scan().plan_files()] == [0]

@@ -28,7 +28,7 @@ def extension(name: str) -> Path:
     return file
 
 
-def by_duckdb(lake: IcebergLake, name: str, snapshot: int | None = None) -> pa.Table:
+def by_duckdb(lake: IcebergLake, name: str, snapshot: int | None = None, where: str = "true") -> pa.Table:
     """The table's rows, through copies of all its objects."""
     at = f", snapshot_from_id = {snapshot}" if snapshot else ""
     table = lake.table(name)
@@ -42,7 +42,8 @@ def by_duckdb(lake: IcebergLake, name: str, snapshot: int | None = None) -> pa.T
     with duckdb.connect() as connection:
         for needed in ("avro", "iceberg"):
             connection.execute(f"LOAD '{extension(needed)}'")
-        query = f"SELECT * FROM iceberg_scan('{root}', version = '{version}', allow_moved_paths = true{at})"
+        scan = f"iceberg_scan('{root}', version = '{version}', allow_moved_paths = true{at})"
+        query = f"SELECT * FROM {scan} WHERE {where}"
         return connection.sql(query).to_arrow_table()
 
 

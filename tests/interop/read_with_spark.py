@@ -1,14 +1,17 @@
-"""Run in a process of its own: what Spark with the Iceberg runtime sees of a table, as JSON."""
+"""Run in a process of its own: what Spark with the Iceberg runtime sees of tables, as JSON."""
 
 import json
 import sys
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+
+SPLIT = {"split-size": "65536", "file-open-cost": "65536"}
+"""A task for each file."""
 
 
 def main() -> None:
-    """Arguments: the jars, the endpoint, the first snapshot."""
-    jars, endpoint, first = sys.argv[1:]
+    """Arguments: the jars, the endpoint, the first snapshot of ``t``, filters of the partitioned table ``p``."""
+    jars, endpoint, first, filters = sys.argv[1:]
     settings = {
         "spark.jars": jars,
         "spark.ui.enabled": "false",
@@ -25,8 +28,9 @@ def main() -> None:
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    split = {"split-size": "65536", "file-open-cost": "65536"}
-    table = spark.read.options(**split).table("glue.db.t")
+    table = spark.read.options(**SPLIT).table("glue.db.t")
+    partitioned = spark.read.options(**SPLIT).table("glue.db.p")
+    partitions = spark.sql("SELECT partition.*, record_count FROM glue.db.p.partitions")
     bounds = spark.sql("SELECT readable_metrics.key.lower_bound, readable_metrics.key.upper_bound FROM glue.db.t.files")
     found = {
         "columns": [[field.name, field.dataType.simpleString()] for field in table.schema],
@@ -35,9 +39,16 @@ def main() -> None:
         "bounds": sorted([row[0], row[1]] for row in bounds.collect()),
         "tasks": table.rdd.getNumPartitions(),
         "filtered": table.filter("key >= 10").rdd.getNumPartitions(),
+        "partitions": [row.asDict() for row in partitions.collect()],
+        "pruned": {text: files_and_ids(partitioned.filter(text)) for text in json.loads(filters)},
     }
     sys.stdout.write("FOUND" + json.dumps(found, default=str) + "\n")
     spark.stop()
+
+
+def files_and_ids(rows: DataFrame) -> list[object]:
+    """How many files are read for the rows, and which rows these are."""
+    return [rows.rdd.getNumPartitions(), sorted(row.id for row in rows.collect())]
 
 
 if __name__ == "__main__":

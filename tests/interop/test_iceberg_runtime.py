@@ -38,7 +38,53 @@ def rows(first: int) -> pa.Table:
     )
 
 
-def test_spark_reads_by_field_id_and_prunes_by_bounds(aws, bucket):
+EVENTS = [
+    # in the order of their partitions: a microsecond before 1970, values that a directory has escaped, nulls, and the
+    # number and decimal of Iceberg's own examples of hashes
+    (1, datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), "a/b ~*ä", Decimal("-0.05"), 34),
+    (2, datetime(1969, 12, 31, 0, 0, tzinfo=UTC), "a/b ~*ä", Decimal("-0.10"), 34),
+    (3, datetime(2024, 1, 15, 10, 30, tzinfo=UTC), "a", Decimal("14.20"), 34),
+    (4, datetime(2024, 1, 15, 10, 30, tzinfo=UTC), None, Decimal("14.20"), -1),
+    (5, None, "null", None, None),
+]
+PARTITION_BY = ("day(at)", "kind", "truncate(10, n)", "bucket(100, key)", "bucket(100, n)")
+PARTITIONS = [
+    # Hashes of https://iceberg.apache.org/spec/#appendix-b-32-bit-hash-requirements; mmh3 of the others' bytes.
+    {"at_day": "1969-12-31", "kind": "a/b ~*ä", "n_trunc": "-0.10", "key_bucket": 79, "n_bucket": 90},
+    {"at_day": "1969-12-31", "kind": "a/b ~*ä", "n_trunc": "-0.10", "key_bucket": 79, "n_bucket": 34},
+    {"at_day": "2024-01-15", "kind": "a", "n_trunc": "14.20", "key_bucket": 79, "n_bucket": 59},
+    {"at_day": "2024-01-15", "kind": None, "n_trunc": "14.20", "key_bucket": 12, "n_bucket": 59},
+    {"at_day": None, "kind": "null", "n_trunc": None, "key_bucket": None, "n_bucket": None},
+]
+PRUNED = {
+    # filter: how many files are read, ids of the rows. Spark computes the same hashes, or it would miss rows.
+    "at < '1970-01-01'": [2, [1, 2]],
+    "at >= '2024-01-15 10:00:00'": [2, [3, 4]],
+    "kind = 'a/b ~*ä'": [2, [1, 2]],
+    "kind IS NULL": [1, [4]],
+    "kind = 'null'": [1, [5]],
+    "key = 34": [3, [1, 2, 3]],
+    "key = -1": [1, [4]],
+    "n = 14.20": [2, [3, 4]],
+    "n = -0.05": [1, [1]],
+    "at IS NULL": [1, [5]],
+}
+
+
+def events() -> pa.Table:
+    ids, at, kinds, numbers, keys = zip(*EVENTS, strict=True)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int32()),
+            "at": pa.array(at, pa.timestamp("us", "UTC")),
+            "kind": pa.array(kinds),
+            "n": pa.array(numbers, pa.decimal128(9, 2)),
+            "key": pa.array(keys, pa.int64()),
+        }
+    )
+
+
+def test_spark_reads_by_field_id_and_prunes_by_bounds_and_partitions(aws, bucket):
     classpath = ",".join(map(str, jars(JARS, sha256=JARS)))
     table = Table(aws)
     table.publish(table.intent("a", rows(0)), 1)
@@ -47,10 +93,12 @@ def test_spark_reads_by_field_id_and_prunes_by_bounds(aws, bucket):
     with table.seen.update_schema() as update:
         # The files still say "id": only the field id tells that it is the same column.
         update.rename_column("id", "key")
+    partitioned = Table(aws, name="p")
+    partitioned.publish(partitioned.partitioned("a", events(), *PARTITION_BY), 1)
     first = str(table.seen.snapshots()[0].snapshot_id)
     script = Path(__file__).parent / "read_with_spark.py"
     done = subprocess.run(
-        [sys.executable, str(script), classpath, aws.url, first],
+        [sys.executable, str(script), classpath, aws.url, first, json.dumps(list(PRUNED))],
         capture_output=True,
         text=True,
         timeout=240,
@@ -80,3 +128,5 @@ def test_spark_reads_by_field_id_and_prunes_by_bounds(aws, bucket):
     assert found["first"] == 2
     assert found["bounds"] == [[0, 1], [10, 11]]
     assert found["filtered"] < found["tasks"]
+    assert sorted(found["partitions"], key=str) == sorted(({**each, "record_count": 1} for each in PARTITIONS), key=str)
+    assert found["pruned"] == PRUNED

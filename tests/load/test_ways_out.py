@@ -59,7 +59,7 @@ def test_verify_finds_what_the_catalog_lost(events):
 
 def test_abandon_undoes_what_no_catalog_has_heard_of(events):
     assert events.killed("a", completes) == -9
-    done = abandon({ID: events.control(ID)}, "a", "disk full")
+    done = abandon({ID: events.control(ID)}, "a", "disk full", Clients(events.spec.access))
     assert done[ID].startswith("undone: nothing of its 1 file is visible")
     assert (events.data(), events.aws.uploads(BUCKET)) == ({}, [])
     state = events.control(ID).state.read()
@@ -70,7 +70,7 @@ def test_abandon_undoes_what_no_catalog_has_heard_of(events):
 def test_abandon_closes_what_is_visible(events):
     events.aws.deny("glue:CreateTable")
     events.load("a")
-    done = abandon({ID: events.control(ID)}, "a", "no permission to be had")
+    done = abandon({ID: events.control(ID)}, "a", "no permission to be had", Clients(events.spec.access))
     assert done[ID].startswith("closed as it is: 1 object with 2 rows left visible")
     state = events.control(ID).state.read()
     assert (state.pending, state.committed, state.cursor.text, list(events.data())) == (

@@ -17,6 +17,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
 from tests.support.server import StrictAws, _Handler
+from tests.support.vending import Vending
 
 CLIENT_ID, CLIENT_SECRET = "client", "top:secret"
 
@@ -53,9 +54,12 @@ class OpenCatalog:
     """So many commits are applied, and their answers lost."""
     fail_commits: int = 0
     """So many commits are answered 503 and not applied."""
+    vending: Vending | None = None
+    """Who asks for them gets credentials with every table."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
+        self._delegated = False
         self._server: BaseWSGIServer | None = None
 
     def __enter__(self) -> Self:
@@ -74,6 +78,12 @@ class OpenCatalog:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.port}/api/catalog"
 
+    def vend(self, **settings: Any) -> Vending:
+        """From now on tables lie where nobody else's credentials reach."""
+        self.vending = Vending(f"s3://{self.bucket}/open/", **settings)
+        self.aws.interceptors.append(self.vending)
+        return self.vending
+
     def expire_tokens(self) -> None:
         """Every token handed out so far is refused from now on."""
         self.tokens.clear()
@@ -82,6 +92,7 @@ class OpenCatalog:
         """The WSGI application."""
         request = Request(environ)
         with self._lock:
+            self._delegated = request.headers.get("X-Iceberg-Access-Delegation") == "vended-credentials"
             try:
                 response = self._answer(request)
             except Refusal as refusal:
@@ -193,8 +204,11 @@ class OpenCatalog:
 
     def _shown(self, entry: Entry) -> Response:
         metadata = json.loads(entry.metadata.model_dump_json(by_alias=True, exclude_none=True))
-        config = {"client.region": self.region}
-        return _json({"metadata-location": entry.location, "metadata": metadata, "config": config})
+        found = {"metadata-location": entry.location, "metadata": metadata, "config": {"client.region": self.region}}
+        if self.vending is not None and self._delegated:
+            vended = self.vending.credentials(entry.metadata.location)
+            found |= vended | {"config": found["config"] | vended.get("config", {})}
+        return _json(found)
 
 
 class _Quiet(_Handler):

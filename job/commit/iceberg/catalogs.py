@@ -100,6 +100,8 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     with explained(service, clients, "connect"):
+        # The library asks for vended credentials by itself; None takes its header back.
+        own = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
         return _Rest(
             "rest",
             **{
@@ -109,7 +111,7 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
                 "credential": _credential(service, clients.access.region),
                 "scope": service.scope,
             },
-            **shared,
+            **shared | own,
         )
 
 

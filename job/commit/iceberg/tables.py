@@ -22,6 +22,7 @@ from job.commit.iceberg.catalogs import LostRace, UnclearCommit, check_region, e
 from job.commit.iceberg.columns import numbered
 from job.commit.iceberg.file_io import marked
 from job.commit.iceberg.partitions import partition_spec
+from job.commit.iceberg.vended import data_clients
 from job.commit.intent import IcebergAction
 from job.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from job.spec import GlueService, Partition
@@ -51,11 +52,11 @@ class IcebergTable:
         self, action: IcebergAction, clients: aws.Clients, load: str, pause: Callable[[float], None] = time.sleep
     ) -> None:
         self.action = action
-        self._clients = clients
+        self._clients = data_clients(action, clients)
         self._load = load
         self._pause = pause
         self._written: list[str] = []
-        self._catalog = open_catalog(action.service, clients, load, self._written)
+        self._catalog = open_catalog(action.service, self._clients, load, self._written)
 
     @property
     def name(self) -> str:
