@@ -19,7 +19,7 @@ DEMO_NAMES: Final = {
     "ssm:parameter": "arn:aws:ssm:us-east-1:123456789012:parameter/lake/external-id",
 }
 
-_PREFIXES: Final = ("data/production", "lake")
+_PREFIXES: Final = ("data/production", "data", "lake")
 """Where tests have their destinations, all in the demo's bucket; what lies elsewhere is a source."""
 
 _MARKS: Final = ("lakewriter", "aws-sdk-cpp")
@@ -32,6 +32,7 @@ _CONTROL: Final = [
         r"tables/[^/]+/state\.json": f"tables/{_TABLE_ID}/state.json",
         r"loads/[^/]+/[^/]+\.report\.json": f"loads/JOB/{_TABLE_ID}.report.json",
         r"loads/[^/]+/[^/]+/(begin|outcome)\.json": r"loads/JOB/ATTEMPT/\1.json",
+        r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
         r"loads/[^/]+/[^/]+/[^/]+\.failed\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.failed.json",
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
         r"loads/[^/]+/": "loads/JOB/",
