@@ -60,10 +60,14 @@ def worker_peak() -> Iterator[Peak]:
     """Watches Spark's Python workers, by Linux's own high-water mark of each process."""
     peak, over = Peak(), threading.Event()
 
+    def look() -> None:
+        for pid in _workers():
+            peak.seen[pid] = max(peak.seen.get(pid, 0.0), high_water(pid))
+
     def watch() -> None:
-        while not over.wait(0.05):
-            for pid in _workers():
-                peak.seen[pid] = max(peak.seen.get(pid, 0.0), _high_water(pid))
+        # Seldom, since it takes time: a mark stays, and so does a worker for a minute after its last task.
+        while not over.wait(1.0):
+            look()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -72,17 +76,26 @@ def worker_peak() -> Iterator[Peak]:
     finally:
         over.set()
         watcher.join()
+        look()
         peak.mib = max(peak.seen.values(), default=0.0)
 
 
 def _workers() -> list[int]:
-    listed = subprocess.run(
-        ["pgrep", "-f", "pyspark.daemon|pyspark/daemon"], capture_output=True, text=True, check=False
-    )
-    return [int(pid) for pid in listed.stdout.split() if int(pid) != os.getpid()]
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+    found = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    parents = {int(pid): int(parent) for pid, parent, *_ in found}
+    return [int(pid) for pid, _, *args in found if args and "pyspark.daemon" in args[0] and _is_own(int(pid), parents)]
 
 
-def _high_water(pid: int) -> float:
+def _is_own(pid: int, parents: Mapping[int, int]) -> bool:
+    """Whether this process began it, directly or not: another one's Spark may be at work on the machine too."""
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+def high_water(pid: int) -> float:
+    """The most MiB that a process has held so far, zero for one that is gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("utf-8")
     except OSError:

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from bench import messages
 from bench.data import ROWS_A_FILE, TRACKED, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.sinks import BUCKET, null_sink, real_server
@@ -176,4 +177,6 @@ SECTIONS: Final[dict[str, Section]] = {
     "memory": memory,
     "growth": growth,
     "start": start,
+    "messages": messages.formats,
+    "long-messages": messages.lengths,
 }

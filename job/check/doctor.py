@@ -9,6 +9,7 @@ from job.check.access import AccessProbes
 from job.check.catalog import CatalogProbes
 from job.check.iceberg import IcebergProbes
 from job.check.lake import LakeProbes
+from job.check.messages import MessageProbes
 from job.check.objects import ObjectProbes
 from job.check.policies import PolicyProbes
 from job.check.probe import Finding, run_probes
@@ -31,9 +32,10 @@ def run_checks(
     keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
     access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark, spec.roots)
     lake, catalog = LakeProbes(spec, clients, keys, now), CatalogProbes(spec, clients, mark, access.gate)
-    iceberg = IcebergProbes(spec, clients, access.gate)
+    iceberg, messages = IcebergProbes(spec, clients, access.gate), MessageProbes(spec, deployment)
     try:
-        probes = [*access.probes(), *objects.probes(), *lake.probes(), *catalog.probes(), *iceberg.probes()]
+        probes = [*access.probes(), *objects.probes(), *lake.probes(), *messages.probes()]
+        probes += [*catalog.probes(), *iceberg.probes()]
         if deployment is not None:
             probes += PolicyProbes(spec, deployment, clients, access.gate).probes()
         return tuple(run_probes(probes))

@@ -166,6 +166,11 @@ def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
                 f"table {source.source_table!r} has 'deleted', and this destination has no column for it.",
                 remedy="Leave it out; the source's own columns are written as they are.",
             )
+        if source.partition_by:
+            raise SpecInvalidError(
+                f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
+                remedy="Leave it out; s3_path_format says where the files of a load lie.",
+            )
         if source.mode is Mode.OVERWRITE and source.cursor is not None:
             raise SpecInvalidError(
                 f"table {source.source_table!r} is overwritten and has a cursor: rows before it would be lost.",

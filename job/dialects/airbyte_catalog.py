@@ -88,6 +88,16 @@ class SourceEntry(Model):
     prefix: str = ""
     """Put before every stream's name."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_package(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "package" in value:
+            raise ValueError(
+                "no load installs a connector, so there is no 'package'; install it where the loads run and give its "
+                "program as 'command', or land what it prints in S3 and give that as 'messages'"
+            )
+        return value
+
     @model_validator(mode="after")
     def _one_way(self) -> "SourceEntry":
         if (self.messages is None) == (not self.command):

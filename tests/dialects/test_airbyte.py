@@ -210,6 +210,27 @@ def test_one_name_for_every_file(tmp_path):
     assert load_spec(lake(tmp_path, {"file_name_pattern": "one"})).tables[0].layout.single_file
 
 
+TABLES = [
+    # what a table has that this destination has no place for, the problem
+    ({"partition_by": ["day(at)"]}, "table 'users' has partition_by, which only Iceberg tables have."),
+    ({"deleted": "gone"}, "table 'users' has 'deleted', and this destination has no column for it."),
+    ({"mode": "overwrite", "cursor": "at"}, "table 'users' is overwritten and has a cursor: rows before it would be"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), TABLES)
+def test_table_with_what_has_no_place(tmp_path, fields, message):
+    with pytest.raises(SpecInvalidError) as caught:
+        load_spec(lake(tmp_path, {}, tables=[TABLE | fields]))
+    assert caught.value.message.startswith(message)
+
+
+def test_package_of_a_connector(tmp_path):
+    source = {"package": "airbyte-source-faker", "catalog": {"streams": [{"stream": {"name": "users"}}]}}
+    with pytest.raises(SpecInvalidError, match="no load installs a connector, so there is no 'package'; install it"):
+        load_spec(lake(tmp_path, {}, source=source))
+
+
 def test_two_streams_in_one_place(tmp_path):
     tables = [TABLE, TABLE | {"schema": "crm"}]
     with pytest.raises(NameCollisionError, match="would lie at the same keys"):

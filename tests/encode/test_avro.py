@@ -83,9 +83,16 @@ CODECS = [
     ("null", None), ("bzip2", None), ("snappy", None),
     *(("deflate", level) for level in range(10)),
     *(("xz", level) for level in range(10)),
-    *(("zstandard", level) for level in (-5, -1, 0, 1, 3, 9, 19, 22)),
+    *(("zstandard", level) for level in range(-5, 23)),
 ]  # fmt: skip
 ROWS = pa.table({"id": range(3000), "text": [f"row {n % 50} ü\n" for n in range(3000)]})
+EDGES = pa.table(
+    {
+        "id": pa.array([2**63 - 1, -(2**63), 2**53 + 1, None, 0], pa.int64()),
+        "text": ["", None, '\n"é🎉\u2028', "\\\r\n", "\x00"],
+        "list": pa.array([[1, None], [], None, [-1], [2]], pa.list_(pa.int64())),
+    }
+)
 
 
 @pytest.mark.parametrize(("codec", "level"), CODECS)
@@ -157,11 +164,11 @@ def test_schema():
 @pytest.mark.parametrize(("codec", "level"), [("null", None), ("deflate", 9), ("bzip2", None), ("xz", 0),
                                               ("zstandard", 3), ("snappy", None)])  # fmt: skip
 def test_java_reads_it(spark, tmp_path, codec, level):
-    (tmp_path / "a.avro").write_bytes(written(ROWS.slice(0, 20), codec, level, checksum=codec == "zstandard"))
+    (tmp_path / "a.avro").write_bytes(written(EDGES, codec, level, checksum=codec == "zstandard"))
     jvm = spark._jvm
     generic = jvm.org.apache.avro.generic.GenericDatumReader()
     with_file = jvm.org.apache.avro.file.DataFileReader.openReader(jvm.java.io.File(str(tmp_path / "a.avro")), generic)
     rows = []
     while with_file.hasNext():
         rows.append(json.loads(with_file.next().toString()))
-    assert rows == ROWS.slice(0, 20).to_pylist()
+    assert rows == EDGES.to_pylist()

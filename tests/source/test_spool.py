@@ -23,7 +23,7 @@ def test_folder(tmp_path):
 
 def test_bucket(aws, bucket):
     clients = Clients(Access(bucket=bucket, region="us-east-1"))
-    spool = BucketSpool(clients, "data/_lakewriter/p/loads/j/messages.jsonl")
+    spool = BucketSpool(clients, "data/_lakewriter/p/loads/j/f00/messages.jsonl")
     assert read(spool.put(io.BytesIO(TEXT))) == TEXT
     spool.clear()
     assert not aws.objects(bucket)
