@@ -31,6 +31,9 @@ TITLES: Final = {
     "memory": "Memory of a worker",
     "growth": "Growth",
     "start": "Start",
+    "iceberg": "Iceberg",
+    "messages": "Messages",
+    "long-messages": "Long inputs of messages",
 }
 
 

@@ -30,8 +30,6 @@ def formats(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
     records = _few(copies)
     source = written(folder, records)
     lines = [
-        "## Messages",
-        "",
         f"{records:,} records of {len(PROPERTIES)} properties, {source.stat().st_size / 1e6:,.0f} MB, to SeaweedFS on "
         "the same machine. MiB are those of all Python processes at their peaks, without Spark's Java. What runs "
         "outside Spark was timed once; dlt writes no Avro.",
@@ -55,8 +53,6 @@ def formats(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
 def lengths(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """An input, and one that is much longer: what a process holds must stay."""
     lines = [
-        "## Long inputs of messages",
-        "",
         f"To a server that lets the bytes go, with a STATE every {STATE_EVERY:,} records; once each. The driver's MiB "
         "are those of Python, without Spark's Java.",
         "",

@@ -24,6 +24,7 @@ Section = Callable[[SparkFactory, Path, int, int], list[str]]
 ROWS_FEED: Final = {"mergeSchema": "false"}
 """A reader option that the splits feed does not know, and that changes nothing for these files."""
 ROOT: Final = Path(__file__).resolve().parents[1]
+MAVEN: Final = ROOT / "build" / "maven"
 
 
 def writers(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
@@ -170,6 +171,15 @@ def _session() -> tuple[float, int]:
     return time.monotonic() - clock, 0
 
 
+def iceberg(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
+    """In a process of its own, whose Spark has Iceberg's jars where the tests have fetched them."""
+    jars = [*MAVEN.glob("iceberg-spark-runtime-*.jar"), *MAVEN.glob("iceberg-aws-bundle-*.jar")]
+    command = [sys.executable, "-m", "bench.iceberg", "--copies", str(max(copies // 4, 1)), "--rounds", str(rounds)]
+    command += ["--jars", ",".join(map(str, jars))] if len(jars) == 2 else []
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "writers": writers,
     "others": others,
@@ -177,6 +187,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "memory": memory,
     "growth": growth,
     "start": start,
+    "iceberg": iceberg,
     "messages": messages.formats,
     "long-messages": messages.lengths,
 }
