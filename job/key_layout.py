@@ -117,6 +117,11 @@ class KeyNames:
         """The directory that all keys of this attempt share, without a slash at its end."""
         return self.prefix.rpartition("/")[0]
 
+    @property
+    def shared(self) -> bool:
+        """Never: see ``pattern``."""
+        return False
+
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make; none at all where another load could make them too."""
         if not self.varies:

@@ -170,6 +170,11 @@ class ObjectNames:
         """Whether no other attempt of whatever load can make the same keys."""
         return "uuid" in self.file.variables
 
+    @property
+    def shared(self) -> bool:
+        """Whether ``pattern`` matches keys of other loads too: two could choose the same counter."""
+        return self.counts and not self.unique
+
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
         return re.compile(self._pattern(r"\d{5,}", uuid_pattern(self.attempt)))

@@ -37,7 +37,10 @@ class Attempt:
 
 def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
-    tables = {table: {"location": own.location, "pattern": own.pattern().pattern} for table, own in names.items()}
+    tables = {
+        table: {"location": own.location, "pattern": own.pattern().pattern, "shared": own.shared}
+        for table, own in names.items()
+    }
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
 
 
@@ -85,9 +88,19 @@ def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | No
         record = control.read_json(key) or {"tables": {}}
         table = record["tables"].get(control.table_id)
         if table is not None:
-            for upload in list(_uploads(control, table["location"], re.compile(table["pattern"]))):
+            found = list(_uploads(control, table["location"], re.compile(table["pattern"])))
+            for upload in _own(control, attempt, found, shared=table.get("shared", False)):
                 if registered is None or upload.initiated <= registered:
                     control.store.abort(upload.key, upload.upload_id)
+
+
+def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:
+    """Uploads that were ``found`` by their keys; none where loads share those and another one has registered by now,
+    since they may be its own. What is left then is the lifecycle rule's."""
+    if not shared or not found:
+        return found
+    others = control.state.read().without(attempt.job_id)
+    return [] if others else found
 
 
 def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Upload]:
@@ -175,7 +188,7 @@ def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable
     of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
     none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
     """
-    strays = list(_uploads(control, names.location, names.pattern()))
+    strays = _own(control, attempt, list(_uploads(control, names.location, names.pattern())), shared=names.shared)
     if not _moved(control, lambda state: _unbound(state, attempt)):
         strays = []
     if _is_bound(control.state.latest(), attempt) or control.report(attempt.job_id) is not None:
@@ -207,8 +220,8 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
-    found = _uploads(control, names.location, names.pattern())
-    _abort_while_registered(control, attempt, [upload for upload in found if upload.upload_id not in kept])
+    found = [each for each in _uploads(control, names.location, names.pattern()) if each.upload_id not in kept]
+    _abort_while_registered(control, attempt, _own(control, attempt, found, shared=names.shared))
 
 
 def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> None:

@@ -1,9 +1,7 @@
 """The rows feed: any DataFrame, its batches handed to the tasks by ``mapInArrow``."""
 
-import difflib
 import itertools
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from functools import partial
 from typing import Final
@@ -13,14 +11,12 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import BooleanType
 
-from job.aws import resolve
-from job.errors import SourceFailedError, SpecInvalidError
-from job.source.arrow_types import arrow_schema, conform, delivered
-from job.source.failures import SPARK_ERRORS, Origin, useful_line
+from job.source.arrow_types import conform
+from job.source.failures import SPARK_ERRORS, Origin
+from job.source.frames import as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
 from job.source.session import isolated
-from job.spec import IndexKind, Read, SecretText, TableSpec
+from job.spec import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 Keys = Callable[[Sequence[pa.Array]], pa.Array]
@@ -29,7 +25,6 @@ _ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _KEY: Final = "__lakewriter_key"
 _SERIAL: Final = itertools.count()
 _STEADY_FORMATS: Final = ("parquet", "orc")
-_CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 
 class Numbering(Enum):
@@ -152,12 +147,12 @@ def open_rows(
     origin = origin_of(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
-        source = _declared(_load(session, table.read, secrets), table)
+        source = declared(loaded(session, table.read, secrets), table)
         if condition is not None:
             source = source.where(condition)
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
-    frame, schema = _delivered(_with_deleted(source, table, deleted_column))
+    frame, schema = as_delivered(with_deleted(source, table, deleted_column))
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady))
     _settle(feed, table, twice=twice and not steady)
@@ -169,10 +164,10 @@ def batch_rows(
 ) -> RowsFeed:
     """The feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
-        source = _with_deleted(_declared(batch, table), table, deleted_column).coalesce(tasks)
+        source = with_deleted(declared(batch, table), table, deleted_column).coalesce(tasks)
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
-    frame, schema = _delivered(source)
+    frame, schema = as_delivered(source)
     feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _numbering(table, steady=False))
     _settle(feed, table, twice=twice)
     return feed
@@ -190,106 +185,3 @@ def _settle(feed: RowsFeed, table: TableSpec, *, twice: bool) -> None:
         feed.keep()
     elif not table.partition_by:
         feed.number()
-
-
-def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
-    """The table's source, for messages."""
-    return Origin(table.id, _what(table.read), tuple(secrets.values()))
-
-
-def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
-    if read.sql is not None:
-        for name, view in read.views.items():
-            _load(session, view, secrets).createOrReplaceTempView(name)
-        return session.sql(read.sql)
-    reader = session.read
-    if read.format is not None:
-        reader = reader.format(read.format)
-    options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
-    reader = reader.options(**options)
-    if read.columns is not None:
-        reader = reader.schema(plain_columns(read.columns))
-    return reader.load(list(read.paths)) if read.paths else reader.load()
-
-
-def plain_columns(columns: str) -> str:
-    """DDL without ``char`` and ``varchar``, which the readers do not take."""
-    return _CHARACTERS.sub("string", columns)
-
-
-def secrets_of(read: Read) -> dict[SecretText, str]:
-    """The values of the secrets in a source's options."""
-    found = {value: resolve(value) for value in read.options.values() if isinstance(value, SecretText)}
-    for view in read.views.values():
-        found.update(secrets_of(view))
-    return found
-
-
-def _what(read: Read) -> str:
-    if read.sql is not None:
-        return f"SQL over {', '.join(map(repr, read.views)) or 'no view'}"
-    place = ", ".join(map(repr, read.paths)) or read.options.get("dbtable") or read.options.get("query")
-    return f"{read.format} {place}" if place else str(read.format)
-
-
-def _declared(source: DataFrame, table: TableSpec) -> DataFrame:
-    """The source with the types that the table declares; positions stand for names, which may occur twice."""
-    if not table.columns:
-        return source
-    names = source.columns
-    types = {_known(name, names, table): _CHARACTERS.sub("string", kind) for name, kind in table.columns.items()}
-    places = source.toDF(*_places(names))
-    casts = [
-        F.col(place).cast(types[name]) if name in types else F.col(place)
-        for place, name in zip(places.columns, names, strict=True)
-    ]
-    return places.select(*casts).toDF(*names)
-
-
-def _known(name: str, names: list[str], table: TableSpec) -> str:
-    for found in (name, *[other for other in names if other.lower() == name.lower()]):
-        if found in names:
-            return found
-    nearest = difflib.get_close_matches(name, names, 1, 0.0)
-    raise SpecInvalidError(
-        f"tables.{table.id}.columns names {name!r}, which the source does not have.",
-        remedy=f"The nearest is {nearest[0]!r}." if nearest else "The source has no columns.",
-    )
-
-
-def _with_deleted(source: DataFrame, table: TableSpec, deleted_column: str) -> DataFrame:
-    if table.deleted is None:
-        return source
-    try:
-        marked = source.select("*", F.coalesce(F.expr(table.deleted), F.lit(False)).alias(deleted_column))
-        kind = marked.schema[-1].dataType
-    except SPARK_ERRORS as error:
-        reason = useful_line(str(error))
-        raise _bad_expression(table, reason) from error
-    if not isinstance(kind, BooleanType):
-        raise _bad_expression(table, f"it gives {kind.simpleString()}, expected boolean")
-    return marked
-
-
-def _bad_expression(table: TableSpec, reason: str) -> SpecInvalidError:
-    return SpecInvalidError(
-        f"tables.{table.id}.deleted is {table.deleted!r}, which cannot be used: {reason}",
-        remedy="Give a boolean SQL expression over the source's columns, such as \"op = 'D'\".",
-    )
-
-
-def _delivered(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
-    names = source.columns
-    if not names:
-        raise SourceFailedError("the source has no columns.", remedy="Check its path and options.")
-    places = source.toDF(*_places(names))
-    columns = [
-        delivered(name, F.col(field.name), field.dataType).alias(field.name)
-        for name, field in zip(names, places.schema, strict=True)
-    ]
-    frame = places.select(*columns)
-    return frame, arrow_schema(names, frame.schema)
-
-
-def _places(names: list[str]) -> list[str]:
-    return [f"c{index}" for index in range(len(names))]

@@ -8,8 +8,9 @@ from pyspark.sql.types import StructType
 
 from job.errors import SpecInvalidError
 from job.source.failures import SPARK_ERRORS, Origin
+from job.source.frames import origin_of, plain_columns, secrets_of
 from job.source.session import isolated
-from job.source.spark_rows import RowsFeed, batch_rows, origin_of, plain_columns, secrets_of
+from job.source.spark_rows import RowsFeed, batch_rows
 from job.spec import MIB, Read, SecretText, TableSpec
 
 _FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text", "xml")

@@ -188,3 +188,20 @@ def test_histories(first):
             history.check()
         except AssertionError as error:
             raise AssertionError(f"seed {seed}") from error
+
+
+def test_a_load_that_gives_up_leaves_the_uploads_of_another_alone():
+    """Both name their files by the table's counter, so that the keys do not tell whose they are."""
+    world, rng = World(), random.Random(0)
+    control = Control(Memory(world, lambda: None, rng, 0), ControlKeys("", "p"), "s.t")
+    layout = Layout("s/t", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet")
+    named = {}
+    for job in ("J0", "J1"):
+        own = Attempt("p", job, f"A{job}", world.tick(), timedelta(days=30))
+        names = layout.bind(job_id=job, attempt=own.id, start=own.started)
+        assert attempts.register(control, own, reach) is not None
+        named[job] = own, names, world.stage(names.object_key(0), own.load)
+    attempts.give_up(control, *named["J1"][:2], ())
+    assert list(world.staged) == [named["J0"][2], named["J1"][2]]
+    attempts.give_up(control, *named["J0"][:2], ())
+    assert list(world.staged) == []
