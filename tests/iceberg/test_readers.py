@@ -55,6 +55,7 @@ def sources(demo: Any, tables: dict[str, pa.Table]) -> tuple[dict[str, pa.Table]
     return first, second
 
 
+@pytest.mark.timeout(900)
 def test_demo_read_back_after_each_load(lake):
     spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py")
     demo = importlib.util.module_from_spec(spec)
