@@ -98,8 +98,8 @@ SQL = {
     # filter of DuckDB, ids of the rows
     "kind = 'b/ä c'": [2],
     "kind IS NULL": [4],
-    "at >= TIMESTAMPTZ '2024-01-15 11:00:00+00'": [4, 7],
-    "at < TIMESTAMPTZ '1970-01-01 00:00:00+00'": [1, 2, 6],
+    "\"at\" >= TIMESTAMPTZ '2024-01-15 11:00:00+00'": [4, 7],
+    "\"at\" < TIMESTAMPTZ '1970-01-01 00:00:00+00'": [1, 2, 6],
 }
 
 

@@ -112,10 +112,11 @@ def test_recorded(call: Call, resources: list[str], context: tuple[tuple[str, st
 @pytest.mark.parametrize(
     "call",
     [
-        # a test's own, one to a store with an endpoint of its own, and one where a catalog keeps a table
+        # a test's own, one to a store with an endpoint of its own, one where a catalog keeps a table, one by PyIceberg
         s3("PutObject", "lake/s/t/1.parquet", OURS | {"user-agent": "Boto3/1.44.5"}),
         s3("PutObject", "lake/s/t/1.parquet", {"user-agent": "lakewriter"}),
         s3("PutObject", "open/s/t/metadata/1.avro"),
+        s3("GetObject", "data/production/s/t/data/1.parquet", {"user-agent": "aws-sdk-cpp/1.11"}),
     ],
 )
 def test_not_recorded(call: Call) -> None:
