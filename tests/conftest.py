@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,16 +11,30 @@ from tests.support.server import StrictAws
 
 pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
 
+EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
+
 TOGETHER = ("tests/infra/bundle", "tests/infra/destination", "tests/infra/pipeline", "tests/interop")
 """Folders whose files share what takes its time to make, or may be made once only."""
 
+LONG = ("tests/interop", "tests/faults", "tests/load", "tests/iceberg", "tests/deploy", "tests/airbyte", "tests/infra")
+"""Folders that go first, so that no process is left with a long file at the end."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Processes that share the tests take them by file."""
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only scripts/faults runs; processes that share the tests take them by file."""
+    left_out = [item for item in items if item.get_closest_marker("exhaustive") and not EVERYTHING]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = sorted((item for item in items if item not in left_out), key=lambda item: not _within(item, LONG))
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        folder = next((folder for folder in TOGETHER if file.startswith(folder + "/")), file)
-        item.add_marker(pytest.mark.xdist_group(folder))
+        item.add_marker(pytest.mark.xdist_group(_within(item, TOGETHER) or _file(item)))
+
+
+def _within(item: pytest.Item, folders: tuple[str, ...]) -> str:
+    return next((folder for folder in folders if _file(item).startswith(folder + "/")), "")
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Fixtures of loads that are killed, held and lied to; what scripts/faults runs besides the sample, and its summary."""
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.conftest import EVERYTHING
 from tests.faults.books import EVENTS, Books
 from tests.faults.chain import RECORDS
 from tests.load.lakes import Lake
 from tests.support.server import StrictAws
-
-EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
 
 
 @pytest.fixture
@@ -27,13 +25,6 @@ def lake(tmp_path: Path, aws: StrictAws, bucket: str, spark: SparkSession) -> La
 def events(lake: Lake) -> Books:
     """The incremental table alone, in two files a load."""
     return Books(lake, EVENTS)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only scripts/faults runs."""
-    left_out = [item for item in items if item.get_closest_marker("exhaustive") and not EVERYTHING]
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -74,9 +74,8 @@ def test_killed_then_the_same_job_again(lake, form, match, after):
     audit(lake)
 
 
-@pytest.mark.parametrize(
-    "form", ["Avro", *(pytest.param(form, marks=pytest.mark.exhaustive) for form in FORMATS if form != "Avro")]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_fifth_of_all_calls_fails(lake, form):
     write(lake, form)
     rng = random.Random(1)

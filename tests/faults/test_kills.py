@@ -29,7 +29,7 @@ POINTS = {
     "report written, state not": (writes("/state.json"), 3, "uploaded", True, 0),
     "state closed": (writes("/outcome.json"), 0, None, True, 0),
 }
-SAMPLE = ("while staging", "intent written, state not", "while completing", "report written, state not")
+SAMPLE = ("intent written, state not", "while completing")
 
 
 def sampled(columns: int, *sample: str) -> list[Any]:

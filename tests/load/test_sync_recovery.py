@@ -37,14 +37,14 @@ def users(lake, numbers):
 
 FORMATS = [
     # the format, where the load is killed, how many calls of that kind pass before
-    ("CSV", uploads_part, 0),
-    ("JSONL", writes("/state.json"), 1),
-    ("Avro", completes, 0),
-    ("Parquet", writes(".report.json"), 0),
+    pytest.param("CSV", uploads_part, 0, id="CSV", marks=pytest.mark.exhaustive),
+    pytest.param("JSONL", writes("/state.json"), 1, id="JSONL"),
+    pytest.param("Avro", completes, 0, id="Avro", marks=pytest.mark.exhaustive),
+    pytest.param("Parquet", writes(".report.json"), 0, id="Parquet", marks=pytest.mark.exhaustive),
 ]
 
 
-@pytest.mark.parametrize(("form", "match", "after"), FORMATS, ids=[each[0] for each in FORMATS])
+@pytest.mark.parametrize(("form", "match", "after"), FORMATS)
 def test_killed_then_the_same_load(lake, form, match, after):
     own = {"format_type": form} | ({"flattening": "Root level flattening"} if form in ("CSV", "JSONL") else {})
     source = {"messages": users(lake, list(range(10))), "catalog": catalog(stream("users"))}
@@ -59,15 +59,15 @@ def test_killed_then_the_same_load(lake, form, match, after):
 
 
 STEPS = [
-    ("while staging", uploads_part, 0),
-    ("while completing", completes, 1),
-    ("before it deletes", deletes, 0),
-    ("while deleting", deletes, 1),
-    ("before the report", writes(".report.json"), 0),
+    pytest.param(uploads_part, 0, id="while staging", marks=pytest.mark.exhaustive),
+    pytest.param(completes, 1, id="while completing"),
+    pytest.param(deletes, 0, id="before it deletes", marks=pytest.mark.exhaustive),
+    pytest.param(deletes, 1, id="while deleting"),
+    pytest.param(writes(".report.json"), 0, id="before the report", marks=pytest.mark.exhaustive),
 ]
 
 
-@pytest.mark.parametrize(("match", "after"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
+@pytest.mark.parametrize(("match", "after"), STEPS)
 def test_overwrite_killed_leaves_one_generation_whole(lake, match, after):
     for key in NEIGHBOURS:
         lake.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=b"x")
