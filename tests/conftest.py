@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadScopeScheduling
 
 from job.source.session import spark_session
 from tests.support.server import StrictAws
@@ -13,28 +15,32 @@ pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
 
 EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
 
-TOGETHER = ("tests/infra/bundle", "tests/infra/destination", "tests/infra/pipeline", "tests/interop")
+TOGETHER = ("tests/infra/bundle/", "tests/infra/destination/", "tests/infra/pipeline/", "tests/interop/")
 """Folders whose files share what takes its time to make, or may be made once only."""
 
-LONG = ("tests/interop", "tests/faults", "tests/load", "tests/iceberg", "tests/deploy", "tests/airbyte", "tests/infra")
+LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg", "deploy", "airbyte", "infra"))
 """Folders that go first, so that no process is left with a long file at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only scripts/faults runs; processes that share the tests take them by file."""
+    """Leave out what only scripts/faults runs."""
     left_out = [item for item in items if item.get_closest_marker("exhaustive") and not EVERYTHING]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted((item for item in items if item not in left_out), key=lambda item: not _within(item, LONG))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_within(item, TOGETHER) or _file(item)))
+    chosen = [item for item in items if item not in left_out]
+    items[:] = sorted(chosen, key=lambda item: not item.nodeid.startswith(LONG))
 
 
-def _within(item: pytest.Item, folders: tuple[str, ...]) -> str:
-    return next((folder for folder in folders if _file(item).startswith(folder + "/")), "")
+class ByFile(LoadScopeScheduling):
+    """Each file, or folder of files that go together, in one of the processes that share the tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.partition("::")[0])
 
 
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """https://pytest-xdist.readthedocs.io/en/stable/how-to.html"""
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
