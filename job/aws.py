@@ -13,7 +13,7 @@ from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from job.aws_errors import ELSEWHERE, explain
-from job.aws_session import config, resolve, session
+from job.aws_session import config, own_client, resolve, session
 from job.aws_vended import VendedCredentials, Vendor
 from job.spec import Access
 
@@ -36,7 +36,7 @@ def status_of(error: ClientError) -> int:
 def bucket_region(bucket: str) -> str:
     """The region a source's bucket says it is in, even to those it refuses; us-east-1 where a store names none."""
     try:
-        answer: Mapping[str, Any] = _own_client("s3").head_bucket(Bucket=bucket)
+        answer: Mapping[str, Any] = own_client("s3").head_bucket(Bucket=bucket)
     except ClientError as error:
         answer = error.response
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
@@ -62,18 +62,13 @@ def located(access: Access) -> Access:
 
 def list_objects(bucket: str, prefix: str) -> tuple[list[tuple[str, int]], list[str]]:
     """Of a source's bucket the keys and sizes right under a prefix, in the keys' order, and the folders there."""
-    pages = _own_client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    pages = own_client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
     keys: list[tuple[str, int]] = []
     folders: list[str] = []
     for page in pages:
         keys += [(item["Key"], item["Size"]) for item in page.get("Contents", [])]
         folders += [item["Prefix"] for item in page.get("CommonPrefixes", [])]
     return keys, folders
-
-
-def _own_client(service: str, region: str | None = None) -> Any:
-    """A client with the default chain's credentials, for what is not at the destination."""
-    return boto3.client(service, region_name=region, config=config())  # type: ignore[call-overload]
 
 
 def default_keys() -> dict[str, str]:

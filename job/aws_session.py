@@ -48,13 +48,13 @@ def _from_secrets_manager(name: str, region: str | None) -> str:
     arn, key = (arn, key) if arn else (name, "")
     if arn.startswith("arn:"):
         region = arn.split(":")[3]
-    value = boto3.client("secretsmanager", region_name=region).get_secret_value(SecretId=arn)["SecretString"]
+    value = own_client("secretsmanager", region).get_secret_value(SecretId=arn)["SecretString"]
     return str(json.loads(value)[key]) if key else value
 
 
 def _from_parameter_store(name: str, region: str | None) -> str:
-    answer = boto3.client("ssm", region_name=region).get_parameter(Name=name, WithDecryption=True)
-    return answer["Parameter"]["Value"]
+    answer = own_client("ssm", region).get_parameter(Name=name, WithDecryption=True)
+    return str(answer["Parameter"]["Value"])
 
 
 _RESOLVERS: Final[Mapping[str, Callable[[str, str | None], str]]] = {
@@ -79,6 +79,11 @@ def config(**options: Any) -> Config:
         max_pool_connections=32,
         **options,
     )
+
+
+def own_client(service: str, region: str | None = None) -> Any:
+    """A client with the default chain's credentials, for what is not at the destination."""
+    return boto3.client(service, region_name=region, config=config())  # type: ignore[call-overload]
 
 
 def session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:

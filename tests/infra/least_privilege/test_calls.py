@@ -30,7 +30,10 @@ OTHERWISE = {
 REFUSED = {
     Pattern("s3:ListBucket", f"arn:aws:s3:::{DEMO_BUCKET}"): (
         "HeadBucket of `lakewriter check`: a refusal tells the region as well, and is what a role with a prefix gets."
-    )
+    ),
+    Pattern("glue:GetCatalog", "arn:aws:glue:us-east-1:123456789012:catalog"): (
+        "Iceberg tables alone are asked for by it; the policies of their pipelines allow it."
+    ),
 }
 
 
