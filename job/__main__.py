@@ -6,6 +6,7 @@ import click
 
 from job import console, job_ids, queries, snowflake
 from job.airbyte.commands import airbyte
+from job.catalogs import IcebergCatalog, NoCatalog, RestService
 from job.check import run_checks
 from job.cli import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
 from job.cli_policy import policy
@@ -20,7 +21,6 @@ from job.receipt import Cursor
 from job.repair import abandon as abandon_load
 from job.repair import begin_backfill, reset_cursor
 from job.shape.cursor import parsed_cursor
-from job.spec import IcebergCatalog, NoCatalog, RestService
 from job.verify import verify as verify_load
 
 

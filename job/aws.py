@@ -12,10 +12,10 @@ from boto3.s3.transfer import TransferConfig
 from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from job.access import Access
 from job.aws_errors import ELSEWHERE, explain
 from job.aws_session import config, own_client, resolve, session
 from job.aws_vended import VendedCredentials, Vendor
-from job.spec import Access
 
 __all__ = ["BotoCoreError", "ClientError", "Clients", "code_of", "explain", "read_object", "resolve", "status_of"]
 

@@ -11,6 +11,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as SdkConnectionError
 
+from job.access import Access
 from job.errors import (
     BucketNotFoundError,
     BucketRegionMismatchError,
@@ -20,7 +21,6 @@ from job.errors import (
     RoleNotAssumableError,
     S3AccessDeniedError,
 )
-from job.spec import Access
 
 _DENIED: Final = {
     "AccessDenied",

@@ -16,10 +16,10 @@ from botocore.credentials import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
+from job.access import Access, SecretText
 from job.aws_errors import explain
 from job.aws_vended import VendedCredentials, Vendor
 from job.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
-from job.spec import Access, SecretText
 
 SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""

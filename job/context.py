@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from job.aws import Clients, located
 from job.commit.control import Control
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.dialects.lake_yaml import load
 from job.naming import ControlKeys
 from job.source.session import spark_session

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from job.aws import Clients
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.errors import LakeError
 from job.naming import ControlKeys
 from job.outcome import ending

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from job.spec import Model
+from job.model import Model
 from job.trust import Snowflake, Trust
 
 _ACCOUNT: Final = re.compile(r"\d{12}")

@@ -13,8 +13,8 @@ from job.aws import Clients
 from job.commit.control import Control
 from job.commit.reach import reach_from
 from job.commit.recover import recover
+from job.commit.s3_store import S3Store
 from job.commit.state import TableState
-from job.commit.store import S3Store
 from job.commit.syncing import SourceState
 from job.errors import LakeError, SourceFailedError, SpecInvalidError
 from job.naming import ControlKeys

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
+from job.access import Access
 from job.aws import Clients
+from job.catalogs import GlueCatalog, GlueService, IcebergCatalog
 from job.commit.catalog import CatalogTable, catalog_table
 from job.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction
 from job.commit.state import TableState
@@ -14,7 +16,7 @@ from job.layout import ObjectNames
 from job.naming import join_key
 from job.prepare import Prepared
 from job.shape.shapers import AnyPlan
-from job.spec import Access, GlueCatalog, GlueService, IcebergCatalog, Spec, TableSpec
+from job.spec import Spec, TableSpec
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from job.aws import Clients
+from job.catalogs import IcebergCatalog
 from job.commit.control import Control
 from job.errors import LakeError
 from job.key_layout import Names
+from job.model import Model
 from job.placement import in_catalog, numbered
 from job.prepare import Prepared, SparkFactory, check_empty, prepare
-from job.spec import IcebergCatalog, Model, Spec, TableSpec
+from job.spec import Spec, TableSpec
 from job.sync import Ending, table_intent
 
 

@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from job.model import Model
 from job.receipt import Cursor
-from job.spec import MIB, Model
+from job.spec import MIB
 
 SMALL_FILE_BYTES: Final = 16 * MIB
 """Files below this are what makes a table slow to read when there are many."""

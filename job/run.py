@@ -13,7 +13,7 @@ from job.commit.attempt import Attempt
 from job.commit.batches import is_next
 from job.commit.control import Control
 from job.commit.reach import reach_from
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.commit.sweep import due, sweep
 from job.errors import LakeError
 from job.key_layout import KeyNames, Names

@@ -2,8 +2,10 @@
 
 import json
 
+from job.access import SecretText
+from job.catalogs import RestService
 from job.queries import Query
-from job.spec import RestService, SecretText, Spec, TableSpec, Tracking
+from job.spec import Spec, TableSpec, Tracking
 
 
 def statements(spec: Spec, service: RestService) -> tuple[Query, ...]:

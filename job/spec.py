@@ -1,142 +1,19 @@
 """The dialect-neutral specification: what a load does, with no vendor's name in it."""
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, core_schema
-
+from job.access import Access, SecretText
+from job.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from job.collection import Collection
 from job.key_layout import KeyLayout
 from job.layout import Layout
+from job.model import Model
 from job.naming import join_key
 from job.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 
-_REFERENCE: Final = re.compile(r"\$\{(env|secret|ssm):([^{}]+)\}")
 MIB: Final = 1024 * 1024
-
-
-@dataclass(frozen=True)
-class SecretText:
-    """A secret by reference, ``${env:NAME}``, ``${secret:ARN[:json-key]}`` or ``${ssm:NAME}``, or a literal.
-
-    Its ``repr`` and its JSON form show a reference, never a literal.
-    """
-
-    text: str
-
-    @property
-    def reference(self) -> tuple[str, str] | None:
-        """``(kind, name)``, or None for a literal."""
-        found = _REFERENCE.fullmatch(self.text)
-        return (found[1], found[2]) if found else None
-
-    def __repr__(self) -> str:
-        return f"SecretText({self.text if self.reference else '***'})"
-
-    __str__ = __repr__
-
-    @classmethod
-    def parse(cls, value: "str | SecretText") -> "SecretText":
-        """``value`` as a secret; text that looks like a reference must be one."""
-        if isinstance(value, SecretText):
-            return value
-        if "${" in value and not _REFERENCE.fullmatch(value):
-            raise ValueError("expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it")
-        return cls(value)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            cls.parse,
-            core_schema.union_schema([core_schema.is_instance_schema(cls), core_schema.str_schema(min_length=1)]),
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda value: value.text if value.reference else None
-            ),
-        )
-
-
-class Model(BaseModel):
-    """Frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-
-class Access(Model):
-    """How to reach the destination bucket. ``endpoint`` is a custom S3 endpoint; STS and Glue never use it."""
-
-    bucket: str
-    region: str
-    prefix: str = ""
-    endpoint: str | None = None
-    role_arn: str | None = None
-    external_id: SecretText | None = None
-    access_key_id: SecretText | None = None
-    secret_access_key: SecretText | None = None
-    single_writer: bool = False
-    role_wait_seconds: float = 60.0
-
-    @property
-    def explicit(self) -> bool:
-        """Whether a role or keys are named."""
-        return bool(self.role_arn or self.access_key_id)
-
-    @property
-    def checksum_algorithm(self) -> str | None:
-        """None for S3-compatible stores, which reject the SDK's default checksums."""
-        return None if self.endpoint else "CRC32"
-
-
-class NoCatalog(Model):
-    """Files only."""
-
-    kind: Literal["none"] = "none"
-
-
-class GlueCatalog(Model):
-    """Hive-style tables in the Glue Data Catalog."""
-
-    kind: Literal["glue"] = "glue"
-    partition_key: str | None
-
-
-class GlueService(Model):
-    """Iceberg tables in the Glue Data Catalog."""
-
-    kind: Literal["glue"] = "glue"
-
-
-class RestService(Model):
-    """An Iceberg REST catalog with OAuth2 client credentials; ``warehouse`` is the catalog's name in it.
-
-    ``client_id`` may be a reference, as a secret may; the secret must be one.
-    """
-
-    kind: Literal["rest"] = "rest"
-    uri: str
-    warehouse: str
-    client_id: str
-    client_secret: SecretText
-    scope: str
-
-
-IcebergService = Annotated[GlueService | RestService, Field(discriminator="kind")]
-
-
-class IcebergCatalog(Model):
-    """Iceberg tables."""
-
-    kind: Literal["iceberg"] = "iceberg"
-    service: IcebergService
-
-
-Catalog = Annotated[NoCatalog | GlueCatalog | IcebergCatalog, Field(discriminator="kind")]
 
 
 class Tracking(StrEnum):
@@ -164,10 +41,10 @@ class Read(Model):
 
     format: str | None = None
     path: str | tuple[str, ...] | None = None
-    options: dict[str, str | SecretText] = {}
+    options: Mapping[str, str | SecretText] = {}
     columns: str | None = None
     sql: str | None = None
-    views: "dict[str, Read]" = {}
+    views: Mapping[str, "Read"] = {}
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -241,7 +118,7 @@ class TableSpec(Model):
     cursor: str | None = None
     cursor_lag: str | None = None
     deleted: str | None = None
-    columns: dict[str, str] = {}
+    columns: Mapping[str, str] = {}
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
     """By source columns; none but Iceberg tables have any."""

@@ -3,16 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from job.model import Model
 
 
-class Part(BaseModel):
-    """Frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Envelope(Part):
+class Envelope(Model):
     """The columns put before a record's own, by name; None for one that is not written.
 
     ``data`` holds the whole record as JSON text, and then there are no columns of its own. ``typed`` says that the
@@ -35,7 +29,7 @@ class Envelope(Part):
         return tuple(name for name in every if name)
 
 
-class Stream(Part):
+class Stream(Model):
     """A stream of a configured catalog; ``name`` and ``namespace`` are those its messages carry.
 
     None for a generation that the catalog does not give: it is counted then.
@@ -50,7 +44,7 @@ class Stream(Part):
     sync_id: int | None = None
 
 
-class MessageSource(Part):
+class MessageSource(Model):
     """Where messages come from: files or ``-`` for standard input, or a connector that the job runs."""
 
     paths: tuple[str, ...] = ()
@@ -58,7 +52,7 @@ class MessageSource(Part):
     folder: str = "."
 
 
-class AvroEncoding(Part):
+class AvroEncoding(Model):
     """Avro object container files; ``level`` is None for a codec without levels."""
 
     kind: Literal["avro"] = "avro"
@@ -67,7 +61,7 @@ class AvroEncoding(Part):
     checksum: bool = False
 
 
-class TextEncoding(Part):
+class TextEncoding(Model):
     """CSV or JSON Lines."""
 
     kind: Literal["csv", "jsonl"]

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from job.aws import Clients
 from job.commit.batches import KEPT, clear_batches
 from job.commit.control import Control
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.errors import CODES, LakeError, SourceFailedError
 from job.load import load
 from job.naming import ControlKeys

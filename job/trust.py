@@ -5,7 +5,8 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from job.spec import Model, SecretText
+from job.access import SecretText
+from job.model import Model
 
 VENDORS: Final = {
     "supaflow": "arn:aws:iam::805595753828:root",

@@ -12,8 +12,8 @@ from job.commit.intent import Intent
 from job.commit.reach import data_store, reach_from
 from job.encode.footer import Tail
 from job.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
+from job.model import Model
 from job.receipt import Receipt
-from job.spec import Model
 
 TAIL_BYTES: Final = 64 * 1024
 AT_ONCE: Final = 8

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from job.commit.store import Store, Unclear
 from job.errors import LakeError
-from job.spec import Model
+from job.model import Model
 
 STATUS_SECONDS = 15.0
 """The status object is written no more often than this, and at least every ``HEARTBEAT_SECONDS``."""

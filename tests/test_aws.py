@@ -8,9 +8,9 @@ from botocore.exceptions import (
     ParamValidationError,
 )
 
+from job.access import Access, SecretText
 from job.aws import ClientError, Clients, explain, resolve
 from job.errors import RoleNotAssumableError, SecretUnresolvedError
-from job.spec import Access, SecretText
 
 ROLE = "arn:aws:iam::123456789012:role/LakeWriter"
 

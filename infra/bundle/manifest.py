@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from infra.bundle.archive import below, digest
 from job.errors import SpecInvalidError
-from job.spec import Model
+from job.model import Model
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 JOB: Final = ROOT / "job"

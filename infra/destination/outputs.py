@@ -10,9 +10,9 @@ from constructs import Construct
 from infra.destination.logical_ids import logical_id
 from infra.destination.roles import Consumer
 from infra.settings import Settings
+from job.access import Access
 from job.dialects.form import FormField, Provided
 from job.naming import join_key
-from job.spec import Access
 from job.trust import VENDORS
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9]")

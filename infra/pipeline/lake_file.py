@@ -7,8 +7,9 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
+from job.access import SecretText
 from job.dialects.lake_yaml import Lake
-from job.spec import Read, SecretText
+from job.spec import Read
 from job.stream import MessageSource
 
 PUBLIC: Final = {"external_id", "access_key_id"}

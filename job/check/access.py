@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from job import aws
+from job.access import Access
 from job.check.probe import Finding, Probe, call, explained
 from job.errors import (
     BucketNotFoundError,
@@ -16,7 +17,6 @@ from job.errors import (
     RoleNotAssumableError,
     S3AccessDeniedError,
 )
-from job.spec import Access
 
 MOST_SKEW: Final = timedelta(minutes=5)
 

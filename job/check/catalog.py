@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from job import aws
 from job.aws_errors import GLUE_REMEDY
+from job.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog
 from job.check.probe import Finding, Probe, call, code_behind
 from job.errors import GlueAccessDeniedError, LakeError
 from job.naming import CHECK_TABLE
-from job.spec import Catalog, GlueCatalog, GlueService, IcebergCatalog, Spec, TableSpec
+from job.spec import Spec, TableSpec
 
 _MISSING: Final = "EntityNotFoundException"
 _PAST_THE_POLICY: Final = {"AlreadyExistsException", "InvalidInputException", "ValidationException"}

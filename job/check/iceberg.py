@@ -6,11 +6,12 @@ from functools import partial
 from typing import Final
 
 from job import aws
+from job.catalogs import GlueService, IcebergCatalog, IcebergService
 from job.check.probe import Finding, Probe, call
 from job.commit.iceberg.connection import Connection
 from job.commit.intent import IcebergAction
 from job.errors import GlueAccessDeniedError
-from job.spec import GlueService, IcebergCatalog, IcebergService, Spec, TableSpec
+from job.spec import Spec, TableSpec
 
 CATALOG_REMEDY: Final = (
     "Add glue:GetCatalog and glue:GetCatalogs on the catalog to the Glue policy, which engines ask for with Iceberg, "

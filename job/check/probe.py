@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from job import aws
+from job.access import Access
 from job.errors import LakeError, S3AccessDeniedError
-from job.spec import Access
 
 Status = Literal["ok", "failed", "warning", "skipped"]
 

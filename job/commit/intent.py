@@ -8,11 +8,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
+from job.access import Access
+from job.catalogs import IcebergService
 from job.commit.syncing import SyncIntent
 from job.errors import PendingUnrecoverableError
+from job.model import Model
 from job.receipt import Batch, Cursor, Receipt
 from job.report import SMALL_FILE_BYTES, TableHealth, TableReport
-from job.spec import Access, IcebergService, Model
 
 MOST_SAMPLES: Final = 100
 """Changes that a table's report tells of, besides their number."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from job.access import Access
 from job.aws import Clients
 from job.commit.iceberg.vended import data_clients, vendor_of
 from job.commit.intent import CatalogAction
-from job.commit.store import S3Store, Store
-from job.spec import Access
+from job.commit.s3_store import S3Store
+from job.commit.store import Store
 
 Reach = Callable[[Access], Clients]
 """The clients for an intent's destination."""

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 from job.commit.store import Store, Unclear
 from job.commit.syncing import SyncState
 from job.errors import CommitUnknownError, PendingUnrecoverableError
+from job.model import Model
 from job.receipt import Batch, Cursor
-from job.spec import Model
 
 TRIES: Final = 40
 PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)

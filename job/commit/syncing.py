@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from job.spec import Model
+from job.model import Model
 
 MOST_LIVE: Final = 500
 """Loads whose receipts are kept for the next full refresh; objects of older ones are asked for their generation."""

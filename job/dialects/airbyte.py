@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from job.access import Access, SecretText
+from job.catalogs import NoCatalog
 from job.dialects.airbyte_catalog import SourceEntry, streams
 from job.dialects.airbyte_form import AirbyteS3, HeroPixelS3
 from job.dialects.airbyte_formats import Avro, Bzip2, Csv, Deflate, JsonLines, NoCodec, Parquet, Snappy, Xz, Zstandard
@@ -14,7 +16,7 @@ from job.dialects.airbyte_paths import constant_prefix, key_layout
 from job.dialects.form import FormField, Provided
 from job.dialects.tables import TableSource
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
-from job.spec import MIB, Access, Encoding, IndexKind, Limits, Mode, NoCatalog, SecretText, Spec, TableSpec
+from job.spec import MIB, Encoding, IndexKind, Limits, Mode, Spec, TableSpec
 from job.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 
 AirbyteForm = AirbyteS3 | HeroPixelS3

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
-from job.spec import IndexKind, Mode, Model, Read
+from job.model import Model
+from job.spec import IndexKind, Mode, Read
 from job.stream import MessageSource, Stream
 
 MESSAGES: Final = "airbyte messages"

@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from job.access import SecretText
 from job.dialects.airbyte_formats import Format
 from job.dialects.airbyte_paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from job.dialects.form import or_config_file
-from job.spec import Model, SecretText
+from job.model import Model
 from job.trust import ALPHABET, EXTERNAL_ID
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from job.spec import Model
+from job.model import Model
 
 Flattening = Literal["No flattening", "Root level flattening"]
 

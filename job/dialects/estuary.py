@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from job.access import Access
+from job.catalogs import NoCatalog
 from job.dialects.estuary_form import BindingEntry, EstuaryS3Parquet
 from job.dialects.form import FormField, Provided
 from job.dialects.tables import TableEntry
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
 from job.layout import Layout, Template
 from job.naming import CONTROL_DIRECTORY, join_key
-from job.spec import Access, Encoding, IndexKind, Mode, NoCatalog, Spec, TableSpec
+from job.spec import Encoding, IndexKind, Mode, Spec, TableSpec
 
 FILE: Final = Template.parse("v{backfill}/{counter}")
 EXTENSION: Final = ".parquet"

@@ -6,12 +6,13 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from job.access import SecretText
 from job.collection import Collection, Selection
 from job.dialects.collection_schema import locations
 from job.dialects.form import or_config_file
 from job.dialects.tables import TableEntry
 from job.errors import SpecInvalidError
-from job.spec import Model, SecretText
+from job.model import Model
 
 COMPRESSIONS: Final = ("snappy", "gzip", "lz4", "zstd")
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]

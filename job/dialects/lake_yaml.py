@@ -22,8 +22,9 @@ from job.dialects.tables import TableEntry, absolute
 from job.dialects.text import Document, Location, read
 from job.dialects.vendor_file import expanded
 from job.errors import SpecInvalidError
+from job.model import Model
 from job.naming import PIPELINE
-from job.spec import MIB, Limits, Model, Spec
+from job.spec import MIB, Limits, Spec
 
 ICEBERG: Final = "supaflow-s3-data-lake, ICEBERG"
 DESTINATIONS: dict[str, type[Model]] = {

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from job.access import Access
+from job.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
 from job.dialects.form import FormField, Provided
 from job.dialects.supaflow_form import (
     LOOPBACK,
@@ -17,21 +19,7 @@ from job.dialects.tables import TableSource
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
 from job.layout import Layout, Template
 from job.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
-from job.spec import (
-    Access,
-    Catalog,
-    Encoding,
-    GlueCatalog,
-    GlueService,
-    IcebergCatalog,
-    Mode,
-    NoCatalog,
-    RestService,
-    Spec,
-    TableSpec,
-    Tracking,
-    TrackingColumn,
-)
+from job.spec import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
 
 TRACKING: Final = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),

@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from job.access import SecretText
 from job.dialects.problems import nearest
 from job.layout import Template
-from job.spec import Model, SecretText
+from job.model import Model
 from job.trust import ALPHABET, EXTERNAL_ID
 
 FILE_VARIABLES: Final = {

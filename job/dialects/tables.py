@@ -6,7 +6,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from job.spec import IndexKind, Mode, Model, PartitionField, Read, SecretText
+from job.access import SecretText
+from job.model import Model
+from job.spec import IndexKind, Mode, PartitionField, Read
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
 _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")

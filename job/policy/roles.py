@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from job.access import SecretText
 from job.deployment import Deployment
 from job.policy.arns import Arns
 from job.policy.documents import Document, Who, documents, who_of
 from job.policy.trust import Party, closed_trust, job_trust, role_trust
-from job.spec import SecretText, Spec
+from job.spec import Spec
 from job.trust import Snowflake, SnowflakePrincipal
 
 

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from job.access import SecretText
 from job.policy.arns import Arns
 from job.policy.statements import Statement, allow
-from job.spec import SecretText, Spec
+from job.spec import Spec
 
 _SUFFIX: Final = re.compile(r"-[A-Za-z0-9]{6}")
 

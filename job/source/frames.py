@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType
 
+from job.access import SecretText
 from job.aws import resolve
 from job.errors import SourceFailedError, SpecInvalidError
 from job.source.arrow_types import arrow_schema, delivered
 from job.source.failures import SPARK_ERRORS, Origin, useful_line
-from job.spec import Read, SecretText, TableSpec
+from job.spec import Read, TableSpec
 
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pyarrow import fs
 
+from job.access import Access
 from job.aws import bucket_region, default_keys, list_objects, shared_clients
 from job.source.packing import SourceFile
-from job.spec import Access
 
 _S3_SCHEMES: Final = ("s3://", "s3a://")
 

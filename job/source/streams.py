@@ -6,12 +6,13 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from job.access import SecretText
 from job.errors import SpecInvalidError
 from job.source.failures import SPARK_ERRORS, Origin
 from job.source.frames import origin_of, plain_columns, secrets_of
 from job.source.session import isolated
 from job.source.spark_rows import RowsFeed, batch_rows
-from job.spec import MIB, Read, SecretText, TableSpec
+from job.spec import MIB, Read, TableSpec
 
 _FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 _TYPED: Final = ("text",)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from job.access import Access
 from job.aws import Clients, shared_clients
 from job.aws_vended import Vendor
 from job.encode.footer import Tail, column_statistics
@@ -21,7 +22,7 @@ from job.layout import ObjectNames
 from job.naming import LOAD_METADATA
 from job.receipt import Receipt
 from job.shape.shapers import AnyPlan, shaper
-from job.spec import Access, Limits
+from job.spec import Limits
 from job.write.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from job.write.upload import StagedUpload
 

@@ -5,10 +5,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import BoundedSemaphore
 from typing import Any, Final, NoReturn
 
+from job.access import Access
 from job.aws import BotoCoreError, ClientError, code_of, explain
 from job.errors import SpecInvalidError
 from job.receipt import Part
-from job.spec import Access, Limits
+from job.spec import Limits
 
 MAX_PARTS: Final = 10_000
 

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from job.access import Access
 from job.aws import Clients
+from job.catalogs import GlueCatalog, NoCatalog
 from job.check import Finding, run_checks
 from job.layout import Layout, Template
-from job.spec import Access, GlueCatalog, NoCatalog, Read, Spec, TableSpec
+from job.spec import Read, Spec, TableSpec
 from tests.support.server import StrictAws
 
 ROLE = "arn:aws:iam::123456789012:role/LakeWriter"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from job.spec import SecretText
+from job.access import SecretText
 from tests.check.pipeline import ROLE, checked, spec, statuses
 from tests.support.server import StrictAws
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from job.access import SecretText
 from job.aws import Clients
 from job.check import run_checks
 from job.check.probe import NOTHING_TO_DO
-from job.spec import SecretText
 from tests.check.pipeline import CONTROL, ROLE, abort_after, checked, spec
 from tests.support.server import StrictAws
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from job.spec import GlueService, IcebergCatalog
+from job.catalogs import GlueService, IcebergCatalog
 from tests.check.pipeline import checked, spec, statuses
 from tests.iceberg.commits import Table, rest_service
 from tests.support.open_catalog import OpenCatalog

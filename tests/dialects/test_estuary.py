@@ -6,10 +6,11 @@ import jsonschema
 import pytest
 import yaml
 
+from job.access import SecretText
+from job.catalogs import NoCatalog
 from job.collection import Kind, Location
 from job.dialects.lake_yaml import LakeFile, load, load_spec
 from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
-from job.spec import NoCatalog, SecretText
 from tests.dialects.files import lake
 from tests.dialects.flows import BINDING, DOCUMENTED, TABLE, bindings, flow
 

@@ -9,7 +9,7 @@ from job.aws import Clients
 from job.commit.control import Control
 from job.commit.reach import reach_from
 from job.commit.recover import recover
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.naming import ControlKeys
 from tests.faults.books import EVENTS, SCHEMA, Books
 from tests.faults.gate import Gate

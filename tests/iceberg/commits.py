@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
 
+from job.access import Access, SecretText
 from job.aws import Clients
+from job.catalogs import GlueService, RestService
 from job.commit.iceberg.append import IcebergTables
 from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import IcebergAction, Intent
@@ -17,7 +19,6 @@ from job.commit.state import TableState
 from job.dialects.tables import partition_field
 from job.encode.footer import Tail, column_statistics
 from job.receipt import Part, Receipt
-from job.spec import Access, GlueService, RestService, SecretText
 from job.transforms import Transforms
 from tests.load.lakes import BUCKET
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from job.aws import Clients
 from job.commit.control import Control
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.dialects.lake_yaml import load_spec
 from job.errors import LakeError
 from job.naming import ControlKeys

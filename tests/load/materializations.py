@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from job.aws import Clients
 from job.commit.control import Control
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.continuous import run_continuously
 from job.errors import LakeError
 from job.naming import ControlKeys

@@ -10,7 +10,7 @@ import yaml
 
 from job.aws import Clients
 from job.commit.control import Control
-from job.commit.store import S3Store
+from job.commit.s3_store import S3Store
 from job.naming import ControlKeys
 from job.repair import begin_backfill
 from tests.iceberg.tables import ICEBERG, IcebergLake

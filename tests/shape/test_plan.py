@@ -6,10 +6,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
+from job.access import Access
+from job.catalogs import GlueCatalog
 from job.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from job.layout import Layout, Template
 from job.shape.plan import DELETED, ShapePlan, plan_shape
-from job.spec import Access, GlueCatalog, Read, Spec, TableSpec, Tracking, TrackingColumn
+from job.spec import Read, Spec, TableSpec, Tracking, TrackingColumn
 from job.types import UTC_MICROS
 
 TRACKING = (

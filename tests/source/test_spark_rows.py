@@ -4,6 +4,7 @@ import signal
 import pyarrow as pa
 import pytest
 
+from job.access import SecretText
 from job.errors import (
     NoAnswerError,
     SchemaIncompatibleError,
@@ -12,7 +13,7 @@ from job.errors import (
     ValueUnrepresentableError,
 )
 from job.source.feed import open_feed
-from job.spec import IndexKind, SecretText
+from job.spec import IndexKind
 from tests.source.tables import DELETED, partitions, rows, table
 
 pytestmark = pytest.mark.spark

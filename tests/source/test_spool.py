@@ -2,11 +2,11 @@
 
 import io
 
+from job.access import Access
 from job.aws import Clients
 from job.source.airbyte_messages import Piece, lines
 from job.source.packing import Chunk
 from job.source.spool import BucketSpool, LocalSpool
-from job.spec import Access
 
 TEXT = b"".join(b'{"n":%d}\n' % number for number in range(1000))
 

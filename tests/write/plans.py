@@ -5,19 +5,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from job.access import Access
+from job.catalogs import NoCatalog
 from job.layout import Layout, Template
 from job.shape.plan import plan_shape
-from job.spec import (
-    Access,
-    Encoding,
-    Limits,
-    NoCatalog,
-    Read,
-    Spec,
-    TableSpec,
-    Tracking,
-    TrackingColumn,
-)
+from job.spec import Encoding, Limits, Read, Spec, TableSpec, Tracking, TrackingColumn
 from job.write.task import TaskPlan
 
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from job.access import Access
 from job.aws import Clients
 from job.errors import BucketNotFoundError, LakeError, S3AccessDeniedError, SpecInvalidError
-from job.spec import MIB, Access, Limits
+from job.spec import MIB, Limits
 from job.write.upload import MAX_PARTS, StagedUpload
 from tests.support.server import StrictAws
 from tests.write.plans import ACCESS

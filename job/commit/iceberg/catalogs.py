@@ -14,6 +14,8 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from job import aws
+from job.access import Access, SecretText
+from job.catalogs import GlueService, IcebergService, RestService
 from job.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
 from job.errors import (
     CatalogNotFoundError,
@@ -22,7 +24,6 @@ from job.errors import (
     LakeError,
     NoAnswerError,
 )
-from job.spec import Access, GlueService, IcebergService, RestService, SecretText
 
 TIMEOUT_SECONDS: Final = (10, 60)
 """To connect, and between two bytes."""

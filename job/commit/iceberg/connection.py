@@ -1,10 +1,10 @@
 """A catalog as a check sees it: opened, asked for a table, left as it is."""
 
 from job import aws
+from job.catalogs import GlueService, IcebergService
 from job.commit.iceberg.catalogs import open_catalog
 from job.commit.iceberg.tables import IcebergTable
 from job.commit.intent import IcebergAction
-from job.spec import GlueService, IcebergService
 
 
 class Connection:

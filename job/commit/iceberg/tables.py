@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from job import aws
+from job.catalogs import GlueService
 from job.commit.iceberg.catalogs import LostRace, UnclearCommit, check_region, explained, open_catalog
 from job.commit.iceberg.columns import numbered
 from job.commit.iceberg.file_io import marked
@@ -25,7 +26,7 @@ from job.commit.iceberg.partitions import partition_spec
 from job.commit.iceberg.vended import data_clients
 from job.commit.intent import IcebergAction
 from job.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
-from job.spec import GlueService, Partition
+from job.spec import Partition
 
 TRIES: Final = 16
 FENCE: Final = "lakewriter-fence"

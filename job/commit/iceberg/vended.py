@@ -8,10 +8,11 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
 from job import aws
+from job.access import Access
 from job.aws_vended import Vended, Vendor
+from job.catalogs import RestService
 from job.commit.iceberg.catalogs import explained, open_catalog
 from job.commit.intent import CatalogAction, IcebergAction
-from job.spec import Access, RestService
 
 _KEYS: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 _EXPIRES: Final = "s3.session-token-expires-at-ms"
