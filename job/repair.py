@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from job.aws import Clients
@@ -26,33 +27,48 @@ KEPT_RESETS: Final = 20
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
-    done = {}
-    for table_id, control in controls.items():
-        pending = control.state.read().pending
-        if pending is not None and pending.job_id == job_id:
-            done[table_id] = _abandon(control, pending, reason, clients)
-    if not done:
+    chosen = [control for control in controls.values() if _pending(control, job_id) is not None]
+    if not chosen:
         raise SpecInvalidError(
             f"load {job_id!r} is pending in no table of this pipeline.", remedy="lakewriter status LAKE shows what is."
         )
-    return done
+    return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
 
 
-def _abandon(control: Control, pending: Pending, reason: str, clients: Clients) -> str:
-    intent = control.intent(pending.job_id, pending.attempt)
-    _note(control, f"load {pending.job_id} abandoned ({pending.phase})", reason)
-    if pending.phase == "uploaded":
-        objects = counted(len(intent.receipts), "object")
-        rows = counted(intent.rows, "row")
-        shown = f"{objects} with {rows} left visible under {control.table_id}"
-        if isinstance(intent.catalog, IcebergAction):
-            shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
-        close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
-        return f"closed as it is: {shown}; the catalog may not know them"
-    aborting = pending.model_copy(update={"phase": "aborting", "failure": None})
-    move_pending(control, pending, lambda state: state.changed(pending=aborting))
-    _undo(control, aborting, intent, clients)
-    return f"undone: nothing of its {counted(len(intent.receipts), 'file')} is visible, the cursor is as it was"
+def _pending(control: Control, job_id: str) -> Pending | None:
+    pending = control.state.read().pending
+    return pending if pending is not None and pending.job_id == job_id else None
+
+
+def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> str:
+    """Others may be taking the load to its end: only what the state says after each step is acted upon."""
+    noted, files = False, "files"
+    while (pending := _pending(control, job_id)) is not None:
+        if not noted:
+            _note(control, f"load {job_id} abandoned ({pending.phase})", reason)
+            noted = True
+        intent = control.intent(job_id, pending.attempt)
+        files = counted(len(intent.receipts), "file")
+        if pending.phase == "uploaded":
+            return _close_as_it_is(control, pending, intent)
+        if pending.phase == "aborting":
+            _undo(control, pending, intent, clients)
+        else:
+            aborting = pending.model_copy(update={"phase": "aborting"})
+            move_pending(control, pending, partial(TableState.changed, pending=aborting))
+    report = control.report(job_id)
+    if report is None:
+        return f"undone: nothing of its {files} is visible, the cursor is as it was"
+    return f"nothing: another process brought it to its end meanwhile, with {counted(report['rows'], 'row')}"
+
+
+def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
+    objects, rows = counted(len(intent.receipts), "object"), counted(intent.rows, "row")
+    shown = f"{objects} with {rows} left visible under {control.table_id}"
+    if isinstance(intent.catalog, IcebergAction):
+        shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
+    close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
+    return f"closed as it is: {shown}; the catalog may not know them"
 
 
 def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients) -> None:

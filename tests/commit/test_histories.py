@@ -1,14 +1,17 @@
 """The commit code itself through thousands of random histories of crashes, stalls, lost answers and vanished uploads.
 
-A stall is another whole attempt that runs in the middle of a call of the first, which then goes on where it was. After
-each history every job id is run again until it is done; then each row is there exactly once.
+A stall is another whole attempt, or somebody's ``abandon``, that runs in the middle of a call of the first, which then
+goes on where it was. After each history every job id is run again until it is done; then each row is there exactly
+once.
 """
 
 import random
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
+from job.access import Access
 from job.commit import attempt as attempts
 from job.commit import uploads
 from job.commit.attempt import Attempt
@@ -18,7 +21,7 @@ from job.errors import LakeError
 from job.layout import Layout, Template
 from job.naming import ControlKeys
 from job.receipt import Cursor, Part, Receipt
-from job.spec import Access
+from job.repair import abandon
 from tests.commit.memory import Crash, Memory, World
 
 LAYOUTS = [
@@ -27,6 +30,7 @@ LAYOUTS = [
     Layout("s/t", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet"),
 ]
 ROWS = 4
+ACCESS = Access(bucket="b", region="us-east-1")
 
 
 class History:
@@ -50,6 +54,8 @@ class History:
             raise Crash
         if self.depth < 3 and self.rng.random() < self.trouble:
             self.attempt(self.rng.choice(self.jobs))
+        if self.depth < 3 and self.rng.random() < self.trouble / 2:
+            self.abandon(self.rng.choice(self.jobs))
         if self.vanishing and self.world.staged and self.rng.random() < self.trouble:
             del self.world.staged[self.rng.choice(list(self.world.staged))]
             self.vanishing = False
@@ -64,6 +70,18 @@ class History:
         own = Attempt("p", job, f"A{self.begun}", self.world.tick(), timedelta(days=30))
         try:
             self.load(control, own)
+        except (Crash, LakeError):
+            pass
+        finally:
+            self.depth -= 1
+
+    def abandon(self, job: str) -> None:
+        """A person gives the load up, if it is pending, while its processes go on."""
+        self.depth += 1
+        store = Memory(self.world, self.disturb, self.rng, self.unclear)
+        control = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
+        try:
+            abandon({"s.t": control}, job, "a test", SimpleNamespace(access=ACCESS))
         except (Crash, LakeError):
             pass
         finally:
@@ -152,7 +170,7 @@ def intent(own: Attempt, receipts: tuple[Receipt, ...], before: Cursor | None, a
         schema_name="s",
         table="t",
         started=own.started,
-        access=Access(bucket="b", region="us-east-1"),
+        access=ACCESS,
         catalog=FilesAction(),
         receipts=receipts,
         cursor_before=before,
