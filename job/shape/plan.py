@@ -1,7 +1,7 @@
 """The plan of a table's rows: from the source's schema, the specification and the table's types; pure and picklable."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,9 @@ TRACKING_TYPES: Final = {
 
 STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
 """What has one value in a whole load."""
+
+Names = Sequence[tuple[str, str]]
+"""Source and written names of columns, in order; the source may have one name several times."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def plan_shape(
         raise SchemaIncompatibleError(
             f"the source of {table.id!r} has no column with a type.", remedy="Select or declare at least one column."
         )
-    names = {column.source: column.name for column in columns}
+    names = [(column.source, column.name) for column in columns]
     keys = table.primary_key or table.unique_key
     where = "primary_key" if table.primary_key else "unique_key"
     return ShapePlan(
@@ -91,7 +94,8 @@ def plan_shape(
         schema=pa.schema([*(pa.field(c.name, c.type) for c in columns), *_tracking_fields(spec, existing or {})]),
         columns=columns,
         tracking=spec.tracking,
-        keys=tuple(_find(key, names, f"{where} of {table.id!r}", left_out) for key in keys) or tuple(names.values()),
+        keys=tuple(_find(key, names, f"{where} of {table.id!r}", left_out) for key in keys)
+        or tuple(column.name for column in columns),
         cursor=_cursor(table, columns, names, left_out),
         left_out=left_out,
         deleted=deleted,
@@ -140,9 +144,7 @@ def _tracking_fields(spec: Spec, existing: Mapping[str, pa.DataType]) -> list[pa
     return fields
 
 
-def _cursor(
-    table: TableSpec, columns: tuple[ColumnPlan, ...], names: Mapping[str, str], left_out: tuple[str, ...]
-) -> str | None:
+def _cursor(table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]) -> str | None:
     if table.cursor is None:
         return None
     name = _find(table.cursor, names, f"cursor of {table.id!r}", left_out)
@@ -156,17 +158,17 @@ def _cursor(
     return name
 
 
-def _partition(spec: Spec, table: TableSpec, names: Mapping[str, str], left_out: tuple[str, ...]) -> Partition:
+def _partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:
     """The fields by written names: of source columns, and of tracking columns that a load has one value for."""
     what = f"partition_by of {table.id!r}"
-    steady = {column.name: column.name for column in spec.tracking if column.holds in STEADY}
+    steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
+    known = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
     found = tuple(
-        field.model_copy(update={"column": _find(field.column, {**names, **steady}, what, left_out)})
-        for field in table.partition_by
+        field.model_copy(update={"column": _find(field.column, known, what, left_out)}) for field in table.partition_by
     )
     # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
     kinds = [(field.column, "time" if field.of_time else field.kind) for field in found]
-    columns = {name.lower() for name in names.values()}
+    columns = {name.lower() for _, name in names}
     for place, field in enumerate(found):
         if kinds[place] in kinds[:place]:
             raise SpecInvalidError(
@@ -180,17 +182,24 @@ def _partition(spec: Spec, table: TableSpec, names: Mapping[str, str], left_out:
     return found
 
 
-def _find(wanted: str, names: Mapping[str, str], what: str, left_out: Iterable[str]) -> str:
+def _find(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:
     """The written name of a source column given exactly, or else in another case when only one is meant."""
-    if wanted in names:
-        return names[wanted]
-    folded = [name for source, name in names.items() if source.lower() == wanted.lower()]
-    if len(folded) == 1:
-        return folded[0]
+    matches = [pair for pair in names if pair[0] == wanted] or [
+        pair for pair in names if pair[0].lower() == wanted.lower()
+    ]
+    if len(dict(matches)) == 1:
+        source, name = matches[0]
+        times = len(matches) + left_out.count(source)
+        if times > 1:
+            raise SpecInvalidError(
+                f"{what}: the source has {times} columns {source!r}, expected one.",
+                remedy="Give each a name of its own where they come from, for example with AS in an sql: read.",
+            )
+        return name
     if wanted in left_out:
         raise SpecInvalidError(
             f"{what}: column {wanted!r} has no type, so it is not written.",
             remedy=f"Declare one, for example columns: {{{wanted}: string}}.",
         )
-    near = difflib.get_close_matches(wanted, list(names), n=1, cutoff=0.0)
+    near = difflib.get_close_matches(wanted, [source for source, _ in names], n=1, cutoff=0.0)
     raise SpecInvalidError(f"{what}: the source has no column {wanted!r}.", remedy=f"Did you mean {near[0]!r}?")

@@ -129,6 +129,32 @@ def test_plan_shape_keys_and_cursor_are_source_names() -> None:
     assert (made.keys, made.cursor) == (("a_b_1",), "a_b")
 
 
+TWICE = pa.schema([("id", pa.int64()), ("total", pa.int64()), ("id", pa.int64())])
+
+
+def test_plan_shape_columns_of_one_name_are_all_in_the_key() -> None:
+    # "unique/all fields if no PK", and the vendor's collision rule names the second one id_1
+    assert plan(TWICE).keys == ("id", "total", "id_1")
+
+
+# the table's settings, what the message begins with
+REPEATED = [
+    ({"primary_key": ("id",)}, "primary_key of 's.t': the source has 2 columns 'id', expected one. Give each"),
+    ({"unique_key": ("total", "ID")}, "unique_key of 's.t': the source has 2 columns 'id'"),
+    ({"cursor": "id"}, "cursor of 's.t': the source has 2 columns 'id'"),
+    ({"partition_by": ({"column": "id"},)}, "partition_by of 's.t': the source has 2 columns 'id'"),
+    ({"cursor": "void"}, "cursor of 's.t': the source has 2 columns 'void'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), REPEATED)
+def test_plan_shape_column_that_is_there_twice_is_not_chosen(settings: dict[str, object], message: str) -> None:
+    source = pa.schema([*TWICE, ("void", pa.null()), ("void", pa.int64())])
+    with pytest.raises(SpecInvalidError) as caught:
+        plan(source, **settings)
+    assert str(caught.value).startswith(f"SPEC_INVALID: {message}")
+
+
 # the table's settings, what the message says
 INVALID = [
     ({"primary_key": ("idd",)}, r"primary_key of 's\.t': the source has no column 'idd'. Did you mean 'id'\?"),
