@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from job.source.session import spark_session
+from tests.support import java
 from tests.support.server import StrictAws
 
 pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
@@ -46,12 +47,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 @pytest.fixture(scope="session")
 def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
     """One local session for all tests; its Python workers keep the environment it starts with."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ENDPOINT_URL", aws_server.url)
-        environment.setenv("AWS_ACCESS_KEY_ID", "testing")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        session = spark_session("lakewriter-tests")
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as lasting:
+        lasting.setenv("JDK_JAVA_OPTIONS", java.options())
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("AWS_ENDPOINT_URL", aws_server.url)
+            environment.setenv("AWS_ACCESS_KEY_ID", "testing")
+            environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+            environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+            environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+            session = spark_session("lakewriter-tests")
+        yield session
+        session.stop()

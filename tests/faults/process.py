@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.faults.gate import Gate, Weather
+from tests.support import java
 from tests.support.call import Call
 
 ROOT = Path(__file__).parents[2]
 KILLED = -signal.SIGKILL
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java that starts with less work, which is most of what a short load does."""
 
 
 class Process:
@@ -47,7 +46,7 @@ class Process:
     def __enter__(self) -> Self:
         self.gate.__enter__()
         environment = (
-            os.environ | {"AWS_ENDPOINT_URL": self.gate.url, "JDK_JAVA_OPTIONS": QUICK_JAVA} | self._environment
+            os.environ | {"AWS_ENDPOINT_URL": self.gate.url, "JDK_JAVA_OPTIONS": java.options()} | self._environment
         )
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
             self._process = subprocess.Popen(

@@ -8,8 +8,9 @@ from typing import Self
 import pytest
 
 from tests.faults.books import ORDERS, Books
-from tests.faults.process import QUICK_JAVA, Process
+from tests.faults.process import Process
 from tests.load.lakes import BUCKET, completes, uploads_part
+from tests.support import java
 from tests.support.call import Answer, Call
 from tests.support.server import StrictAws
 
@@ -79,7 +80,7 @@ def test_credentials_expire_during_a_load(lake, credentials, monkeypatch):
     files = lake.folder / "tmp"
     files.mkdir()
     own = {"AWS_SHARED_CREDENTIALS_FILE": credentials, "TMPDIR": str(files), "SPARK_LOCAL_DIRS": str(files)}
-    own["JDK_JAVA_OPTIONS"] = f"{QUICK_JAVA} -Djava.io.tmpdir={files}"
+    own["JDK_JAVA_OPTIONS"] = f"{java.options()} -Djava.io.tmpdir={files}"
     with monkeypatch.context() as environment, Watch(aws) as watch:
         environment.delenv("AWS_ACCESS_KEY_ID")
         environment.delenv("AWS_SECRET_ACCESS_KEY")

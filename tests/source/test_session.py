@@ -56,7 +56,8 @@ print(spark.sparkContext.master, spark.range(1).mapInArrow(tables.count, "n int"
 
 
 @pytest.mark.spark
-def test_local_session_is_quiet_and_leaves_nothing(tmp_path):
+def test_local_session_is_quiet_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, root], cwd=tmp_path, capture_output=True, text=True, check=True
