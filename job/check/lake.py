@@ -13,6 +13,7 @@ from job import aws
 from job.check.probe import Finding, Probe, call, code_behind
 from job.errors import LakeError, PendingUnrecoverableError
 from job.naming import ControlKeys
+from job.report import counted
 from job.spec import Read, Spec, TableSpec
 
 LEAST_DAYS: Final = 16
@@ -21,9 +22,10 @@ LEAST_DAYS: Final = 16
 MOST_PENDING: Final = timedelta(days=15)
 
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
+_SAFE_DAYS: Final = 30
 _LIFECYCLE_REMEDY: Final = (
-    "Add a lifecycle rule that aborts incomplete multipart uploads after 30 days: what a killed load left staged "
-    "is invisible, and is paid for until then."
+    f"Add a lifecycle rule that aborts incomplete multipart uploads after {_SAFE_DAYS} days: what a killed load left "
+    "staged is invisible, and is paid for until then."
 )
 
 
@@ -115,10 +117,12 @@ def _judged(rules: list[Mapping[str, Any]], root: str) -> Finding:
     if not days:
         message = "no lifecycle rule aborts incomplete multipart uploads."
         return Finding("lifecycle", "warning", message, _LIFECYCLE_REMEDY)
+    waits = counted(min(days), "day")
     if min(days) < LEAST_DAYS:
-        message = f"a lifecycle rule aborts multipart uploads after {min(days)} day: a long load could lose its files."
-        return Finding("lifecycle", "warning", message, f"Let the rule wait {LEAST_DAYS} days at least, better 7.")
-    return Finding("lifecycle", "ok", f"incomplete multipart uploads are aborted after {min(days)} days.")
+        message = f"a lifecycle rule aborts incomplete multipart uploads after {waits}: a load could lose its files."
+        remedy = f"Let the rule wait at least {LEAST_DAYS} days, better {_SAFE_DAYS}."
+        return Finding("lifecycle", "warning", message, remedy)
+    return Finding("lifecycle", "ok", f"incomplete multipart uploads are aborted after {waits}.")
 
 
 def _prefix(rule: Mapping[str, Any]) -> str:
