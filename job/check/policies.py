@@ -16,9 +16,13 @@ from job.policy.documents import Document, Who, documents
 from job.spec import Spec
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/(?:.*/)?([^/]+)")
-_SESSION: Final = re.compile(r"arn:aws[a-z-]*:sts::(\d{12}):assumed-role/([^/]+)/.*")
 _MOST_SHOWN: Final = 5
 _REMEDY: Final = "Deploy the stacks again, or attach what `lakewriter policy` prints for this role."
+_UNNAMED: Final = "the file names no role that writes: a role that the stacks make gets its name from CloudFormation."
+_NAME_IT: Final = (
+    "A role of your own is compared once iam_role_arn or deployment.existing.job_role_arn names it; for the stacks' "
+    "own have CloudFormation detect the drift of the destination's stack."
+)
 _UNREADABLE: Final = (
     "Nothing has to be done; with iam:GetRole, iam:ListRolePolicies, iam:GetRolePolicy, iam:ListAttachedRolePolicies, "
     "iam:GetPolicy and iam:GetPolicyVersion the policies can be compared."
@@ -42,8 +46,7 @@ class PolicyProbes:
         """Every permission on its own: how they are put together into statements makes no difference."""
         found = self._role()
         if found is None:
-            message = "the credentials are not a role's, whose policies could be compared with what the file needs."
-            yield Finding("policies", "skipped", message, "Ask with the job's role, or name it in iam_role_arn.")
+            yield Finding("policies", "skipped", _UNNAMED, _NAME_IT)
             return
         account, name = found
         try:
@@ -66,11 +69,8 @@ class PolicyProbes:
         return Finding("policies", "warning", f"role {name!r} {'; it '.join(said)}.", _REMEDY)
 
     def _role(self) -> tuple[str, str] | None:
-        """Account and name of the role, None for a user."""
-        arn = self.spec.access.role_arn or self.deployment.existing.job_role_arn
-        if arn is None:
-            arn = call("sts:GetCallerIdentity", self.spec.access, self.clients.sts.get_caller_identity)["Arn"]
-        found = _ROLE.fullmatch(arn) or _SESSION.fullmatch(arn)
+        """Account and name of the role that the file names; whoever asks here need not be the job."""
+        found = _ROLE.fullmatch(self.spec.access.role_arn or self.deployment.existing.job_role_arn or "")
         return (found[1], found[2]) if found else None
 
     def _arns(self, account: str, attached: Sequence[Permission]) -> Arns:

@@ -107,9 +107,33 @@ def test_role_of_another_account(aws: StrictAws, bucket: str) -> None:
     assert (found.status, "NoSuchEntity" in found.message) == ("skipped", True)
 
 
+UNNAMED = (
+    "skipped",
+    "the file names no role that writes: a role that the stacks make gets its name from CloudFormation.",
+    "A role of your own is compared once iam_role_arn or deployment.existing.job_role_arn names it; for the stacks' "
+    "own have CloudFormation detect the drift of the destination's stack.",
+)
+
+
 def test_credentials_of_no_role(aws: StrictAws, bucket: str) -> None:
     found = probed(spec())
-    assert (found.status, found.remedy) == ("skipped", "Ask with the job's role, or name it in iam_role_arn.")
+    assert (found.status, found.message, found.remedy) == UNNAMED
+
+
+def test_administrator_who_asks_is_not_the_job(aws: StrictAws, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "AWSReservedSSO_Administrator_0123456789abcdef"
+    arn = f"arn:aws:iam::123456789012:role/aws-reserved/sso.amazonaws.com/{name}"
+    aws.role(arn)
+    iam, sts = aws.client("iam"), aws.client("sts")
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}", Path="/aws-reserved/sso.amazonaws.com/")
+    everything = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}], "Version": "2012-10-17"}
+    attach(aws, name, {"Administrator": everything})
+    given = sts.assume_role(RoleArn=arn, RoleSessionName="ada")["Credentials"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", given["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given["SecretAccessKey"])
+    monkeypatch.setenv("AWS_SESSION_TOKEN", given["SessionToken"])
+    found = probed(spec(glue=True))
+    assert (found.status, found.message, found.remedy) == UNNAMED
 
 
 def test_role_that_is_brought(aws: StrictAws, role: str) -> None:
