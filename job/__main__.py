@@ -199,7 +199,7 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
 def _queries(context: Context) -> tuple[queries.Query, ...]:
     spec, catalog = context.spec, context.spec.catalog
     if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
-        return snowflake.statements(spec, catalog.service)
+        return snowflake.statements(spec, context.deployment, catalog.service)
     states = _latest(context)
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
     times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}

@@ -1,37 +1,61 @@
 """Snowflake's statements to read the tables of an Iceberg REST catalog, filled in from a specification; pure text."""
 
 import json
+from typing import Final
 
 from job.access import SecretText
 from job.catalogs import RestService
+from job.deployment import Deployment
+from job.naming import cut, join_key, normalise, unique
 from job.queries import Query
 from job.spec import Spec, TableSpec, Tracking
+from job.trust import Snowflake, SnowflakePrincipal
+
+_ROLE: Final = "<SnowflakeSTORAGEAWSROLEARN in the outputs of the destination stack>"
+"""CloudFormation chooses the name of the role of Snowflake's compute."""
 
 
-def statements(spec: Spec, service: RestService) -> tuple[Query, ...]:
-    """Volume, trust, integration, tables and refresh, in the order to run them; secrets are placeholders."""
+def statements(spec: Spec, deployment: Deployment, service: RestService) -> tuple[Query, ...]:
+    """Volume, trust, integration, tables and refresh, in the order to run them; secrets are placeholders.
+
+    The volume is the stacks': their prefix, the role of Snowflake's compute, and the external id that it trusts.
+    """
+    compute = (deployment.snowflake or Snowflake()).compute
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
-        Query("all", "Create an external volume", _volume(spec)),
+        Query("all", "Create an external volume", _volume(spec, compute)),
         Query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_volume_name(spec)};"),
-        Query("all", "Add to the trust policy of the volume's role, beside Open Catalog's own entry", _trust()),
+        Query(
+            "all",
+            "Have the volume's role trust that user: set deployment.snowflake.compute.iam_user_arn and deploy, or, "
+            "where no stack made the role, add this to its trust policy, beside Open Catalog's own entry",
+            _trust(compute),
+        ),
         Query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_volume_name(spec)}');"),
         Query("all", "Create a catalog integration", _integration(spec, service, only)),
         Query(
             "all",
             "List the catalog's tables",
+            "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
             f"SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('{_integration_name(spec)}');",
         ),
     ]
-    return (*setting_up, *(query for table in spec.tables for query in _table(spec, table, only)))
+    named = zip(spec.tables, _names(spec, only), strict=True)
+    return (*setting_up, *(query for table, name in named for query in _table(spec, table, name, only)))
 
 
-def _table(spec: Spec, table: TableSpec, only: str | None) -> list[Query]:
-    name = f"{_base(spec)}_{table.name}"
+def _names(spec: Spec, only: str | None) -> list[str]:
+    """What the tables are called in Snowflake: as the document calls them, or, of several namespaces, by theirs too."""
+    parts = ([_base(spec), "" if only else table.schema_name, table.name] for table in spec.tables)
+    return unique(cut("_".join(filter(None, each))) for each in parts)
+
+
+def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:
     tracking = {column.holds: column.name for column in spec.tracking}
     created = [Query(table.id, "Create an externally managed table", _create(spec, table, name, None))] if only else []
     title = "The same where the integration names no namespace" if only else "Create an externally managed table"
+    keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<key>"]
     return [
         *created,
         Query(table.id, title, _create(spec, table, name, table.schema_name)),
@@ -43,30 +67,36 @@ def _table(spec: Spec, table: TableSpec, only: str | None) -> list[Query]:
             f"SELECT *\nFROM {name}\nWHERE {tracking[Tracking.DELETED]} = false\n"
             f"ORDER BY {tracking[Tracking.SYNCED]} DESC;",
         ),
+        Query(
+            table.id,
+            "Join with other Snowflake tables",
+            f"SELECT *\nFROM {name} a\nJOIN my_database.my_schema.my_table o ON "
+            f"{' AND '.join(f'a.{key} = o.{key}' for key in keys)};",
+        ),
     ]
 
 
-def _volume(spec: Spec) -> str:
+def _volume(spec: Spec, compute: SnowflakePrincipal) -> str:
     return f"""CREATE OR REPLACE EXTERNAL VOLUME {_volume_name(spec)}
 STORAGE_LOCATIONS =
 (
 (
 NAME = '{_base(spec)}-s3'
 STORAGE_PROVIDER = 'S3'
-STORAGE_BASE_URL = 's3://{spec.access.bucket}/'
-STORAGE_AWS_ROLE_ARN = '{spec.access.role_arn or "<arn of a role that may read the bucket>"}'
-STORAGE_AWS_EXTERNAL_ID = '<your-external-id>'
+STORAGE_BASE_URL = 's3://{join_key(spec.access.bucket, spec.access.prefix)}/'
+STORAGE_AWS_ROLE_ARN = '{_ROLE}'
+STORAGE_AWS_EXTERNAL_ID = '{compute.external_id}'
 )
 )
 ALLOW_WRITES = FALSE;"""
 
 
-def _trust() -> str:
+def _trust(compute: SnowflakePrincipal) -> str:
     entry = {
         "Effect": "Allow",
-        "Principal": {"AWS": "<STORAGE_AWS_IAM_USER_ARN from above>"},
+        "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN from above>"},
         "Action": "sts:AssumeRole",
-        "Condition": {"StringEquals": {"sts:ExternalId": "<STORAGE_AWS_EXTERNAL_ID from above>"}},
+        "Condition": {"StringEquals": {"sts:ExternalId": compute.external_id}},
     }
     return json.dumps(entry, indent=2)
 

@@ -56,6 +56,8 @@ def test_other_parties_have_outputs_of_their_own(full: dict[str, Any]) -> None:
         "Snowflake: STORAGE_AWS_ROLE_ARN": _arn("SnowflakeComputeConsumerRole"),
         "Snowflake: STORAGE_AWS_EXTERNAL_ID": "lakewriter",
     }
+    # What `lakewriter queries` tells people to look up.
+    assert full["Outputs"]["SnowflakeSTORAGEAWSROLEARN"]["Value"] == _arn("SnowflakeComputeConsumerRole")
 
 
 def test_role_of_the_file_where_no_vendor_is_trusted(synthesise: Synthesise) -> None:
