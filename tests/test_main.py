@@ -173,3 +173,11 @@ def test_check_as_json(tmp_path, aws):
 
 def test_schema():
     assert json.loads(lakewriter("schema").stdout)["properties"]["pipeline"] == {"title": "Pipeline", "type": "string"}
+
+
+def test_commands_start_without_what_few_loads_need():
+    """Each of these takes half a second or more to import."""
+    code = "import sys, job.__main__; print([name for name in sys.argv[1:] if name in sys.modules])"
+    slow = ["pandas", "datafusion", "pyiceberg.catalog", "pyiceberg.io.pyarrow"]
+    done = subprocess.run([sys.executable, "-c", code, *slow], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from job.aws import Clients
 from job.check.access import AccessProbes
 from job.check.catalog import CatalogProbes
-from job.check.iceberg import IcebergProbes
 from job.check.lake import LakeProbes
 from job.check.messages import MessageProbes
 from job.check.objects import ObjectProbes
 from job.check.policies import PolicyProbes
-from job.check.probe import Finding, run_probes
+from job.check.probe import Finding, Probe, run_probes
 from job.deployment import Deployment
 from job.naming import ControlKeys
 from job.spec import Spec
@@ -32,12 +31,21 @@ def run_checks(
     keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
     access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark, spec.roots)
     lake, catalog = LakeProbes(spec, clients, keys, now), CatalogProbes(spec, clients, mark, access.gate)
-    iceberg, messages = IcebergProbes(spec, clients, access.gate), MessageProbes(spec, deployment)
+    messages = MessageProbes(spec, deployment)
     try:
         probes = [*access.probes(), *objects.probes(), *lake.probes(), *messages.probes()]
-        probes += [*catalog.probes(), *iceberg.probes()]
+        probes += [*catalog.probes(), *_iceberg_probes(spec, clients, access.gate)]
         if deployment is not None:
             probes += PolicyProbes(spec, deployment, clients, access.gate).probes()
         return tuple(run_probes(probes))
     finally:
         objects.clear_up()
+
+
+def _iceberg_probes(spec: Spec, clients: Clients, gate: str) -> list[Probe]:
+    if not spec.iceberg:
+        return []
+    # Here, so that a command without an Iceberg table does not wait a second for PyIceberg.
+    from job.check.iceberg import IcebergProbes
+
+    return IcebergProbes(spec, clients, gate).probes()

@@ -8,8 +8,6 @@ import pyarrow as pa
 from job import aws
 from job.commit.glue import GlueTables
 from job.commit.glue_before import GlueBefore
-from job.commit.iceberg.append import IcebergTables
-from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
 from job.commit.state import TableState
 from job.report import TableHealth
@@ -93,7 +91,12 @@ def catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> Cat
     """The table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
     if isinstance(action, FilesAction):
         return NoTable()
-    return GlueBefore(action, clients) if isinstance(action, GlueAction) else IcebergBefore(action, clients, load)
+    if isinstance(action, GlueAction):
+        return GlueBefore(action, clients)
+    # PyIceberg is loaded where there is an Iceberg table: it takes a second, which every other load would wait for.
+    from job.commit.iceberg.evolve import IcebergBefore
+
+    return IcebergBefore(action, clients, load)
 
 
 def catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
@@ -101,4 +104,8 @@ def catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
     action = intent.catalog
     if isinstance(action, FilesAction):
         return FilesOnly()
-    return GlueTables(clients) if isinstance(action, GlueAction) else IcebergTables(action, clients, intent.load)
+    if isinstance(action, GlueAction):
+        return GlueTables(clients)
+    from job.commit.iceberg.append import IcebergTables
+
+    return IcebergTables(action, clients, intent.load)

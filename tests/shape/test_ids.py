@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.shape.digest import by_datafusion, by_hashlib, hex_digests, one_partition
+from job.shape.datafusion_digest import by_datafusion, one_partition
+from job.shape.digest import by_hashlib, hex_digests
 from job.shape.ids import key_texts, row_ids
 
 # (columns, key texts)

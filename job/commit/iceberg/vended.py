@@ -1,21 +1,12 @@
 """Credentials for a table's files from its own catalog, where lake.yaml names neither a role nor keys."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final
-
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.table import Table
 
 from job import aws
 from job.access import Access
 from job.aws_vended import Vended, Vendor
 from job.catalogs import RestService
-from job.commit.iceberg.catalogs import explained, open_catalog
 from job.commit.intent import CatalogAction, IcebergAction
-
-_KEYS: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
-_EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 
 @dataclass(frozen=True)
@@ -32,13 +23,10 @@ class CatalogVendor:
 
     def __call__(self) -> Vended | None:
         """See ``Vendor``."""
-        clients = aws.shared_clients(self.access)
-        catalog = open_catalog(self.service, clients, "", [])
-        with explained(self.service, clients, f"load credentials of table {self.namespace}.{self.table}"):
-            try:
-                return _vended(catalog.load_table((self.namespace, self.table)))
-            except NoSuchTableError:
-                return None
+        # Here, so that PyIceberg is loaded by those alone who ask a catalog.
+        from job.commit.iceberg.vending import vended
+
+        return vended(self.service, self.namespace, self.table, self.access)
 
     def __str__(self) -> str:
         return f"catalog {self.service.warehouse!r} at {self.service.uri}"
@@ -61,13 +49,3 @@ def vendor_of_tasks(action: CatalogAction, clients: aws.Clients) -> Vendor | Non
     """Whom the tasks ask; None where the catalog gives none, so that they need not resolve its secret."""
     vendor = vendor_of(action, clients.access)
     return vendor if vendor and clients.by(vendor).vended else None
-
-
-def _vended(table: Table) -> Vended | None:
-    # What anybody may set as the table's own property is no credential.
-    given = {name: value for name, value in table.io.properties.items() if name not in table.properties}
-    if not all(given.get(name) for name in _KEYS):
-        return None
-    access_key, secret_key, token = (str(given[name]) for name in _KEYS)
-    at = given.get(_EXPIRES)
-    return Vended(access_key, secret_key, token, datetime.fromtimestamp(int(at) / 1000, UTC) if at else None)
