@@ -25,6 +25,7 @@ from job.errors import (
     PendingUnrecoverableError,
     RoleNotAssumableError,
     S3AccessDeniedError,
+    SchemaIncompatibleError,
     SecretUnresolvedError,
 )
 from job.report import TableReport
@@ -40,19 +41,26 @@ _OUT_OF_REACH = (
 
 
 def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
-    """The state with nothing pending. An intent of another attempt than ``mine`` that its role can no longer reach is
-    ``PENDING_UNRECOVERABLE``."""
+    """The state with nothing pending. ``PENDING_UNRECOVERABLE`` for an intent whose table no longer takes it, and for
+    one of another attempt than ``mine`` that its role can no longer reach."""
     while (pending := (state := control.state.latest()).pending) is not None:
         try:
             _advance(control, pending, state.committed + 1, reach, mine)
         except _OUT_OF_REACH as error:
             if pending.attempt == mine:
                 raise
-            raise PendingUnrecoverableError(
-                f"load {pending.job_id!r} of {control.table_id} is pending ({pending.phase}) and cannot go on: {error}",
-                remedy=f"Restore the access, or give the load up: lakewriter abandon LAKE {pending.job_id}",
-            ) from error
+            raise _unrecoverable(control, pending, str(error), "Restore the access") from error
+        except SchemaIncompatibleError as error:
+            # What it says to do is for a load that is not bound yet; what this one has written stays as it is.
+            raise _unrecoverable(control, pending, error.message, "Change the table back") from error
     return control.state.latest()
+
+
+def _unrecoverable(control: Control, pending: Pending, why: str, mend: str) -> PendingUnrecoverableError:
+    return PendingUnrecoverableError(
+        f"load {pending.job_id!r} of {control.table_id} is pending ({pending.phase}) and cannot go on: {why}",
+        remedy=f"{mend}, or give the load up: lakewriter abandon LAKE {pending.job_id} --reason TEXT",
+    )
 
 
 def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine: str | None) -> None:
