@@ -36,7 +36,14 @@ _DENIED: Final = {
     "UnrecognizedClientException",
     "403",
 }
-_PASSING: Final = {"OperationTimeoutException", "RequestLimitExceeded", "RequestTimeout", "SlowDown"}
+_PASSING: Final = {
+    "ConcurrentModificationException",
+    "OperationTimeoutException",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "ResourceNotReadyException",
+    "SlowDown",
+}
 ELSEWHERE: Final = {
     "PermanentRedirect",
     "AuthorizationHeaderMalformed",

@@ -15,10 +15,11 @@ class NoCatalog(Model):
 
 
 class GlueCatalog(Model):
-    """Hive-style tables in the Glue Data Catalog."""
+    """Hive-style tables in the Glue Data Catalog; ``strategy`` names how partitions are cut."""
 
     kind: Literal["glue"] = "glue"
     partition_key: str | None
+    strategy: str = ""
 
 
 class GlueService(Model):

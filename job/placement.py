@@ -76,6 +76,7 @@ def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
         location=location,
         columns=(),
         partition_key=spec.catalog.partition_key,
+        strategy=spec.catalog.strategy,
         partition=names.partition if partitioned else None,
         partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
     )

@@ -129,6 +129,8 @@ EXPLAINED = [
     ("glue:CreateTable", "AccessDeniedException", 400, "GLUE_ACCESS_DENIED", False),
     ("glue:CreateTable", "ThrottlingException", 400, "TIMEOUT", True),
     ("glue:CreateTable", "OperationTimeoutException", 400, "TIMEOUT", True),
+    ("glue:CreateTable", "ConcurrentModificationException", 400, "TIMEOUT", True),
+    ("glue:GetTable", "ResourceNotReadyException", 400, "TIMEOUT", True),
     ("glue:CreateTable", "InternalServiceException", 500, "TIMEOUT", True),
     ("glue:CreateTable", "InvalidInputException", 400, "GLUE_ACCESS_DENIED", False),
 ]

@@ -1,30 +1,25 @@
 """Hive-style Parquet tables in the Glue Data Catalog: looked at before a load, published after it, read back."""
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
-from job import aws, types
+from job import aws
+from job.commit.glue_table import FORMAT, Columns, check_layout, columns_of, differences, merge, named, table_input
 from job.commit.intent import GlueAction, Intent
-from job.errors import CommitUnknownError, SchemaIncompatibleError
+from job.errors import CommitUnknownError
 
 TRIES: Final = 8
 
-_PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
-_FORMAT: Final = {
-    "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
-    "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
-    "SerdeInfo": {
-        "SerializationLibrary": _PARQUET_SERDE,
-        "Parameters": {"serialization.format": "1"},
-    },
-}
 _KEPT: Final = (
     "Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters",
 )  # fmt: skip
 """What UpdateTable takes of what GetTable gives."""
+_CONFLICTS: Final = ("ConcurrentModificationException", "ResourceNotReadyException")
+_LATE: Final = ("AlreadyExistsException", *_CONFLICTS)
+"""That somebody else is making, or has made, the same thing or one beside it."""
 
-Columns = Sequence[tuple[str, str]]
+T = TypeVar("T")
 
 
 class GlueTables:
@@ -39,8 +34,8 @@ class GlueTables:
         table = self._table(action)
         if table is None:
             return {}
-        _check_layout(table, action)
-        return dict(_columns(table))
+        check_layout(table, action)
+        return dict(columns_of(table))
 
     def publish(self, intent: Intent, number: int) -> None:
         """Database, table, partition, in this order: a partition appears when all of its files are there."""
@@ -54,12 +49,12 @@ class GlueTables:
         """Columns, types, location and partition as a query will see them."""
         action = _glue(intent)
         table = self._table(action)
-        differences = ["the table is not there"] if table is None else _differences(table, action)
-        if action.partition is not None and not differences:
-            differences = self._partition_differences(action)
-        if differences:
+        found = ["the table is not there"] if table is None else differences(table, action)
+        if action.partition is not None and not found:
+            found = self._partition_differences(action)
+        if found:
             raise CommitUnknownError(
-                f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(differences)}.",
+                f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(found)}.",
                 remedy="Run the same job id again; look for another writer of this table.",
             )
 
@@ -92,42 +87,37 @@ class GlueTables:
         return found["Table"] if found else None
 
     def _ensure_database(self, action: GlueAction) -> None:
-        if self._ask("GetDatabase", action, absent=("EntityNotFoundException",), Name=action.database) is None:
-            database = {"Name": action.database, "LocationUri": action.database_location}
-            self._ask("CreateDatabase", action, absent=("AlreadyExistsException",), DatabaseInput=database)
+        name = action.database
+
+        def database() -> Any:
+            found = self._ask("GetDatabase", action, absent=("EntityNotFoundException",), Name=name)
+            made = {"Name": name, "LocationUri": action.database_location}
+            return found or self._ask("CreateDatabase", action, absent=_LATE, DatabaseInput=made)
+
+        _in_turn(f"database {name}", database)
 
     def _ensure_table(self, action: GlueAction) -> Columns:
-        for number in range(TRIES):
-            table = self._table(action)
-            if table is None:
-                created = self._ask(
-                    "CreateTable",
-                    action,
-                    absent=("AlreadyExistsException",),
-                    DatabaseName=action.database,
-                    TableInput=_table_input(action),
-                )
-                if created is not None:
-                    return action.columns
-                continue
-            _check_layout(table, action)
-            merged = merge(f"{action.database}.{action.table}", _columns(table), action.columns)
-            if merged == _columns(table) or self._update(action, table, merged):
-                return merged
-            time.sleep(0.1 * 2**number)
-        raise CommitUnknownError(
-            f"Glue table {action.database}.{action.table} was changed by others {TRIES} times in a row.",
-            remedy="Run the same job id again.",
-        )
+        name = f"{action.database}.{action.table}"
+
+        def table() -> Columns | None:
+            found = self._table(action)
+            if found is None:
+                made = {"DatabaseName": action.database, "TableInput": table_input(action)}
+                return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
+            check_layout(found, action)
+            merged = merge(name, columns_of(found), action.columns)
+            return merged if merged == columns_of(found) or self._update(action, found, merged) else None
+
+        return _in_turn(f"table {name}", table)
 
     def _update(self, action: GlueAction, table: Mapping[str, Any], columns: Columns) -> bool:
         """False when another writer came first."""
         kept = {key: table[key] for key in _KEPT if key in table}
-        kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": _named(columns)}
+        kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": named(columns)}
         answer = self._ask(
             "UpdateTable",
             action,
-            absent=("ConcurrentModificationException", "VersionMismatchException"),
+            absent=(*_CONFLICTS, "VersionMismatchException"),
             DatabaseName=action.database,
             TableInput=kept,
             **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),
@@ -135,24 +125,36 @@ class GlueTables:
         return answer is not None
 
     def _ensure_partition(self, action: GlueAction, columns: Columns) -> None:
-        if self.partition_location(action) is not None:
-            return
-        storage = _FORMAT | {"Columns": _named(columns), "Location": action.partition_location}
+        name = f"partition {action.partition!r} of {action.database}.{action.table}"
+
+        def partition() -> Any:
+            return self.partition_location(action) or self._create_partition(action, columns, name)
+
+        _in_turn(name, partition)
+
+    def _create_partition(self, action: GlueAction, columns: Columns, name: str) -> bool | None:
+        """None when another writer came first."""
+        storage = FORMAT | {"Columns": named(columns), "Location": action.partition_location}
         answer = self._ask(
             "BatchCreatePartition",
             action,
+            absent=_CONFLICTS,
             DatabaseName=action.database,
             TableName=action.table,
             PartitionInputList=[{"Values": [action.partition], "StorageDescriptor": storage}],
         )
+        if answer is None:
+            return None
         for failed in answer.get("Errors", ()):
             detail = failed["ErrorDetail"]
+            if detail["ErrorCode"] in _CONFLICTS:
+                return None
             if detail["ErrorCode"] != "AlreadyExistsException":
                 raise CommitUnknownError(
-                    f"Glue did not add partition {action.partition!r} to {action.database}.{action.table} "
-                    f"({detail['ErrorCode']}: {detail.get('ErrorMessage', '')}).",
+                    f"Glue did not add {name} ({detail['ErrorCode']}: {detail.get('ErrorMessage', '')}).",
                     remedy="Run the same job id again.",
                 )
+        return True
 
     def _ask(self, action: str, on: GlueAction, *, absent: tuple[str, ...] = (), **arguments: Any) -> Any:
         """The answer, or None when Glue answers with one of ``absent``."""
@@ -169,75 +171,17 @@ class GlueTables:
             raise aws.explain(error, doing=doing, access=self._clients.access) from error
 
 
-def merge(table: str, existing: Columns, new: Columns) -> list[tuple[str, str]]:
-    """The table's columns with ``new`` in them: widened in place, added at the end, never removed or narrowed."""
-    wanted = dict(new)
-    merged = [(name, _wider(f"{table}.{name}", kind, wanted.pop(name, kind))) for name, kind in existing]
-    return [*merged, *wanted.items()]
-
-
-def _wider(column: str, existing: str, new: str) -> str:
-    if existing == new:
-        return existing
-    return types.glue_type(types.reconcile(column, types.arrow_type(new), types.arrow_type(existing)))
+def _in_turn(what: str, step: Callable[[], T | None]) -> T:
+    """What ``step`` gives as soon as no other writer is in its way."""
+    for number in range(TRIES):
+        if (done := step()) is not None:
+            return done
+        time.sleep(0.1 * 2**number)
+    raise CommitUnknownError(
+        f"Glue {what} was changed by others {TRIES} times in a row.", remedy="Run the same job id again."
+    )
 
 
 def _glue(intent: Intent) -> GlueAction:
     assert isinstance(intent.catalog, GlueAction)
     return intent.catalog
-
-
-def _columns(table: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(column["Name"].lower(), column["Type"]) for column in table["StorageDescriptor"]["Columns"]]
-
-
-def _named(columns: Columns) -> list[dict[str, str]]:
-    return [{"Name": name, "Type": kind} for name, kind in columns]
-
-
-def _table_input(action: GlueAction) -> dict[str, Any]:
-    keys = [{"Name": action.partition_key, "Type": "string"}] if action.partition_key else []
-    return {
-        "Name": action.table,
-        "TableType": "EXTERNAL_TABLE",
-        "Parameters": {"EXTERNAL": "TRUE", "classification": "parquet", "compressionType": "gzip"},
-        "PartitionKeys": keys,
-        "StorageDescriptor": _FORMAT | {"Columns": _named(action.columns), "Location": action.location},
-    }
-
-
-def _check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
-    keys = [(key["Name"], key["Type"]) for key in table.get("PartitionKeys", ())]
-    expected = [(action.partition_key, "string")] if action.partition_key else []
-    name = f"Glue table {action.database}.{action.table}"
-    if keys != expected:
-        raise SchemaIncompatibleError(
-            f"{name} has partition keys {keys}, expected {expected}.",
-            remedy="Keep partition_strategy as it was for this table, or load into another schema.",
-        )
-    location = table["StorageDescriptor"].get("Location", "").rstrip("/")
-    if location != action.location:
-        raise SchemaIncompatibleError(
-            f"{name} lies at {location!r}, expected {action.location!r}.",
-            remedy="Load into another schema, or drop the table from Glue if nobody needs it.",
-        )
-    serde = table["StorageDescriptor"].get("SerdeInfo", {}).get("SerializationLibrary", "")
-    if "parquet" not in serde.lower():
-        raise SchemaIncompatibleError(
-            f"{name} is read by SerDe {serde!r}, expected {_PARQUET_SERDE!r}.",
-            remedy="Load into another schema, or drop the table from Glue if nobody needs it.",
-        )
-
-
-def _differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
-    shown = dict(_columns(table))
-    differences = []
-    for name, kind in action.columns:
-        if name not in shown:
-            differences.append(f"column {name!r} is not there")
-        elif shown[name] != _wider(name, shown[name], kind):
-            differences.append(f"column {name!r} is {shown[name]!r}, expected {kind!r}")
-    location = table["StorageDescriptor"].get("Location", "").rstrip("/")
-    if location != action.location:
-        differences.append(f"it lies at {location!r}, expected {action.location!r}")
-    return differences

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from job import aws, types
-from job.commit.glue import Columns, GlueTables, merge
+from job.commit.glue import GlueTables
+from job.commit.glue_table import Columns, merge
 from job.commit.intent import GlueAction
 from job.commit.state import TableState
 from job.spec import Partition

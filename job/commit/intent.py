@@ -29,7 +29,8 @@ class FilesAction(Model):
 class GlueAction(Model):
     """A Hive-style table as this load needs it; names are lower case, types are Glue's.
 
-    ``partition`` is the value of ``partition_key``, or None for a load that adds no partition.
+    ``partition`` is the value of ``partition_key``, or None for a load that adds no partition. ``strategy`` names how
+    partitions are cut; blank where it is not known.
     """
 
     kind: Literal["glue"] = "glue"
@@ -39,6 +40,7 @@ class GlueAction(Model):
     location: str
     columns: tuple[tuple[str, str], ...]
     partition_key: str | None
+    strategy: str = ""
     partition: str | None
     partition_location: str | None
 

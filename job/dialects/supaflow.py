@@ -56,8 +56,10 @@ def translate(pipeline: str, destination: AnyDestination, sources: Sequence[Tabl
 def _catalog(destination: AnyDestination) -> Catalog:
     if isinstance(destination, S3DataLakeIceberg):
         return IcebergCatalog(service=GlueService() if destination.glue else _open_catalog(destination))
-    partitioned = destination.partition_strategy != "NONE"
-    return GlueCatalog(partition_key=PARTITION_KEY if partitioned else None) if destination.glue else NoCatalog()
+    if not destination.glue:
+        return NoCatalog()
+    strategy = destination.partition_strategy
+    return GlueCatalog(partition_key=None if strategy == "NONE" else PARTITION_KEY, strategy=strategy)
 
 
 def _open_catalog(destination: S3DataLakeIceberg) -> RestService:

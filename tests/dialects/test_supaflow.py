@@ -136,7 +136,7 @@ PARTITION_KEYS = [
 def test_glue(tmp_path, kind, strategy, key):
     settings = {"type": kind, SWITCH[kind]: True, "partition_strategy": strategy}
     spec = load_spec(lake(tmp_path, **settings))
-    assert spec.catalog == GlueCatalog(partition_key=key)
+    assert spec.catalog == GlueCatalog(partition_key=key, strategy=strategy)
     assert spec.tables[0].schema_name == "supaflow"
 
 

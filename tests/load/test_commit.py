@@ -111,13 +111,17 @@ def test_denied_glue_leaves_a_load_that_can_go_on(lake):
     ]
 
 
-def test_glue_table_of_another_layout(lake):
+@pytest.mark.parametrize(
+    ("strategy", "said"), [("NONE", "has partition keys [('_supa_partition',"), ("DAY", "partition_strategy 'SYNC_ID'")]
+)
+def test_glue_table_of_another_layout(lake, strategy, said):
     lake.write(table("t", lake.csv("t.csv", EVENTS)))
     lake.load("a")
-    lake.write(table("t", lake.csv("t.csv", EVENTS)), partition_strategy="NONE")
+    lake.write(table("t", lake.csv("t.csv", EVENTS)), partition_strategy=strategy)
     (result,) = lake.load("b").tables
     assert result.code == "SCHEMA_INCOMPATIBLE"
-    assert "_supa_partition" in result.message
+    assert said in result.message
+    assert len(lake.data()) == 1
 
 
 LOST = [

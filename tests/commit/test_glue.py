@@ -1,0 +1,180 @@
+"""Parquet tables in Glue: what is made, who is waited for, and which tables are left alone."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from job.access import Access
+from job.aws import Clients
+from job.commit.attempt import Attempt, bind, register, settle
+from job.commit.control import Control
+from job.commit.glue import TRIES, GlueTables
+from job.commit.intent import GlueAction, Intent
+from job.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
+from job.naming import ControlKeys
+from job.repair import abandon
+from tests.commit.memory import Memory, World
+from tests.support.call import Call
+from tests.support.server import StrictAws
+
+ACCESS = Access(bucket="acme-lake", region="us-east-1")
+ROOT = "s3://acme-lake/data/nyc"
+PLACES = {"HOUR": "2024/01/15/10", "DAY": "2024/01/15", "SYNC_ID": "2024", "": "2024/01/15/10"}
+"""A partition of each strategy: the first lies in the second, and both lie in the third."""
+
+
+@pytest.fixture
+def tables(aws: StrictAws) -> GlueTables:
+    return GlueTables(Clients(ACCESS))
+
+
+def action(strategy: str = "HOUR", *columns: tuple[str, str]) -> GlueAction:
+    return GlueAction(
+        database="nyc",
+        database_location=ROOT,
+        table="flights",
+        location=f"{ROOT}/flights",
+        columns=columns or (("id", "int"),),
+        partition_key="_supa_partition",
+        strategy=strategy,
+        partition=PLACES[strategy],
+        partition_location=f"{ROOT}/flights/{PLACES[strategy]}",
+    )
+
+
+def intent(own: Attempt, catalog: GlueAction) -> Intent:
+    return Intent(
+        pipeline=own.pipeline,
+        job_id=own.job_id,
+        attempt=own.id,
+        table_id="nyc.flights",
+        schema_name="nyc",
+        table="flights",
+        started=own.started,
+        access=ACCESS,
+        catalog=catalog,
+        receipts=(),
+        cursor_before=None,
+        cursor_after=None,
+        feed="rows",
+        staged_seconds=0,
+    )
+
+
+def attempt(job_id: str) -> Attempt:
+    return Attempt("p", job_id, f"attempt-{job_id}", World().tick(), timedelta(days=30))
+
+
+def publish(tables: GlueTables, catalog: GlueAction) -> None:
+    loaded = intent(attempt("a"), catalog)
+    tables.publish(loaded, 1)
+    tables.read_back(loaded)
+
+
+def glue_table(aws: StrictAws) -> dict[str, Any]:
+    found: dict[str, Any] = aws.client("glue").get_table(DatabaseName="nyc", Name="flights")["Table"]
+    return found
+
+
+# Errors that the SDK's model of Glue has for these calls, besides those of a call that is wrong.
+CONFLICTS = [
+    ("glue:CreateDatabase", "ConcurrentModificationException"),
+    ("glue:CreateTable", "ConcurrentModificationException"),
+    ("glue:CreateTable", "ResourceNotReadyException"),
+    ("glue:UpdateTable", "ConcurrentModificationException"),
+    ("glue:UpdateTable", "ResourceNotReadyException"),
+    ("glue:BatchCreatePartition", "ConcurrentModificationException"),
+]
+
+
+@pytest.mark.parametrize(("call", "code"), CONFLICTS)
+def test_conflicts_pass(aws: StrictAws, tables: GlueTables, call: str, code: str) -> None:
+    if call == "glue:UpdateTable":
+        publish(tables, action("HOUR", ("name", "string")))
+    aws.fail(lambda each: each.action == call, status=400, code=code, times=2)
+    publish(tables, action())
+    assert [status for name, _, status in aws.calls if name == call] == [400, 400, 200]
+
+
+@pytest.mark.parametrize(("call", "code"), CONFLICTS[:2])
+def test_conflict_with_whoever_makes_the_same(aws: StrictAws, tables: GlueTables, call: str, code: str) -> None:
+    others = [action()]
+
+    def made_by_another(each: Call, proceed: Any) -> Any:
+        if each.action != call or not others:
+            return proceed(each)
+        others.pop()
+        proceed(each)
+        return each.error(400, code, "somebody was faster")
+
+    aws.interceptors.append(made_by_another)
+    publish(tables, action())
+    assert [status for name, _, status in aws.calls if name == call] == [400]
+
+
+def test_conflicts_without_end_are_tried_again_later(
+    aws: StrictAws, tables: GlueTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    code = "ConcurrentModificationException"
+    aws.fail(lambda each: each.action == "glue:CreateTable", status=400, code=code, times=TRIES)
+    with pytest.raises(CommitUnknownError) as caught:
+        publish(tables, action())
+    assert caught.value.transient
+    assert "table nyc.flights was changed by others 8 times in a row" in caught.value.message
+
+
+def test_strategy_is_kept_with_the_table(aws: StrictAws, tables: GlueTables) -> None:
+    publish(tables, action("DAY"))
+    publish(tables, action("DAY", ("id", "bigint")))
+    assert glue_table(aws)["Parameters"] == {
+        "EXTERNAL": "TRUE",
+        "classification": "parquet",
+        "compressionType": "gzip",
+        "lakewriter.partition-strategy": "DAY",
+    }
+
+
+STRATEGIES = [
+    # made with, loaded with, the strategy to go back to; blank for tables and intents that tell none
+    ("HOUR", "DAY", "HOUR"),
+    ("DAY", "HOUR", "DAY"),
+    ("SYNC_ID", "HOUR", "SYNC_ID"),
+    ("HOUR", "HOUR", None),
+    ("", "DAY", None),
+    ("HOUR", "", None),
+]
+
+
+@pytest.mark.parametrize(("made", "loaded", "kept"), STRATEGIES)
+def test_another_strategy_would_count_rows_twice(
+    aws: StrictAws, tables: GlueTables, made: str, loaded: str, kept: str | None
+) -> None:
+    publish(tables, action(made))
+    if kept is None:
+        assert tables.existing(action(loaded)) == {"id": "int"}
+        return
+    with pytest.raises(SchemaIncompatibleError) as caught:
+        tables.existing(action(loaded))
+    assert f"has partition_strategy {kept!r}, expected {loaded!r}" in caught.value.message
+    assert caught.value.remedy == f"Set partition_strategy: {kept} again, or load into another schema."
+
+
+def test_table_that_fits_no_more_is_a_way_out_for_its_load(aws: StrictAws) -> None:
+    control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "nyc.flights")
+    own = attempt("a")
+    began = register(control, own, Clients)
+    assert began is not None
+    # Made by somebody else after the load has looked, with a column of a type that the load's does not go into.
+    publish(GlueTables(Clients(ACCESS)), action("HOUR", ("id", "date")))
+    bind(control, own, intent(own, action()), began, Clients)
+    for stuck in (lambda: settle(control, own, Clients), lambda: register(control, attempt("b"), Clients)):
+        with pytest.raises(PendingUnrecoverableError) as caught:
+            stuck()
+        assert "load 'a' of nyc.flights is pending (uploaded) and cannot go on" in caught.value.message
+        assert "columns:" not in str(caught.value)
+        assert caught.value.remedy.endswith("give the load up: lakewriter abandon LAKE a --reason TEXT")
+    abandon({"nyc.flights": control}, "a", "the table is another one now", Clients(ACCESS))
+    assert register(control, attempt("b"), Clients) is not None
