@@ -12,7 +12,7 @@ from job.dialects.supaflow_form import (
     AnyDestination,
     ParquetDestination,
     S3DataLakeIceberg,
-    S3DataLakeParquet,
+    S3Parquet,
     file_template,
 )
 from job.dialects.tables import TableSource
@@ -78,38 +78,45 @@ def _open_catalog(destination: S3DataLakeIceberg) -> RestService:
 
 
 def form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
-    """What Supaflow's form asks for; a field that stays blank is left out."""
-    values: dict[str, str | Provided] = {
+    """What the connector's form asks for, in its order; a field that stays blank is left out."""
+    connection: dict[str, str | Provided] = {
         "S3 Bucket Name": destination.s3_bucket_name,
         "Bucket Region": destination.bucket_region,
         "S3 Path Prefix": destination.s3_path_prefix,
         "IAM Role ARN": Provided.ROLE_ARN,
         "External ID": Provided.EXTERNAL_ID,
-        "Custom S3 Endpoint": destination.custom_s3_endpoint or "",
-        **_format_fields(destination),
-        "Glue Database Prefix": destination.glue_database_prefix,
     }
+    endpoint = {"Custom S3 Endpoint": destination.custom_s3_endpoint or ""}
+    prefix = {"Glue Database Prefix": destination.glue_database_prefix}
+    if isinstance(destination, S3Parquet):
+        switch = {"Sync Schema with AWS Glue Catalog": str(destination.glue).lower()}
+        parallelism = {"Upload Parallelism": str(destination.upload_parallelism)}
+        values = connection | switch | prefix | _parquet_fields(destination) | parallelism | endpoint
+    elif isinstance(destination, S3DataLakeIceberg):
+        values = connection | endpoint | _iceberg_fields(destination) | prefix
+    else:
+        form = {"Table Format": destination.table_format, "Update AWS Glue Catalog": str(destination.glue).lower()}
+        values = connection | endpoint | form | _parquet_fields(destination) | prefix
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
-def _format_fields(destination: AnyDestination) -> dict[str, str]:
-    if isinstance(destination, S3DataLakeIceberg):
-        secret = destination.client_secret
-        return {
-            "Table Format": destination.table_format,
-            "Iceberg Catalog": destination.iceberg_catalog,
-            "Catalog Endpoint": destination.catalog_endpoint or "",
-            "Catalog Name": destination.catalog_name or "",
-            "Client ID": destination.client_id.text if destination.client_id else "",
-            "Client Secret": secret.text if secret else "",
-            "Principal Role": "" if destination.glue else destination.principal_role,
-        }
-    lake = isinstance(destination, S3DataLakeParquet)
+def _parquet_fields(destination: ParquetDestination) -> dict[str, str]:
     return {
-        **({"Table Format": destination.table_format} if isinstance(destination, S3DataLakeParquet) else {}),
-        "Update AWS Glue Catalog" if lake else "Sync Schema with AWS Glue Catalog": str(destination.glue).lower(),
         "Partition Strategy": destination.partition_strategy,
         "File Name Pattern": destination.file_name_pattern,
+    }
+
+
+def _iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
+    secret = destination.client_secret
+    return {
+        "Table Format": destination.table_format,
+        "Iceberg Catalog": destination.iceberg_catalog,
+        "Catalog Endpoint": destination.catalog_endpoint or "",
+        "Catalog Name": destination.catalog_name or "",
+        "Client ID": destination.client_id.text if destination.client_id else "",
+        "Client Secret": secret.text if secret else "",
+        "Principal Role": "" if destination.glue else destination.principal_role,
     }
 
 
