@@ -54,11 +54,9 @@ class SupaflowDestination(Model):
     @model_validator(mode="before")
     @classmethod
     def _blank_is_absent(cls, data: Any) -> Any:
-        optional = {"iam_role_arn", "external_id", "custom_s3_endpoint", "access_key_id", "secret_access_key"}
-        optional.update(OPEN_CATALOG_ONLY)
         if not isinstance(data, dict):
             return data
-        return {key: value for key, value in data.items() if not (key in optional and value == "")}
+        return {key: value for key, value in data.items() if not _blank(key, value)}
 
     @field_validator("s3_bucket_name")
     @classmethod
@@ -212,11 +210,20 @@ AnyDestination = S3Parquet | S3DataLakeParquet | S3DataLakeIceberg
 OPEN_CATALOG_ONLY: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret", "principal_role")
 ICEBERG_ONLY: Final = ("iceberg_catalog", *OPEN_CATALOG_ONLY)
 PARQUET_ONLY: Final = ("update_aws_glue_catalog", "partition_strategy", "file_name_pattern")
+_MAY_BE_BLANK: Final = frozenset(
+    {"iam_role_arn", "external_id", "custom_s3_endpoint", "access_key_id", "secret_access_key", *OPEN_CATALOG_ONLY}
+)
+
+
+def _blank(key: str, value: Any) -> bool:
+    """Whether this field of the form was left empty, which is as if it were not there."""
+    return key in _MAY_BE_BLANK and value == ""
 
 
 def refused(data: Any, keys: tuple[str, ...], with_: str) -> Any:
     """``data``; ``ValueError`` when it has keys that go with another setting."""
-    found = [key for key in keys if isinstance(data, dict) and key in data]
+    # What a class asks for itself is asked before the blank fields are taken out.
+    found = [key for key in keys if isinstance(data, dict) and key in data and not _blank(key, data[key])]
     if found:
         verb = "go" if len(found) > 1 else "goes"
         raise ValueError(f"{', '.join(map(repr, found))} {verb} with '{with_}'")
