@@ -178,13 +178,18 @@ class Spec(Model):
     roots: tuple[str, ...] = ()
     """The folders that the tables lie in, where they have none in common."""
     database_prefix: str = ""
-    """What the names of the vendor's databases in Glue are, or begin with, an underscore following."""
+    """The name of the vendor's database without a schema in Glue; ``databases_below`` begins those of all others."""
     warnings: tuple[str, ...] = ()
 
     @property
     def prefixes(self) -> tuple[str, ...]:
         """What the tables lie under. The pipeline's own records lie under ``access.prefix`` in any case."""
         return self.roots or (self.access.prefix,)
+
+    @property
+    def databases_below(self) -> str:
+        """The prefix and an underscore: one that ends with an underscore gets no second one. Blank without a prefix."""
+        return f"{self.database_prefix.rstrip('_')}_" if self.database_prefix else ""
 
     @property
     def iceberg(self) -> bool:

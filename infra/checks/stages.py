@@ -54,8 +54,8 @@ def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
 
 def _reached(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
     """Databases of ``other`` that the vendors' roles of ``lake`` may write, each with the prefix that admits it."""
-    prefix = f"{lake.spec.database_prefix}_"
-    admits = bool(lake.deployment.trust or lake.deployment.iam_user) and lake.spec.database_prefix
+    prefix = lake.spec.databases_below
+    admits = bool(lake.deployment.trust or lake.deployment.iam_user) and prefix
     if not admits or _accounts_differ(lake, other):
         return
     for database in sorted(databases(other) - databases(lake)):

@@ -89,8 +89,8 @@ def _own(spec: Spec) -> list[str]:
 
 def _prefixed(spec: Spec) -> list[str]:
     """``P`` and ``P_*``, since ``P*`` would cover what merely begins alike; without ``P`` the file's databases."""
-    prefix = literal(spec.database_prefix)
-    names = [prefix, f"{prefix}_*"] if prefix else list(_databases(spec))
+    prefix, below = literal(spec.database_prefix), literal(spec.databases_below)
+    names = [prefix, f"{below}*"] if prefix else list(_databases(spec))
     return [f"{kind}/{name}{below}" for kind, below in (("database", ""), ("table", "/*")) for name in names]
 
 

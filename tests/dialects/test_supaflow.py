@@ -25,6 +25,8 @@ SCHEMAS = [
     (True, "supaflow", "", "public", "supaflow_public"),
     (True, "supaflow", "", "", "supaflow"),
     (True, "", "postgres", "public", "postgres_public"),
+    (True, "mycompany_", "postgres", "public", "mycompany_postgres_public"),
+    (True, "mycompany_", "", "", "mycompany_"),
     # the glue prefix counts only when Glue is on; a blank schema is then left out of the path
     (False, "supaflow", "postgres", "public", "postgres_public"),
     (False, "supaflow", "", "", ""),

@@ -31,6 +31,10 @@ def jdbc(password: str) -> dict[str, Any]:
     return {"table": "t", "read": {"format": "jdbc", "options": {"password": password}}}
 
 
+def prefixed(*names: str) -> list[str]:
+    return [f"{DATABASE}/{name}" for name in names] + [f"{TABLE}/{name}/*" for name in names]
+
+
 PARTS = [
     # who; deployment; tables; destination; document; the statements' resources by Sid
     (Who.JOB, {}, None, ASSUMED, "AssumeRole", {"TakeDestinationRole": ["arn:aws:iam::123456789012:role/Lake"]}),
@@ -75,6 +79,19 @@ PARTS = [
                 "arn:aws:glue:us-east-1:123456789012:userDefinedFunction/supaflow_*/*",
             ],
         },
+    ),
+    # the vendor's page has mycompany_* for the prefix mycompany; one written mycompany_ makes the same databases
+    (
+        Who.VENDOR, {}, None, {"glue_database_prefix": "mycompany"}, "Glue",
+        {"ReadCatalog": [CATALOG], "WriteTables": [CATALOG, *prefixed("mycompany", "mycompany_*")]},
+    ),
+    (
+        Who.VENDOR, {}, None, {"glue_database_prefix": "mycompany_"}, "Glue",
+        {"ReadCatalog": [CATALOG], "WriteTables": [CATALOG, *prefixed("mycompany_", "mycompany_*")]},
+    ),
+    (
+        Who.READER, {}, None, {"glue_database_prefix": "mycompany_"}, "Glue",
+        {"ReadTables": [CATALOG, *prefixed("mycompany_", "mycompany_*")]},
     ),
     (
         Who.VENDOR, {}, None, {"glue_database_prefix": ""}, "Glue",

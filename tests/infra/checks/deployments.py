@@ -207,6 +207,21 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "databases within reach by a prefix that ends with an underscore",
+        {"destination": {"glue_database_prefix": "acme_"}, "deployment": {
+            "trust": [{"vendor": "supaflow", "external_id": "acme"}],
+            "stages": {"prod": {}, "test": {
+                "destination": {"s3_bucket_name": "acme-lake-test", "destination_prefix": "test"},
+                "deployment": {"trust": []},
+            }},
+        }},
+        [
+            "deployment.stages: 'prod' lets parties from outside write databases named acme_*, and the database "
+            "'acme_test_shop' of 'test' is one; expected stages out of each other's reach. Give "
+            "deployment.stages.test a glue_database_prefix that does not begin with 'acme_'."
+        ],
+    ),
+    (
         "a stage's prefix inside another's",
         {"deployment": {"stages": {"prod": {}, "test": {"destination": NESTED}}}},
         [
