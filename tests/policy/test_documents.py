@@ -95,7 +95,14 @@ def test_plain_lake(tmp_path: Path, who: Who) -> None:
     assert found == {name: {"Version": "2012-10-17", "Statement": those} for name, those in PLAIN[who].items()}
 
 
-# The set-up page of the S3 Data Lake connector, steps 1 and 2; reset included.
+# The set-up pages of both connectors, steps 1 and 2; reset included. They differ in what may be read of the catalog.
+CATALOG_READS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "supaflow-s3": (
+        {"update_aws_glue_catalog": None, "sync_schema_with_aws_glue_catalog": True},
+        ["glue:GetCatalogImportStatus"],
+    ),
+    "supaflow-s3-data-lake": ({}, ["glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"]),
+}
 VERBATIM: dict[str, list[dict[str, Any]]] = {
     "S3": [
         statement(
@@ -117,9 +124,6 @@ VERBATIM: dict[str, list[dict[str, Any]]] = {
     "Control": [KEEP_OUT],
     "Glue": [
         statement(
-            "AllowCatalogRead", ["glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"], [CATALOG]
-        ),
-        statement(
             "AllowDbAndTableReadWriteForSupaflowPrefix",
             [
                 "glue:GetDatabase", "glue:GetDatabases", "glue:CreateDatabase", "glue:UpdateDatabase",
@@ -137,10 +141,16 @@ VERBATIM: dict[str, list[dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def test_vendor_verbatim(tmp_path: Path) -> None:
-    found = made(tmp_path, Who.VENDOR, {"vendor_verbatim": True})
+@pytest.mark.parametrize("dialect", CATALOG_READS)
+def test_vendor_verbatim(tmp_path: Path, dialect: str) -> None:
+    settings, reads = CATALOG_READS[dialect]
+    found = made(tmp_path, Who.VENDOR, {"vendor_verbatim": True}, type=dialect, **settings)
     assert list(found) == list(VERBATIM)
-    assert {name: document["Statement"] for name, document in found.items()} == VERBATIM
+    reading = statement("AllowCatalogRead", reads, [CATALOG])
+    assert {name: document["Statement"] for name, document in found.items()} == {
+        **VERBATIM,
+        "Glue": [reading, *VERBATIM["Glue"]],
+    }
 
 
 def test_verbatim_is_for_known_vendors(tmp_path: Path) -> None:
