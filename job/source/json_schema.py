@@ -31,6 +31,7 @@ _PLAIN: Final = {
     "int": Kind.INTEGER,
     "number": Kind.NUMBER,
 }
+_COMPOSED: Final = ("allOf", "oneOf", "anyOf")
 _KNOWN: Final = ("array", "boolean", "int", "integer", "null", "number", "object", "string")
 _TIMES: Final = (Kind.DATE, Kind.TIME, Kind.TIME_TZ, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ)
 _LONGS: Final = (Kind.TIME, Kind.TIME_TZ, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ)
@@ -52,7 +53,7 @@ def declared_properties(schema: Schema) -> tuple[str, ...]:
             continue
         properties = each.get("properties")
         found |= dict.fromkeys(properties if isinstance(properties, Mapping) else ())
-        for key in ("allOf", "oneOf", "anyOf"):
+        for key in _COMPOSED:
             waiting += [(option, seen) for option in each.get(key) or ()]
         reference = each.get("$ref")
         if isinstance(reference, str) and reference.startswith("#") and reference not in seen:
@@ -84,12 +85,10 @@ class _Reader:
             return [("unknown", _JSON)]
         if "$ref" in schema:
             return self._reference(str(schema["$ref"]), path, seen)
-        if schema.get("allOf"):
-            return self._all(schema, path, seen)
-        options = [option for key in ("oneOf", "anyOf") for option in schema.get(key) or ()]
-        if options:
-            return _merged(branch for option in options for branch in self.branches(option, path, seen))
-        return self._typed(schema, path, seen)
+        if not any(schema.get(key) for key in _COMPOSED):
+            return self._typed(schema, path, seen)
+        parts = self._parts(schema, seen)
+        return _merged(branch for part in parts for branch in self.branches(part, path, seen))
 
     def _reference(self, reference: str, path: str, seen: tuple[str, ...]) -> list[Branch]:
         name = reference.rpartition("/")[2]
@@ -100,10 +99,30 @@ class _Reader:
             return self.branches(self.at(reference), path, (*seen, reference))
         return [("unknown", _JSON)]
 
-    def _all(self, schema: Schema, path: str, seen: tuple[str, ...]) -> list[Branch]:
-        rest = {key: value for key, value in schema.items() if key != "allOf"}
-        options = [*schema["allOf"], *([rest] if "properties" in rest else [])]
-        return _merged(branch for option in options for branch in self.branches(option, path, seen))
+    def _parts(self, schema: Schema, seen: tuple[str, ...]) -> list[Any]:
+        """What the type is put together from: the schema's own keywords first, and no part that only constrains.
+
+        Its own bare ``type`` only repeats, and less exactly, what options say that all have a type.
+        """
+        own = {key: value for key, value in schema.items() if key not in _COMPOSED}
+        sure = [part for part in schema.get("allOf") or () if self._has_type(part, seen)]
+        options = [option for key in ("oneOf", "anyOf") for option in schema.get(key) or ()]
+        typed = [option for option in options if self._has_type(option, seen)]
+        repeated = len(typed) == len(options) and bool(sure or typed)
+        if "properties" in own or "items" in own or (self._has_type(own, seen) and not repeated):
+            sure = [own, *sure]
+        return [*sure, *(typed if sure else options)]
+
+    def _has_type(self, schema: Any, seen: tuple[str, ...]) -> bool:
+        """Whether a schema says what a value is, and not only what is asked of it."""
+        if not isinstance(schema, Mapping):
+            return False
+        reference = str(schema.get("$ref", ""))
+        if reference.startswith("#") and reference not in seen:
+            return self._has_type(self.at(reference), (*seen, reference))
+        if any(key in schema for key in ("$ref", "type", "properties", "items")):
+            return True
+        return any(self._has_type(part, seen) for key in _COMPOSED for part in schema.get(key) or ())
 
     def _typed(self, schema: Schema, path: str, seen: tuple[str, ...]) -> list[Branch]:
         declared = schema.get("type")

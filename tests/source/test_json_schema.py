@@ -65,6 +65,26 @@ TYPES = [
     ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]}, Items(INTEGER)),
     ({"type": ["object", "array"]}, JSON),
     ({"type": ["object", "string"]}, STRING),
+    # a schema's own properties and items go with its options; what only constrains is no option
+    ({"type": "object", "properties": A, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+     Record((("a", INTEGER),))),
+    ({"properties": A, "oneOf": [{"properties": B}, {"required": ["a"]}]}, Record((("a", INTEGER), ("b", STRING)))),
+    ({"type": "array", "items": {"type": "integer"}, "anyOf": [{"minItems": 1}, {"maxItems": 0}]}, Items(INTEGER)),
+    ({"type": ["object", "null"], "oneOf": [{"properties": A}, {"properties": B}]},
+     Record((("a", INTEGER), ("b", STRING)))),
+    ({"allOf": [{"properties": A}], "anyOf": [{"properties": B}, {"required": ["b"]}]},
+     Record((("a", INTEGER), ("b", STRING)))),
+    ({"type": "string", "allOf": [{"minLength": 1}]}, STRING),
+    ({"type": "string", "anyOf": [{"maxLength": 3}, {"pattern": "x"}]}, STRING),
+    ({"type": "integer", "allOf": [{"anyOf": [{"minimum": 1}, {"maximum": -1}]}]}, INTEGER),
+    ({"properties": A, "anyOf": [{"$ref": "#/definitions/needs"}]}, Record((("a", INTEGER),))),
+    ({"allOf": [{"type": "integer"}, {"minimum": 3}]}, INTEGER),
+    # a bare type says less than options that all have one
+    ({"type": "string", "oneOf": [text("date"), {"type": "null"}]}, DATE),
+    ({"type": "number", "anyOf": [{"type": "integer"}]}, INTEGER),
+    # where nothing else says a type, an option that says none takes anything
+    ({"anyOf": [{"type": "integer"}, {"const": "none"}]}, Union((("integer", INTEGER), ("unknown", JSON)))),
+    ({"anyOf": [{"const": 1}, {"const": 2}]}, JSON),
     # times beside what a file cannot tell them from are text
     ({"oneOf": [text("date"), {"type": "string"}]}, STRING),
     ({"oneOf": [text("time"), text("date-time")]}, STRING),
@@ -83,6 +103,7 @@ TYPES = [
 ]  # fmt: skip
 DEFINITIONS = {
     "own": {"properties": {"x": {"type": "integer"}}},
+    "needs": {"required": ["a"]},
     "tree": {"properties": {"child": {"$ref": "#/definitions/tree"}}},
 }
 
@@ -91,6 +112,22 @@ DEFINITIONS = {
 def test_type(schema, expected):
     found = record_type({"type": "object", "properties": {"p": schema}, "definitions": DEFINITIONS})
     assert found == Record((("p", expected),))
+
+
+ROOTS = [
+    # the schema of a stream, its record
+    ({"type": "object", "properties": A | B, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+     Record((("a", INTEGER), ("b", STRING)))),
+    ({"type": "object", "properties": A, "oneOf": [{"properties": B}, {"not": {}}]},
+     Record((("a", INTEGER), ("b", STRING)))),
+    ({"type": "object", "oneOf": [{"properties": A}, {"properties": B}]}, Record((("a", INTEGER), ("b", STRING)))),
+    ({"type": "object", "anyOf": [{"required": ["a"]}]}, Record(())),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "expected"), ROOTS)
+def test_record_of_a_stream(schema, expected):
+    assert record_type(schema) == expected
 
 
 def test_unknown_type_is_refused():
