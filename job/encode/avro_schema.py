@@ -44,7 +44,9 @@ def _field(field: pa.Field, namespace: str) -> dict[str, Any]:
 def field_type(field: pa.Field, namespace: str) -> Any:
     """The type of a field's values, with null where they may be."""
     if kind_of(field) == UNION:
-        return ["null", *(_type(branch.type, branch, namespace) for branch in list(field.type)[1:])]
+        # The branches of all unions have the same names: the field's own keeps those of two unions apart.
+        inner = f"{namespace}.{field.name}"
+        return ["null", *(_type(branch.type, branch, inner) for branch in list(field.type)[1:])]
     own = _type(field.type, field, namespace)
     return ["null", own] if field.nullable else own
 

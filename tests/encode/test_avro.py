@@ -3,6 +3,7 @@
 import datetime as dt
 import io
 import json
+import re
 import uuid
 from decimal import Decimal
 
@@ -10,10 +11,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from job.document import KIND, ORIGINAL, RECORD, UNION, UUID
+from job.document import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Kind, Leaf, Record, Union, arrow_type
 from job.encode.avro import AvroEncoder
 from job.encode.avro_schema import avro_schema
 from job.encode.avro_values import varint
+from job.naming import avro_names
 from job.stream import AvroEncoding
 
 VARINTS = [
@@ -133,6 +135,34 @@ def test_union():
     table = pa.table([pa.array(values, UNION_TYPE)], schema=pa.schema([field]))
     assert avro_schema(table.schema)["fields"][0]["type"] == ["null", "long", "string"]
     assert read(written(table)) == [{"u": 5}, {"u": None}, {"u": "x"}]
+
+
+OBJECT = Record((("x", Leaf(Kind.INTEGER)),))
+TWO_UNIONS = Record(
+    (
+        ("a", Union((("object", OBJECT), ("string", Leaf(Kind.STRING))))),
+        ("b", Union((("object", OBJECT), ("array", Items(OBJECT))))),
+        ("c", Items(Union((("object", OBJECT), ("array", Items(OBJECT)))))),
+    )
+)
+
+
+def test_unions_with_objects_beside_each_other():
+    """Avro defines a name once: that of a branch begins with its field's, as all names below a field do."""
+    t = arrow_type(TWO_UNIONS, avro_names)
+    a, b = {"type": "object", "object": {"x": 1}, "string": None}, {"type": "object", "object": {"x": 2}, "array": None}
+    c = [b, {"type": "array", "object": None, "array": [{"x": 3}]}]
+    columns = [pa.array([value], field.type) for value, field in zip((a, b, c), t, strict=True)]
+    table = pa.table(columns, schema=pa.schema(list(t), metadata={RECORD: b"users"}))
+    names = re.findall(r'"name": "(\w+)", "namespace": "([\w.]+)"', json.dumps(avro_schema(table.schema)))
+    assert [f"{namespace}.{name}" for name, namespace in names] == [
+        "users.a.object",
+        "users.b.object",
+        "users.b.array.element",
+        "users.c.element.object",
+        "users.c.element.array.element",
+    ]
+    assert read(written(table)) == [{"a": {"x": 1}, "b": {"x": 2}, "c": [{"x": 2}, [{"x": 3}]]}]
 
 
 def test_schema():

@@ -28,6 +28,9 @@ def _wider(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[s
     properties = st.dictionaries(NAMES, inner, max_size=3)
     return st.one_of(
         properties.map(lambda own: {"type": "object", "properties": own}),
+        st.tuples(properties, properties).map(
+            lambda own: {"type": "object", "properties": own[0], "anyOf": [{"properties": own[1]}, {"required": []}]}
+        ),
         inner.map(lambda own: {"type": "array", "items": own}),
         st.lists(inner, min_size=1, max_size=3).map(lambda own: {"oneOf": own}),
         st.lists(inner, min_size=1, max_size=2).map(lambda own: {"type": "array", "items": own}),
@@ -37,6 +40,21 @@ def _wider(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[s
 SCHEMAS = st.dictionaries(NAMES, st.recursive(LEAVES, _wider, max_leaves=5), min_size=1, max_size=4).map(
     lambda own: {"type": "object", "properties": own}
 )
+
+_OBJECTS = st.recursive(
+    st.just({"type": "object", "properties": {"x": {"type": "integer"}}}),
+    lambda inner: st.one_of(
+        inner.map(lambda own: {"type": "object", "properties": {"x": own}}),
+        inner.map(lambda own: {"type": "array", "items": own}),
+        inner.map(lambda own: {"oneOf": [own, {"type": "string"}]}),
+        inner.map(lambda own: {"oneOf": [own, {"type": "array", "items": own}, {"type": "boolean"}]}),
+    ),
+    max_leaves=4,
+)
+WIDE_SCHEMAS = st.lists(_OBJECTS, min_size=2, max_size=4).map(
+    lambda own: {"type": "object", "properties": dict(zip("abcd", own, strict=False))}
+)
+"""Properties side by side, each with objects in it, which Avro gives names to."""
 
 
 @st.composite

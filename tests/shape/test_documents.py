@@ -7,47 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from job.document import DOCUMENTS, DocumentType, Items, Kind, Leaf, Record, Union
-from job.encode.formats import encoder
-from job.layout import Layout, Template
+from job.document import DocumentType, Items, Kind, Leaf, Record, Union
+from job.encode.avro_schema import avro_schema
 from job.naming import avro_names
-from job.shape.envelope import EnvelopePlan, plan_documents
-from job.shape.enveloper import EnvelopeShaper
 from job.source.json_schema import record_type
-from job.spec import Encoding, Read, TableSpec
-from job.stream import AvroEncoding, Envelope
-from tests.shape.documents_strategies import SCHEMAS, conforming
-
-ENVELOPE = Envelope(raw_id="_id", extracted_at="_at", meta="_meta", generation="_generation")
-TABLE = TableSpec(
-    source_table="users",
-    schema_name="public",
-    name="users",
-    read=Read(format="x"),
-    layout=Layout("d", Template.parse(""), Template.parse("{seq}"), ""),
-    path="d",
-)
-START = dt.datetime(2024, 1, 15, tzinfo=dt.UTC)
-
-
-def plan(schema: dict[str, Any]) -> EnvelopePlan:
-    return plan_documents(DOCUMENTS, TABLE, ENVELOPE, record_type(schema), ())
-
-
-def shaped(own: EnvelopePlan, *texts: str) -> tuple[pa.RecordBatch, EnvelopeShaper]:
-    columns = [range(len(texts)), texts, [0] * len(texts), [None] * len(texts)]
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
-    )
-    shaper = EnvelopeShaper(own, job_id="j", start=START, first_index=0)
-    return shaper.shape(batch), shaper
-
+from job.spec import Encoding
+from job.stream import AvroEncoding
+from tests.shape.documents_strategies import SCHEMAS, WIDE_SCHEMAS, conforming
+from tests.shape.enveloped import plan, shaped, written
 
 TOO_LARGE, NO_FIT = "DESTINATION_FIELD_SIZE_LIMITATION", "DESTINATION_TYPECAST_ERROR"
 VALUES = [
@@ -122,12 +94,6 @@ def test_names_are_made_safe_and_clashes_suffixed():
     assert list(batch.to_pylist()[0].values())[4:] == list(range(6))
 
 
-def written(batch: pa.RecordBatch, encoding: Encoding | AvroEncoding) -> bytes:
-    sink = io.BytesIO()
-    encoder(encoding).write(batch.schema, iter([batch]), sink, 1000)
-    return sink.getvalue()
-
-
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_value_is_read_back_or_named(data: st.DataObject):
@@ -150,6 +116,12 @@ def test_every_value_is_read_back_or_named(data: st.DataObject):
         for (name, t), value in zip(record.fields, fields, strict=True):
             problems = list(_differences(t, json.loads(text).get(name), value, name, changed, undeclared))
             assert not problems, (schema, text, row)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(WIDE_SCHEMAS)
+def test_every_avro_schema_defines_each_of_its_names_once(schema: dict[str, Any]):
+    fastavro.parse_schema(avro_schema(plan(schema).schema))
 
 
 def _differences(

@@ -1,0 +1,52 @@
+"""Documents in an envelope, shaped for a typed file or for text."""
+
+import datetime as dt
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from job.document import DOCUMENTS
+from job.encode.formats import encoder
+from job.layout import Layout, Template
+from job.shape.envelope import EnvelopePlan, plan_documents
+from job.shape.enveloper import EnvelopeShaper
+from job.source.json_schema import declared_properties, record_type
+from job.spec import Encoding, Read, TableSpec
+from job.stream import AvroEncoding, Envelope, TextEncoding
+
+ENVELOPE = Envelope(raw_id="_id", extracted_at="_at", meta="_meta", generation="_generation")
+TABLE = TableSpec(
+    source_table="users",
+    schema_name="public",
+    name="users",
+    read=Read(format="x"),
+    layout=Layout("d", Template.parse(""), Template.parse("{seq}"), ""),
+    path="d",
+)
+START = dt.datetime(2024, 1, 15, tzinfo=dt.UTC)
+
+
+def plan(schema: dict[str, Any], envelope: Envelope = ENVELOPE) -> EnvelopePlan:
+    """The plan for documents of a schema."""
+    return plan_documents(DOCUMENTS, TABLE, envelope, record_type(schema), declared_properties(schema))
+
+
+def shaped(
+    own: EnvelopePlan, *texts: str, changes: Sequence[str | None] | None = None
+) -> tuple[pa.RecordBatch, EnvelopeShaper]:
+    """A batch of JSON texts as the file has it; ``changes`` is what the source says it changed in each."""
+    columns = [range(len(texts)), texts, [0] * len(texts), changes or [None] * len(texts)]
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
+    )
+    shaper = EnvelopeShaper(own, job_id="j", start=START, first_index=0)
+    return shaper.shape(batch), shaper
+
+
+def written(batch: pa.RecordBatch, encoding: Encoding | AvroEncoding | TextEncoding) -> bytes:
+    """A file of one batch."""
+    sink = io.BytesIO()
+    encoder(encoding).write(batch.schema, iter([batch]), sink, 1000)
+    return sink.getvalue()
