@@ -35,7 +35,8 @@ _AVRO: Final = {
     Snappy: "snappy",
 }
 _GZIP_LEVEL, _ZSTD_LEVEL, _BROTLI_LEVEL = 6, 3, 5
-_ID: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
+"""No dot either: it parts the namespace from the name in a table's id."""
 
 
 def translate(
@@ -206,15 +207,21 @@ def _identifier(name: str) -> str:
 
 
 def _refuse_shared(tables: Sequence[TableSpec]) -> None:
-    """Two streams in one place could not be told apart when one of them is overwritten or numbered."""
-    seen: dict[str, TableSpec] = {}
+    """Two streams in one place could not be told apart when one is overwritten or numbered, nor two with one state."""
+    places: dict[str, TableSpec] = {}
+    names: dict[str, TableSpec] = {}
     for table in tables:
-        text = table.layout.matcher().pattern  # type: ignore[union-attr]
-        other = seen.setdefault(text, table)
+        other = places.setdefault(table.layout.matcher().pattern, table)  # type: ignore[union-attr]
         if other is not table:
             raise NameCollisionError(
                 f"streams {other.source_table!r} and {table.source_table!r} would lie at the same keys.",
                 remedy="Put ${NAMESPACE} and ${STREAM_NAME} into s3_path_format, or give the streams different names.",
+            )
+        other = names.setdefault(table.id, table)
+        if other is not table:
+            raise NameCollisionError(
+                f"streams {other.source_table!r} and {table.source_table!r} would both be known as {table.id!r}.",
+                remedy="Give one of them another name, with 'prefix' or 'namespace_format' for example.",
             )
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from job.access import SecretText
-from job.dialects.airbyte_formats import Format
+from job.dialects.airbyte_formats import Format, filled
 from job.dialects.airbyte_paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from job.dialects.form import or_config_file
 from job.model import Model
@@ -54,6 +54,8 @@ class AirbyteDestination(Model):
         if not isinstance(data, dict):
             return data
         kept = {key: value for key, value in data.items() if value not in ("", None)}
+        if "format" in kept:
+            kept["format"] = filled(kept["format"])
         if kept.get("s3_endpoint"):
             kept.setdefault("s3_bucket_region", "us-east-1")
         if "s3_bucket_path" in data:

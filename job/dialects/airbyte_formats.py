@@ -1,10 +1,14 @@
 """The file formats of Airbyte's S3 destination, under the JSON keys of its own configuration."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
 from job.model import Model
+
+BLANK: Final[tuple[Any, ...]] = ("", None, {})
+"""Values that count as absent."""
 
 Flattening = Literal["No flattening", "Root level flattening"]
 
@@ -86,6 +90,7 @@ class Snappy(Model):
     codec: Literal["snappy"]
 
 
+_CODECS: Final = {name.lower(): name for name in ("no compression", "Deflate", "bzip2", "xz", "zstandard", "snappy")}
 AvroCodec = Annotated[NoCodec | Deflate | Bzip2 | Xz | Zstandard | Snappy, Field(discriminator="codec")]
 
 
@@ -94,6 +99,11 @@ class Avro(Model):
 
     format_type: Literal["Avro"]
     compression_codec: AvroCodec = NoCodec()
+
+    @field_validator("compression_codec", mode="before")
+    @classmethod
+    def _in_any_case(cls, value: Any) -> Any:
+        return value | {"codec": _codec(value["codec"])} if isinstance(value, dict) and "codec" in value else value
 
 
 class Parquet(Model):
@@ -128,3 +138,21 @@ PARTS: Final[dict[str, type[Model]]] = {
     "snappy": Snappy,
 }
 """The models of a format's own objects, by what tells them apart."""
+
+
+def part_of(value: Mapping[str, Any]) -> type[Model] | None:
+    """The model of a format's own object, if what it says it is is known."""
+    return PARTS.get(str(_codec(value["codec"]) if "codec" in value else value.get("compression_type")))
+
+
+def filled(value: Any) -> Any:
+    """A format without what is blank in it; an object of nothing else is blank too."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: filled(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item not in BLANK}
+
+
+def _codec(name: Any) -> Any:
+    """A codec as the configuration writes it: the documents have 'deflate' and 'No compression'."""
+    return _CODECS.get(name.lower(), name) if isinstance(name, str) else name

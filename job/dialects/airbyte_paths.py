@@ -42,6 +42,8 @@ FILE_VARIABLES: Final = (
 )  # fmt: skip
 _LETTERS: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _DATE_FORMAT: Final = re.compile("yyyy|MM|dd|HH|mm|ss|[^A-Za-z/]")
+_LOOKALIKE: Final = re.compile(r"\{[^{}]*\}|[{}]|\$(?:" + "|".join(DIRECTORY_VARIABLES) + r")(?![A-Za-z0-9])")
+"""A file name's variable or a stray brace in a directory, and a directory's variable without its braces."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9/!_.*')(&$@=;:+,?-]")
 
 
@@ -82,15 +84,28 @@ def _directory(text: str, namespace: str, stream: str, *, strict: bool = False) 
     known = {"NAMESPACE": namespace, "STREAM_NAME": stream, **_DIRECTORY}
     for literal, variable in _pieces(text, r"\$\{([^{}]*)\}"):
         if literal:
-            if strict and ("${" in literal):
-                raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
+            if strict:
+                _refuse_lookalikes(literal)
             yield literal
         if variable is not None:
             if variable not in known:
-                names = [f"${{{name}}}" for name in DIRECTORY_VARIABLES]
                 guess = nearest(variable, DIRECTORY_VARIABLES)
-                raise ValueError(f"'${{{variable}}}' is no variable; known: {', '.join(names)}{guess}")
+                raise ValueError(f"'${{{variable}}}' is no variable; {_known_in_directories()}{guess}")
             yield known[variable]
+
+
+def _refuse_lookalikes(literal: str) -> None:
+    """The vendor writes them as they stand; whoever wrote them meant a variable."""
+    if "${" in literal:
+        raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
+    found = _LOOKALIKE.search(literal)
+    if found:
+        guess = nearest(found[0].strip("${}"), DIRECTORY_VARIABLES)
+        raise ValueError(f"{found[0]!r} is no variable of a directory; {_known_in_directories()}{guess}")
+
+
+def _known_in_directories() -> str:
+    return "known: " + ", ".join(f"${{{name}}}" for name in DIRECTORY_VARIABLES)
 
 
 def _file(text: str, extension: str) -> Iterator[str | tuple[str, str]]:

@@ -11,7 +11,7 @@ from job.deployment import Deployment
 from job.dialects import airbyte, estuary
 from job.dialects.airbyte_catalog import SourceEntry
 from job.dialects.airbyte_form import AirbyteS3, HeroPixelS3
-from job.dialects.airbyte_formats import FORMATS, PARTS
+from job.dialects.airbyte_formats import FORMATS, PARTS, part_of
 from job.dialects.estuary_form import BindingEntry, EstuaryS3Parquet
 from job.dialects.flow_file import with_flow
 from job.dialects.form import FormField
@@ -239,8 +239,7 @@ def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]
     form = destination.get("format", {})
     found = FORMATS.get(str(form.get("format_type")))
     if steps[1:]:
-        part = form.get(steps[1], {})
-        found = PARTS.get(str(part.get("codec", part.get("compression_type"))))
+        found = part_of(form.get(steps[1], {}))
     return keys_of(found) if found else []
 
 

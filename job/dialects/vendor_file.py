@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from job.dialects.airbyte_form import AirbyteDestination
-from job.dialects.airbyte_formats import FORMATS, PARTS
+from job.dialects.airbyte_formats import FORMATS, part_of
 from job.dialects.text import Document
 from job.errors import SpecInvalidError
 
@@ -69,7 +69,7 @@ def known(
 def _part(key: str, value: Any, unknown: list[str]) -> Any:
     if not isinstance(value, dict):
         return value
-    model = PARTS.get(str(value.get("codec", value.get("compression_type"))))
+    model = part_of(value)
     if model is None:
         return value
     unknown += [f"{key}.{name}" for name in value if name not in model.model_fields]

@@ -1,0 +1,109 @@
+"""Airbyte's streams and tables: what a configured catalog says of them, their names, and what has no place."""
+
+import json
+
+import pytest
+
+from job.dialects.lake_yaml import load_spec
+from job.errors import NameCollisionError, SpecInvalidError
+from job.spec import Mode
+from tests.dialects.airbyte_lakes import TABLE, lake
+
+TABLES = [
+    # what a table has that this destination has no place for, the problem
+    ({"partition_by": ["day(at)"]}, "table 'users' has partition_by, which only Iceberg tables have."),
+    ({"deleted": "gone"}, "table 'users' has 'deleted', and this destination has no column for it."),
+    ({"mode": "overwrite", "cursor": "at"}, "table 'users' is overwritten and has a cursor: rows before it would be"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), TABLES)
+def test_table_with_what_has_no_place(tmp_path, fields, message):
+    with pytest.raises(SpecInvalidError) as caught:
+        load_spec(lake(tmp_path, {}, tables=[TABLE | fields]))
+    assert caught.value.message.startswith(message)
+
+
+def test_package_of_a_connector(tmp_path):
+    source = {"package": "airbyte-source-faker", "catalog": {"streams": [{"stream": {"name": "users"}}]}}
+    with pytest.raises(SpecInvalidError, match="no load installs a connector, so there is no 'package'; install it"):
+        load_spec(lake(tmp_path, {}, source=source))
+
+
+def test_two_streams_in_one_place(tmp_path):
+    tables = [TABLE, TABLE | {"schema": "crm"}]
+    with pytest.raises(NameCollisionError, match="would lie at the same keys"):
+        load_spec(lake(tmp_path, {"s3_path_format": "${STREAM_NAME}/"}, tables=tables))
+
+
+def ids(folder, *names):
+    """The ids of streams by namespace and name."""
+    streams = [{"stream": {"namespace": namespace, "name": name}} for namespace, name in names]
+    spec = load_spec(lake(folder, {}, source={"messages": "-", "catalog": {"streams": streams}}))
+    return [table.id for table in spec.tables]
+
+
+IDS = [
+    # namespaces and names whose dots stand in different places, their ids; the codes are sha256 of the name in parts
+    ([(None, "public.users"), ("public", "users")], ["public_users_14447575", "public.users"]),
+    ([("a", "b.c"), ("a.b", "c")], ["a.b_c_b476cc5a", "a_b_2e7336dc.c"]),
+]
+
+
+@pytest.mark.parametrize(("streams", "expected"), IDS)
+def test_ids_of_streams_with_dots(tmp_path, streams, expected):
+    assert ids(tmp_path, *streams) == expected
+
+
+def test_two_streams_with_one_id(tmp_path):
+    with pytest.raises(NameCollisionError, match="would both be known as 'a_b_2e7336dc'"):
+        ids(tmp_path, (None, "a.b"), (None, "a_b_2e7336dc"))
+
+
+CATALOG = {
+    "streams": [
+        {
+            "stream": {"name": "users", "namespace": "public", "json_schema": {"type": "object"}, "future": 1},
+            "sync_mode": "incremental",
+            "destination_sync_mode": "append",
+            "primary_key": [["id"], ["a", "b"]],
+            "cursor_field": ["updated_at"],
+            "generation_id": 11,
+            "minimum_generation_id": 11,
+            "sync_id": 10111,
+        },
+        {"stream": {"name": "orders"}, "destination_sync_mode": "overwrite", "primary_key": None},
+    ]
+}
+
+
+def test_configured_catalog(tmp_path):
+    (tmp_path / "catalog.json").write_text(json.dumps(CATALOG), "utf-8")
+    spec = load_spec(lake(tmp_path, {}, source={"messages": "m.jsonl", "catalog": "catalog.json"}))
+    users, orders = spec.tables
+    assert (users.id, users.mode, users.primary_key) == ("public.users", Mode.APPEND, ("id", "a.b"))
+    assert (users.stream.generation_id, users.stream.minimum_generation_id, users.stream.sync_id) == (11, 11, 10111)
+    assert (orders.id, orders.mode, orders.stream.generation_id) == ("orders", Mode.OVERWRITE, None)
+    assert spec.source.paths == (str(tmp_path / "m.jsonl"),)
+
+
+NAMESPACES = [
+    # settings of the connection, the namespace in the path
+    ({}, "public"),
+    ({"namespace_definition": "destination"}, ""),
+    ({"namespace_definition": "customformat", "namespace_format": "raw_${SOURCE_NAMESPACE}"}, "raw_public"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), NAMESPACES)
+def test_namespace_and_prefix(tmp_path, settings, expected):
+    source = {"messages": "-", "catalog": CATALOG, "prefix": "crm_"} | settings
+    table = load_spec(lake(tmp_path, {}, source=source)).tables[0]
+    assert (table.source_schema, table.source_table, table.stream.name) == (expected, "crm_users", "users")
+
+
+@pytest.mark.parametrize("mode", ["append_dedup", "overwrite_dedup", "update"])
+def test_other_sync_modes_are_refused(tmp_path, mode):
+    catalog = {"streams": [{"stream": {"name": "users"}, "destination_sync_mode": mode}]}
+    with pytest.raises(SpecInvalidError, match="expected 'append' or 'overwrite'"):
+        load_spec(lake(tmp_path, {}, source={"messages": "-", "catalog": catalog}))
