@@ -22,6 +22,8 @@ PIPELINE: Final = "airbyte"
 TAGS: Final = (*FORMATS, *PARTS)
 M = TypeVar("M", bound=BaseModel)
 
+_STRICT: Final = ("discriminator", "minLength", "additionalProperties")
+
 _EXTRA: Final = ("external_id", "record_undeclared", "upload_parallelism", "single_writer", "allow_insecure")
 _SECRET: Final = ("access_key_id", "secret_access_key", "external_id")
 
@@ -30,7 +32,8 @@ def connector_specification() -> dict[str, Any]:
     """The content of a SPEC message."""
     schema = AirbyteS3.model_json_schema()
     keys = (*AirbyteS3.vendor_keys, *_EXTRA)
-    properties = {key: schema["properties"][key] | {"order": number} for number, key in enumerate(keys)}
+    own = (_plain(schema["properties"][key], schema["$defs"]) for key in keys)
+    properties = {key: each | {"order": number} for number, (key, each) in enumerate(zip(keys, own, strict=True))}
     for key in _SECRET:
         properties[key]["airbyte_secret"] = True
     connection = {
@@ -39,7 +42,6 @@ def connector_specification() -> dict[str, Any]:
         "type": "object",
         "required": [key for key in keys if AirbyteS3.model_fields[key].is_required()],
         "properties": properties,
-        "$defs": {name: own for name, own in schema["$defs"].items() if f'/{name}"' in json.dumps(schema)},
         "additionalProperties": True,
     }
     return {
@@ -48,6 +50,25 @@ def connector_specification() -> dict[str, Any]:
         "supportsIncremental": True,
         "supported_destination_sync_modes": ["overwrite", "append"],
     }
+
+
+def _plain(schema: Any, definitions: dict[str, Any]) -> Any:
+    """A schema as the platform's form takes it, which follows no references and has no field for null.
+
+    It refuses nothing that is accepted here: blank text counts as absent, unknown keys are warnings.
+    """
+    if isinstance(schema, list):
+        return [_plain(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    values = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if values:
+        (value,) = values
+        return _plain({key: own for key, own in schema.items() if key not in ("anyOf", "default")} | value, definitions)
+    found = {key: _plain(own, definitions) for key, own in schema.items() if key not in _STRICT}
+    return {"type": "object"} | found if "oneOf" in found else found
 
 
 def connector_spec(config: Path, catalog: Path | None) -> Spec:
