@@ -29,13 +29,16 @@ class Documents:
         self.undeclared: Counter[str] = Counter()
         self.dropped: list[tuple[int, str]] = []
 
-    def columns(self, record: Record, fields: Iterable[pa.Field]) -> list[pa.Array]:
-        """One array for each field of the record."""
-        self._note_undeclared(self.objects, [name for name, _ in record.fields], lambda row: (row, ""))
-        return [
+    def columns(self, record: Record, fields: Iterable[pa.Field], *, additional: bool = False) -> list[pa.Array]:
+        """One array for each field of the record; with ``additional`` one more for what else the root has."""
+        names = [name for name, _ in record.fields]
+        if not additional:
+            self._note_undeclared(self.objects, names, lambda row: (row, ""))
+        found = [
             self._build(t, field, [each.get(name, NULL) for each in self.objects if each is not None], _at_root(name))
             for (name, t), field in zip(record.fields, fields, strict=True)
         ]
+        return [*found, self._additional(names)] if additional else found
 
     def fragments(self, names: Sequence[str]) -> list[pa.Array]:
         """The JSON text of each property; null where a record has none."""
@@ -44,8 +47,8 @@ class Documents:
         found = ([bytes(each[name]).decode() if name in each else None for each in present] for name in names)
         return [pa.array(texts, pa.string()) for texts in found]
 
-    def additional(self, names: Sequence[str]) -> pa.Array:
-        """The properties without a column of their own, as text."""
+    def _additional(self, names: Sequence[str]) -> pa.Array:
+        """The root's properties without a column of their own, as text."""
         known = set(names)
         maps = [
             [(name, value(Kind.STRING, bytes(raw))[0]) for name, raw in each.items() if name not in known]

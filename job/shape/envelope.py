@@ -6,12 +6,14 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from job.document import JSON, KIND, ORIGINAL, RECORD, UUID, Record, arrow_field
 from job.naming import avro_names, distinct
 from job.shape.plan import ColumnPlan, ShapePlan, plan_shape
 from job.spec import Partition, Spec, TableSpec
 from job.stream import Envelope
+from job.types import is_list_like, is_wrapped
 
 CHANGE: Final = pa.struct([pa.field(name, pa.string()) for name in ("field", "change", "reason")])
 META: Final = pa.struct(
@@ -68,7 +70,10 @@ class EnvelopePlan:
 def plan_rows(source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope) -> EnvelopePlan:
     """The plan for typed rows; in text a column keeps its name."""
     rows = plan_shape(source, spec, table, rename=avro_names if envelope.typed else distinct)
-    named = [_named(column.name, column.type, column.source, envelope) for column in rows.columns]
+    named = [
+        _named(column.name, column.type, source.field(column.position)) if envelope.typed else _json(column.name)
+        for column in rows.columns
+    ]
     return EnvelopePlan(source, file_schema(envelope, table, named), envelope, table.id, rows=rows)
 
 
@@ -102,10 +107,25 @@ def file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.Field]
     return pa.schema(found, metadata={RECORD: avro_names([table.source_table])[0].encode()})
 
 
-def _named(name: str, t: pa.DataType, source: str, envelope: Envelope) -> pa.Field:
-    if not envelope.typed:
-        return _json(name)
-    return pa.field(name, t, metadata={ORIGINAL: source.encode()} if source != name else None)
+def _named(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
+    """A column or field with its name in the source, where the written one is another, and so those inside it."""
+    metadata = {ORIGINAL: source.name.encode()} if source.name != name else None
+    return pa.field(name, _renamed(t, source.type), metadata=metadata)
+
+
+def _renamed(t: pa.DataType, source: pa.DataType) -> pa.DataType:
+    """``t``, which is written for ``source``, with the names that its structs have there."""
+    if is_wrapped(source):
+        return _renamed(t, source.value_type)
+    if is_list_like(source):
+        return pa.list_(t.value_field.with_type(_renamed(t.value_type, source.value_type)))
+    if pt.is_map(source):
+        key, item = _renamed(t.key_type, source.key_type), _renamed(t.item_type, source.item_type)
+        return pa.map_(t.key_field.with_type(key), t.item_field.with_type(item))
+    if pt.is_struct(source):
+        origins = dict(zip(avro_names([field.name for field in source]), source, strict=True))
+        return pa.struct([_named(field.name, field.type, origins[field.name]) for field in t])
+    return t
 
 
 def _json(name: str) -> pa.Field:

@@ -1,7 +1,6 @@
 """Batches of documents or rows become batches of the file, each in its envelope; pure: no Spark, no files."""
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ MOST_SAMPLES: Final = 100
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-Changes = dict[int, list[dict[str, str]]]
+Changes = dict[int, list[dict[str, str | None]]]
 
 
 class EnvelopeShaper:
@@ -89,13 +88,9 @@ class EnvelopeShaper:
         if plan.record is None:
             columns = found.fragments(plan.properties or ())
         else:
-            own = plan.fields
-            columns = found.columns(plan.record, own)
-            if plan.envelope.additional:
-                columns.append(found.additional([name for name, _ in plan.record.fields]))
-        if not plan.envelope.additional:
-            self._findings.undeclared += found.undeclared
-        changes = {
+            columns = found.columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
+        self._findings.undeclared += found.undeclared
+        changes: Changes = {
             row: [{"field": path, "change": change.change, "reason": change.reason} for path, change in entries]
             for row, entries in found.changes.items()
         }
@@ -109,10 +104,10 @@ class EnvelopeShaper:
         found = pa.repeat(own, batch.num_rows) if self._rows else pc.fill_null(batch.column(EMITTED), own)
         return found.cast(MILLIS) if self.plan.envelope.typed else found
 
-    def _meta(self, changes: Mapping[int, list[dict[str, str]]], rows: int) -> pa.Array:
+    def _meta(self, changes: Changes, rows: int) -> pa.Array:
         typed, sync_id = self.plan.envelope.typed, self.plan.sync_id
 
-        def value(entries: list[dict[str, str]]) -> Any:
+        def value(entries: list[dict[str, str | None]]) -> Any:
             whole = {"sync_id": sync_id, "changes": entries}
             return whole if typed else json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
 
@@ -121,7 +116,7 @@ class EnvelopeShaper:
             return pa.repeat(pa.scalar(value([]), kind), rows)
         return pa.array([value(changes.get(row, [])) for row in range(rows)], kind)
 
-    def _note(self, changes: Mapping[int, list[dict[str, str]]], numbers: pa.Array) -> None:
+    def _note(self, changes: Changes, numbers: pa.Array) -> None:
         self._findings.changes += sum(map(len, changes.values()))
         for row, entries in changes.items():
             for each in entries[: MOST_SAMPLES - len(self._findings.samples)]:
@@ -146,7 +141,23 @@ def _put_first(changes: Changes, supplied: pa.Array) -> None:
     if supplied.null_count == len(supplied):
         return
     for row, text in enumerate(supplied.to_pylist()):
-        entries = msgspec.json.decode(text) if text else None
-        if isinstance(entries, list) and entries:
-            own = [{key: str(each.get(key)) for key in ("field", "change", "reason")} for each in entries]
-            changes[row] = own + changes.get(row, [])
+        entries = _decoded(text or "null", list[msgspec.Raw], [])
+        if entries:
+            changes[row] = [_supplied(each) for each in entries] + changes.get(row, [])
+
+
+def _supplied(entry: msgspec.Raw) -> dict[str, str | None]:
+    """One change in the source's words; what is no object has no field to name, and is a reason."""
+    own = _decoded(entry, dict[str, msgspec.Raw], {"reason": entry})
+    return {
+        key: _decoded(own[key], str | None, bytes(own[key]).decode()) if key in own else None
+        for key in ("field", "change", "reason")
+    }
+
+
+def _decoded(text: str | msgspec.Raw, kind: Any, otherwise: Any) -> Any:
+    """JSON text as ``kind``, or what is given where it is something else."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError:
+        return otherwise
