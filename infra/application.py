@@ -17,7 +17,13 @@ from job.errors import SpecInvalidError
 
 def synthesise(context: Mapping[str, Any]) -> Path:
     """The folder of the assembly; ``context`` goes over cdk.json's, and under what the CLI gives."""
-    app = cdk.App(context={**defaults(), **context}, outdir=str(output_folder()), analytics_reporting=False)
+    app = cdk.App(
+        context={**defaults(), **context},
+        outdir=str(output_folder()),
+        analytics_reporting=False,
+        # Those of warnings would have the folders of this one call in them, and nothing of this code.
+        stack_traces=False,
+    )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     settings = Settings.read(app.node.try_get_context)
     require_deployable(settings)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Final
 
 from aws_cdk import Annotations
 from aws_cdk import aws_iam as iam
@@ -9,7 +10,9 @@ from aws_cdk import aws_iam as iam
 from infra.destination.bucket import LakeBucket
 from infra.settings import Settings
 from job.policy.arns import Arns
-from job.policy.bucket import bucket_policy
+from job.policy.bucket import bucket_policy, kept
+
+_MOST_SHOWN: Final = 3
 
 
 def restrict(lake: LakeBucket, *, settings: Settings, arns: Arns, kept_out: Sequence[str]) -> None:
@@ -30,4 +33,19 @@ def tell_owner(lake: LakeBucket, *, settings: Settings, shown: Arns, kept_out: S
         "lakewriter:bucket-policy",
         f"Bucket {name!r} is used as it is. Have its owner block public access, abort incomplete uploads after "
         f"{deployment.abort_incomplete_uploads_days} days, and add to its policy: {json.dumps(policy['Statement'])}",
+    )
+
+
+def tell_refused(lake: LakeBucket, *, settings: Settings, writers: Sequence[str]) -> None:
+    """Warns of ``writers``, parties with files of their own, whom the policy refuses under the file's tables."""
+    bucket, roots = settings.spec.access.bucket, kept(settings.spec)
+    if not writers or not roots:
+        return
+    places = ", ".join(f"s3://{bucket}/{root}*" for root in roots[:_MOST_SHOWN])
+    more = f" and {len(roots) - _MOST_SHOWN} more" if len(roots) > _MOST_SHOWN else ""
+    Annotations.of(lake).add_warning_v2(
+        "lakewriter:refused-writers",
+        f"{', '.join(map(repr, writers))} may write, but not into the tables of this file: the bucket's policy refuses "
+        f"every object put without 'If-None-Match' at {places}{more}. A vendor's pipeline, which hardly sends it, "
+        "fails there with AccessDenied: let it write other tables, or only read (access: read).",
     )

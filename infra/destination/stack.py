@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.destination.bucket import LakeBucket
-from infra.destination.bucket_policy import restrict, tell_owner
+from infra.destination.bucket_policy import restrict, tell_owner, tell_refused
 from infra.destination.databases import Databases
 from infra.destination.declared import declare, external_ids, readable
 from infra.destination.key import LOGICAL_ID as KEY
@@ -93,12 +93,18 @@ class DestinationStack(Stack):
     def _restrict(
         self, settings: Settings, lake: LakeBucket, consumers: Sequence[Consumer], user: KeyedUser | None
     ) -> None:
-        """Every identity but those that run loads is kept out of the job's records."""
+        """Every identity but those that run loads is kept out of the job's records; a custom endpoint's store has no
+        such policies."""
+        if settings.spec.access.endpoint:
+            return
         out = {f"<{each.logical_id}.Arn>": each.role.role_arn for each in consumers if each.who is not Who.LOADER}
+        writers = [each.name for each in consumers if each.who is Who.VENDOR]
         if user:
             out[f"<{USER}.Arn>"] = user.user.user_arn
+            writers.append("iam_user")
         arns = Arns(self.partition, self.account, self.region)
         if lake.made:
             restrict(lake, settings=settings, arns=arns, kept_out=list(out.values()))
-        elif not settings.spec.access.endpoint:
+        else:
             tell_owner(lake, settings=settings, shown=readable(arns, key=None), kept_out=list(out))
+        tell_refused(lake, settings=settings, writers=writers)

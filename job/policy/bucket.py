@@ -29,20 +29,24 @@ def tls_only(spec: Spec, arns: Arns) -> Statement:
 
 
 def append_only(spec: Spec, arns: Arns) -> list[Statement]:
-    """No object of a table that is appended to is ever replaced; none for a job that writes without conditions, nor
-    for Iceberg, whose files other engines write too, nor where a table's keys could be the job's own records'.
+    """No object of a table that is appended to is ever replaced.
 
     Parts of a multipart upload create no object: ``s3:ObjectCreationOperation`` is false for them.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
     """
-    if spec.access.single_writer or spec.iceberg:
-        return []
-    roots = _roots(spec)
+    roots = kept(spec)
     if not roots:
         return []
     conditions = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
     resources = [arns.objects(spec.access.bucket, f"{literal(start)}*") for start in roots]
     return [_denied("KeepObjectsOfTables", ["s3:PutObject"], resources, conditions)]
+
+
+def kept(spec: Spec) -> list[str]:
+    """What the keys begin with that nobody may put without ``If-None-Match``; none for a job that writes without
+    conditions, nor for Iceberg, whose files other engines write too, nor where a table's keys could be the job's own
+    records'."""
+    return [] if spec.access.single_writer or spec.iceberg else _roots(spec)
 
 
 def control_objects_denied(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> list[Statement]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.infra.destination.conftest import Synthesise
-from tests.infra.destination.lakes import lake, of_type, statements
+from tests.infra.destination.lakes import SUPAFLOW, lake, of_type, statements
 
 pytestmark = pytest.mark.synth
 
@@ -148,3 +148,41 @@ def test_bucket_under_a_key_uses_a_bucket_key(full: dict[str, Any]) -> None:
 def test_a_writer_without_conditions_is_not_refused(synthesise: Synthesise) -> None:
     template = synthesise(lake(single_writer=True)).template
     assert list(statements(template, "BucketPolicy")) == ["RequireTls"]
+
+
+TABLES_4 = [{"table": f"t{number}", "read": {"format": "parquet", "path": "s3://raw/t"}} for number in range(4)]
+REFUSED = (
+    "{} may write, but not into the tables of this file: the bucket's policy refuses every object put without "
+    "'If-None-Match' at {}. A vendor's pipeline, which hardly sends it, fails there with AccessDenied: let it write "
+    "other tables, or only read (access: read)."
+)
+FLIGHTS = "s3://acme-lake/data/production/supaflow_nyc_public/flights/*"
+NYC = "s3://acme-lake/data/production/supaflow_nyc"
+LOADS = {"principal": "arn:aws:iam::111122223333:role/Laptop", "name": "laptop", "external_id": "l-1", "access": "load"}
+WARNED = [
+    # the file; the warnings: KeepObjectsOfTables denies whoever writes without conditions
+    (lake({"trust": [SUPAFLOW]}), [REFUSED.format("'supaflow'", FLIGHTS)]),
+    (lake({"trust": [SUPAFLOW], "iam_user": True}), [REFUSED.format("'supaflow', 'iam_user'", FLIGHTS)]),
+    (
+        {**lake({"trust": [SUPAFLOW]}), "tables": TABLES_4},
+        [REFUSED.format("'supaflow'", f"{NYC}/t0/*, {NYC}/t1/*, {NYC}/t2/* and 1 more")],
+    ),
+    # who does not write, or writes as the job does; and tables that everybody may write
+    (lake({"trust": [{**SUPAFLOW, "access": "read"}, LOADS]}), []),
+    (lake({"trust": [SUPAFLOW]}, single_writer=True), []),
+    (lake({"trust": [SUPAFLOW]}, table_format="ICEBERG", update_aws_glue_catalog=None), []),
+    (lake({"trust": [SUPAFLOW]}, custom_s3_endpoint="https://s3.example.com", bucket_region="nyc3"), []),
+]
+
+
+@pytest.mark.parametrize(("content", "warnings"), WARNED)
+def test_vendors_are_told_where_the_bucket_refuses_them(
+    synthesise: Synthesise, content: dict[str, Any], warnings: list[str]
+) -> None:
+    content["destination"] = {key: value for key, value in content["destination"].items() if value is not None}
+    assert [each.partition(" [ack:")[0] for each in synthesise(content).warnings] == warnings
+
+
+def test_owner_of_a_bucket_hears_of_refused_vendors_too(synthesise: Synthesise) -> None:
+    found = synthesise(lake({"trust": [SUPAFLOW], "existing": {"bucket": True}}))
+    assert [REFUSED.format("'supaflow'", FLIGHTS) in each for each in found.warnings] == [False, True]

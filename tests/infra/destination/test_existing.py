@@ -33,9 +33,9 @@ def test_bucket(synthesise: Synthesise) -> None:
 
 
 def test_databases(synthesise: Synthesise) -> None:
-    template, warning = _brought(synthesise, databases=True)
-    assert of_type(template, "Glue::Database") == {}
-    assert warning == ""
+    found = synthesise(lake({"existing": {"databases": True}}))
+    assert of_type(found.template, "Glue::Database") == {}
+    assert found.warnings == []
 
 
 def test_job_role(synthesise: Synthesise) -> None:
