@@ -8,20 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.bundle.build import build
 from infra.checks import require_deployable
 from infra.settings import Settings
 from job.dialects.lake_yaml import load
 from job.errors import SpecInvalidError
 from tests.infra.checks.deployments import BAD, GOOD, GOOD_TOO
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For one architecture, with no dependencies in it."""
-    folder = tmp_path_factory.mktemp("bundle")
-    build(folder, ["x86_64"], fetch=lambda *_: None)
-    return folder
 
 
 @pytest.fixture

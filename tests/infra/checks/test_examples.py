@@ -1,0 +1,52 @@
+"""The files that people start from: every stage of each can be deployed, by the commands beside them."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from infra.checks import require_deployable
+from infra.settings import ROOT, Settings
+
+README = "README.md"
+EXAMPLES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "examples").rglob("*.yaml"))]
+
+
+def text_of(name: str) -> str:
+    """The file's own, or the README's lake.yaml."""
+    text = (ROOT / name).read_text("utf-8")
+    (found,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if name == README else [text]
+    return found
+
+
+def stages_of(name: str) -> list[str]:
+    return list((yaml.safe_load(text_of(name)).get("deployment") or {}).get("stages") or {})
+
+
+DEPLOYED = [name for name in (README, *EXAMPLES) if "deployment" in yaml.safe_load(text_of(name))]
+
+
+def test_which_have_a_deployment() -> None:
+    assert [(name, stages_of(name)) for name in DEPLOYED] == [
+        ("README.md", ["dev", "prod"]),
+        ("examples/demo/lake.yaml", ["dev", "prod"]),
+        ("examples/supaflow-s3-data-lake.yaml", ["dev", "prod"]),
+    ]
+
+
+@pytest.mark.parametrize(("name", "stage"), [(name, stage) for name in DEPLOYED for stage in stages_of(name)])
+def test_can_be_deployed(tmp_path: Path, bundle: Path, name: str, stage: str) -> None:
+    lake = ROOT / name
+    if name == README:
+        lake = tmp_path / "lake.yaml"
+        lake.write_text(text_of(name), "utf-8")
+    require_deployable(Settings.read({"lake": str(lake), "stage": stage, "bundle": str(bundle)}.get))
+
+
+@pytest.mark.parametrize("name", DEPLOYED)
+def test_commands_name_stages_that_are_there(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    named = re.findall(r"(?:stage=|--stage )([a-z0-9]+)", text)
+    assert set(named) <= set(stages_of(name))
+    assert named or name.startswith("examples/demo/")
