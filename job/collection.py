@@ -7,8 +7,9 @@ from enum import StrEnum
 class Kind(StrEnum):
     """What a location holds, and so what its column stores.
 
-    ``text_integer`` and ``text_number`` are numbers written as strings; ``json`` is a value of several types;
-    ``object`` has declared properties, ``map`` has none.
+    ``text_integer`` and ``text_number`` are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are
+    written either way; ``json`` is a value of several types, ``untyped`` of any; ``object`` has declared properties,
+    ``map`` has none.
     """
 
     INTEGER = "integer"
@@ -21,7 +22,10 @@ class Kind(StrEnum):
     BINARY = "binary"
     TEXT_INTEGER = "text_integer"
     TEXT_NUMBER = "text_number"
+    MIXED_INTEGER = "mixed_integer"
+    MIXED_NUMBER = "mixed_number"
     JSON = "json"
+    UNTYPED = "untyped"
     OBJECT = "object"
     MAP = "map"
     ARRAY = "array"
@@ -29,7 +33,7 @@ class Kind(StrEnum):
     @property
     def scalar(self) -> bool:
         """One value of one type."""
-        return self not in (Kind.JSON, Kind.OBJECT, Kind.MAP, Kind.ARRAY)
+        return self not in (Kind.JSON, Kind.UNTYPED, Kind.OBJECT, Kind.MAP, Kind.ARRAY)
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,13 @@ class Location:
 class Selection:
     """Which locations become columns, by field name: a location's path joined by ``/``, or a projection's own name.
 
-    Without ``recommended`` only keys and included fields do. ``projections`` are ``(field, JSON pointer)``.
+    Of others only those do whose path has at most ``depth`` names; None is no limit. ``projections`` are
+    ``(field, JSON pointer)``.
     """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    recommended: bool = True
+    depth: int | None = None
     separator: str = "/"
     projections: tuple[tuple[str, str], ...] = ()
 

@@ -1,15 +1,22 @@
 """A collection's JSON Schema read as locations: each property with the one kind its column can have."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from job.collection import Kind, Location
+from job.dialects.schema_references import INFERRED, References, Schema
 from job.errors import SpecInvalidError
 
-Schema = Mapping[str, Any]
-
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+_OF_VALUES: Final[Mapping[type, str]] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
 _FORMATS: Final = {
     "date": Kind.DATE,
     "date-time": Kind.TIMESTAMP,
@@ -17,132 +24,180 @@ _FORMATS: Final = {
     "integer": Kind.TEXT_INTEGER,
     "number": Kind.TEXT_NUMBER,
 }
+_NUMERIC: Final = {Kind.TEXT_INTEGER, Kind.TEXT_NUMBER}
+_EITHER_WAY: Final[Mapping[tuple[frozenset[str], Kind | None], Kind]] = {
+    (frozenset({"integer", "string"}), Kind.TEXT_INTEGER): Kind.MIXED_INTEGER,
+    (frozenset({"number", "string"}), Kind.TEXT_NUMBER): Kind.MIXED_NUMBER,
+}
+"""Of two types, and numeric columns to the vendor's connector all the same."""
 _DEEPEST: Final = 30
 
 
 @dataclass(frozen=True)
+class CollectionSchema:
+    """Every location, objects and arrays included, in the schema's order; a location comes before those inside it.
+    ``notes`` say what of the schema is not known here."""
+
+    locations: tuple[Location, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Found:
-    """What the alternatives of one location say together: its kinds, and its properties where it may be an object."""
+    """What is said of one location. ``types`` is None where any value may be, ``text`` where any string may be."""
 
-    kinds: frozenset[Kind]
-    properties: Mapping[str, "_Found"]
+    types: frozenset[str] | None = None
+    text: Kind | None = None
+    properties: Mapping[str, "_Found"] = field(default_factory=dict)
 
 
-def locations(schema: Schema) -> tuple[Location, ...]:
-    """Every location with a type, objects and arrays included, in the schema's order; a location comes before those
-    inside it. ``SPEC_INVALID`` for a type that JSON Schema does not have, or a root that is no object."""
-    found = _Reader(schema).read(schema, (), ())
-    if found.kinds and not found.kinds & {Kind.OBJECT, Kind.MAP}:
+def read_schema(schema: Schema, write: Schema | None = None) -> CollectionSchema:
+    """The locations of a schema that may refer to the collection's ``write`` schema.
+
+    ``SPEC_INVALID`` for a type that JSON Schema does not have, a root that is no object, a reference to what is not
+    there.
+    """
+    reader = _Reader(References(schema, write))
+    found = reader.read(schema, schema, (), ((id(schema), ()),))
+    if found.types is not None and "object" not in found.types:
         raise SpecInvalidError("the collection's schema is of no object; documents are objects.")
-    return tuple(_listed(found, ()))
+    if reader.inferred and not found.properties:
+        raise SpecInvalidError(
+            f"the collection's schema is {INFERRED!r}, which only the vendor's platform has.",
+            remedy="Give the schema itself, or leave it out: then the documents tell.",
+        )
+    note = f"its schema refers to {INFERRED!r}, which only the vendor's platform has: nothing of that is written."
+    return CollectionSchema(tuple(_listed(found, ())), (note,) if reader.inferred else ())
 
 
 def _listed(found: _Found, path: tuple[str, ...]) -> Iterator[Location]:
     for name, own in found.properties.items():
         kind = _kind(own)
         place = (*path, name)
-        if kind is not None:
-            yield Location(place, kind)
+        yield Location(place, kind)
         if kind is Kind.OBJECT:
             yield from _listed(own, place)
 
 
-def _kind(found: _Found) -> Kind | None:
-    """None for a location without a type."""
-    if not found.kinds:
-        return None
-    if found.kinds == {Kind.INTEGER, Kind.NUMBER}:
-        return Kind.NUMBER
-    if found.kinds == {Kind.OBJECT, Kind.MAP}:
-        return Kind.OBJECT
-    return next(iter(found.kinds)) if len(found.kinds) == 1 else Kind.JSON
+def _kind(found: _Found) -> Kind:
+    types = frozenset() if found.types is None else found.types - {"null"}
+    if "number" in types:
+        types -= {"integer"}
+    if len(types) == 2 and (types, found.text) in _EITHER_WAY:
+        return _EITHER_WAY[types, found.text]
+    if len(types) != 1:
+        return Kind.JSON if types else Kind.UNTYPED
+    (name,) = types
+    if name == "object":
+        return Kind.OBJECT if found.properties else Kind.MAP
+    return found.text or Kind.STRING if name == "string" else Kind(name)
 
 
 class _Reader:
-    """Reads the parts of one schema; ``seen`` are the references above, since a type may hold itself."""
+    """Reads the parts of one schema. ``above`` are the references that led there, since a type may hold itself;
+    ``inferred`` tells whether the platform's own schema was referred to."""
 
-    def __init__(self, root: Schema) -> None:
-        self._root = root
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self.inferred = False
 
-    def read(self, schema: Any, path: tuple[str, ...], seen: tuple[str, ...]) -> _Found:
-        """What the schema of one location says."""
+    def read(self, schema: Any, document: Schema, path: tuple[str, ...], above: tuple[Any, ...]) -> _Found:
+        """What the schema of one location says; ``document`` is what its references start in."""
         if not isinstance(schema, Mapping) or len(path) > _DEEPEST:
-            return _Found(frozenset(), {})
-        parts = [self._own(schema, path, seen)]
+            return _Found()
+        parts = [self._own(schema, document, path, above)]
         if "$ref" in schema:
-            parts.append(self._referred(str(schema["$ref"]), path, seen))
+            parts.append(self._referred(str(schema["$ref"]), document, path, above))
         for each in schema.get("allOf") or ():
-            parts.append(self.read(each, path, seen))
-        options = [self.read(o, path, seen) for key in ("oneOf", "anyOf") for o in schema.get(key) or ()]
-        if options:
-            parts.append(_either(options))
+            parts.append(self.read(each, document, path, above))
+        for key in ("oneOf", "anyOf"):
+            if options := [self.read(each, document, path, above) for each in schema.get(key) or ()]:
+                parts.append(_either(options))
         return _both(parts)
 
-    def _referred(self, reference: str, path: tuple[str, ...], seen: tuple[str, ...]) -> _Found:
-        if not reference.startswith("#") or reference in seen:
-            return _Found(frozenset(), {})
-        found: Any = self._root
-        for step in filter(None, reference.removeprefix("#").split("/")):
-            plain = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(plain) if isinstance(found, Mapping) else None
-        return self.read(found, path, (*seen, reference))
+    def _referred(self, reference: str, document: Schema, path: tuple[str, ...], above: tuple[Any, ...]) -> _Found:
+        found = self._references.target(reference, document, _place(path))
+        if found is None:
+            self.inferred = True
+            return _Found()
+        schema, inside = found
+        if (id(schema), path) in above:
+            return _Found()
+        if any(id(schema) == known for known, _ in above):
+            # A type that holds itself has no end of columns: from here on it is an object like any other.
+            return _Found(_types(schema, path))
+        return self.read(schema, inside, path, (*above, (id(schema), path)))
 
-    def _own(self, schema: Schema, path: tuple[str, ...], seen: tuple[str, ...]) -> _Found:
-        properties = schema.get("properties")
-        named = properties if isinstance(properties, Mapping) else {}
-        declared = schema.get("type") or (["object"] if named else [])
-        types = [declared] if isinstance(declared, str) else list(declared)
+    def _own(self, schema: Schema, document: Schema, path: tuple[str, ...], above: tuple[Any, ...]) -> _Found:
+        types = _types(schema, path)
+        binary = schema.get("contentEncoding") == "base64"
+        text = Kind.BINARY if binary else _FORMATS.get(str(schema.get("format")))
+        if types is not None and "object" not in types:
+            return _Found(types, text)
+        named = _properties(schema)
+        return _Found(
+            types, text, {name: self.read(own, document, (*path, name), above) for name, own in named.items()}
+        )
+
+
+def _properties(schema: Schema) -> Schema:
+    named = schema.get("properties")
+    return named if isinstance(named, Mapping) else {}
+
+
+def _types(schema: Any, path: tuple[str, ...]) -> frozenset[str] | None:
+    """The types that a schema names, or that the values it allows have."""
+    if not isinstance(schema, Mapping):
+        return None
+    declared = schema.get("type")
+    if declared:
+        types = declared if isinstance(declared, list) else [declared]
         for name in types:
             if name not in _TYPES:
-                place = "/".join(path) or "the root"
                 known = ", ".join(_TYPES)
-                raise SpecInvalidError(f"the collection's schema has type {name!r} at {place}; expected {known}.")
-        kinds = frozenset(self._simple(name, schema, bool(named)) for name in types if name != "null")
-        if "object" not in types:
-            return _Found(kinds, {})
-        return _Found(kinds, {name: self.read(own, (*path, name), seen) for name, own in named.items()})
-
-    def _simple(self, name: str, schema: Schema, named: bool) -> Kind:
-        if name == "object":
-            return Kind.OBJECT if named else Kind.MAP
-        if name != "string":
-            return Kind(name)
-        if schema.get("contentEncoding") == "base64":
-            return Kind.BINARY
-        return _FORMATS.get(str(schema.get("format")), Kind.STRING)
+                raise SpecInvalidError(
+                    f"the collection's schema has type {name!r} at {_place(path)}; expected {known}."
+                )
+        return frozenset(types)
+    if _properties(schema):
+        return frozenset({"object"})
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    return frozenset(_OF_VALUES.get(type(each), "string") for each in values) if values else None
 
 
-def _either(options: Iterable[_Found]) -> _Found:
-    """A value is one of them."""
-    kinds: frozenset[Kind] = frozenset()
-    properties: dict[str, _Found] = {}
-    for option in options:
-        kinds |= option.kinds
-        for name, own in option.properties.items():
-            properties[name] = _either([properties[name], own]) if name in properties else own
-    return _Found(kinds, properties)
+def _place(path: tuple[str, ...]) -> str:
+    return "/".join(path) or "the root"
 
 
-def _both(parts: Iterable[_Found]) -> _Found:
-    """A value is all of them: a part without a type says nothing, kinds that differ leave what they share."""
-    kinds: frozenset[Kind] | None = None
-    properties: dict[str, _Found] = {}
+def _either(options: Sequence[_Found]) -> _Found:
+    """A value is one of them: of strings, what all of them say."""
+    types = [option.types for option in options]
+    texts = {each.text for each in options if each.types is None or "string" in each.types}
+    text = Kind.TEXT_NUMBER if texts == _NUMERIC else texts.pop() if len(texts) == 1 else None
+    every = None if None in types else frozenset().union(*(each for each in types if each is not None))
+    return _Found(every, text, _merged(options, _either))
+
+
+def _both(parts: Sequence[_Found]) -> _Found:
+    """A value is all of them: a part without a type says nothing, types that differ leave what they share."""
+    types: frozenset[str] | None = None
     for part in parts:
-        if part.kinds:
-            kinds = part.kinds if kinds is None else _shared(kinds, part.kinds)
+        if part.types is not None:
+            types = part.types if types is None else _shared(types, part.types)
+    texts = {part.text for part in parts if part.text is not None}
+    text = Kind.TEXT_INTEGER if texts == _NUMERIC else next((p.text for p in parts if p.text is not None), None)
+    return _Found(types, text, _merged(parts, _both))
+
+
+def _merged(parts: Iterable[_Found], how: Callable[[Sequence[_Found]], _Found]) -> dict[str, _Found]:
+    together: dict[str, list[_Found]] = {}
+    for part in parts:
         for name, own in part.properties.items():
-            properties[name] = _both([properties[name], own]) if name in properties else own
-    return _Found(kinds or frozenset(), properties)
+            together.setdefault(name, []).append(own)
+    return {name: how(found) for name, found in together.items()}
 
 
-def _shared(a: frozenset[Kind], b: frozenset[Kind]) -> frozenset[Kind]:
-    found = set(a & b)
-    for general, special in (
-        (Kind.NUMBER, Kind.INTEGER),
-        (Kind.MAP, Kind.OBJECT),
-        *((Kind.STRING, each) for each in (*_FORMATS.values(), Kind.BINARY)),
-    ):
-        if (general in a and special in b) or (general in b and special in a):
-            found.add(special)
-            found.discard(general)
-    return frozenset(found)
+def _shared(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
+    """Every integer is a number."""
+    a, b = (types | {"integer"} if "number" in types else types for types in (a, b))
+    return a & b

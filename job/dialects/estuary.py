@@ -1,7 +1,7 @@
 """What Estuary's Apache Parquet in S3 means: a path and a counter for each binding, its codec, its fields."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -41,7 +41,7 @@ def translate(pipeline: str, destination: EstuaryS3Parquet, tables: Sequence[Tab
         tables=specs,
         roots=tuple(table.path for table in specs),
         interval_seconds=destination.uploadIntervalInSeconds,
-        warnings=(*_literal(destination), *_unplaced(destination), *_nested(specs)),
+        warnings=(*_literal(destination), *_unplaced(destination), *_nested(specs), *_unused(bindings)),
     )
 
 
@@ -138,6 +138,15 @@ def _nested(tables: Sequence[TableSpec]) -> list[str]:
         for inner in tables
         if inner is not outer and inner.path.startswith(f"{outer.path}/")
     ]
+
+
+def _unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
+    for binding in bindings:
+        for what in binding.fields.unused:
+            yield f"binding {binding.source!r}: fields.include.{what} has no effect; a column's type is the schema's."
+        read = binding.collection.read
+        for note in read.notes if read is not None else ():
+            yield f"collection {binding.source!r}: {note}"
 
 
 def _refuse_twins(tables: Sequence[TableSpec]) -> None:

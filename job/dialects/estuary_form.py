@@ -1,14 +1,15 @@
 """Estuary's Apache Parquet in S3: the keys of its endpoint and of a binding, checked."""
 
 import re
-from typing import Any, Final, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from job.access import SecretText
 from job.collection import Collection, Selection
-from job.dialects.collection_schema import locations
+from job.dialects.collection_schema import CollectionSchema, read_schema
 from job.dialects.form import or_config_file
 from job.dialects.tables import TableEntry
 from job.errors import SpecInvalidError
@@ -125,13 +126,13 @@ class ResourceEntry(Model):
 class FieldsEntry(Model):
     """Which fields are materialized."""
 
-    include: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    include: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
     """Fields to add: arrays and objects become JSON strings."""
-    require: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    require: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
     """The newer word for ``include``."""
     exclude: tuple[str, ...] = ()
-    recommended: bool = True
-    """Off: keys and included fields only."""
+    recommended: bool | Annotated[int, Field(ge=0)] = True
+    """Off, or 0: keys and included fields only; a number: fields whose paths have at most so many names."""
 
     @model_validator(mode="after")
     def _once(self) -> "FieldsEntry":
@@ -139,6 +140,19 @@ class FieldsEntry(Model):
         if both:
             raise ValueError(f"{both[0]!r} is included and excluded")
         return self
+
+    @property
+    def depth(self) -> int | None:
+        """Names that the path of a recommended field may have; None for any number."""
+        if isinstance(self.recommended, bool):
+            return None if self.recommended else 0
+        return self.recommended
+
+    @property
+    def unused(self) -> Iterator[str]:
+        """What is asked for a field's column, which is decided by the schema alone."""
+        for name, own in (self.include | self.require).items():
+            yield from (f"{name}.{key}" for key in own or ())
 
 
 class ProjectionEntry(Model):
@@ -161,16 +175,17 @@ class CollectionEntry(Model):
     """Field names of their own for locations."""
 
     @property
-    def json_schema(self) -> dict[str, Any] | None:
-        """What readers go by."""
-        return self.readSchema or self.schema_ or self.writeSchema
+    def read(self) -> CollectionSchema | None:
+        """What readers go by; None without a schema."""
+        schema = self.readSchema or self.schema_ or self.writeSchema
+        return None if schema is None else read_schema(schema, self.writeSchema)
 
     @model_validator(mode="after")
     def _readable(self) -> "CollectionEntry":
         try:
-            locations(self.json_schema or {})
+            _ = self.read
         except SpecInvalidError as error:
-            raise ValueError(error.message) from error
+            raise ValueError(f"{error.message} {error.remedy}".strip()) from error
         return self
 
 
@@ -197,20 +212,20 @@ class BindingEntry(TableEntry):
 
     def documents_of(self, separator: str) -> Collection:
         """The neutral form."""
-        schema = self.collection.json_schema
+        schema = self.collection.read
         named = {
             name: own if isinstance(own, str) else own.location for name, own in self.collection.projections.items()
         }
         selection = Selection(
             include=tuple(self.fields.include | self.fields.require),
             exclude=self.fields.exclude,
-            recommended=self.fields.recommended,
+            depth=self.fields.depth,
             separator=separator,
             projections=tuple(named.items()),
         )
         return Collection(
             keys=self.primary_key or self.collection.key,
             column=self.documents,
-            locations=None if schema is None else locations(schema),
+            locations=None if schema is None else schema.locations,
             selection=selection,
         )

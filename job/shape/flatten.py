@@ -1,6 +1,6 @@
 """The plan of a collection's documents: columns by path, from JSON text or from the source's own structs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,10 +11,11 @@ from job.collection import Kind, Location
 from job.errors import SchemaIncompatibleError, SpecInvalidError
 from job.shape.conversion import conversion
 from job.shape.plan import ColumnPlan
+from job.shape.reach import bare, reached
 from job.shape.selection import Field, choose
 from job.shape.typed import ARROW
 from job.spec import Partition, TableSpec
-from job.types import is_list_like, is_void, is_wrapped, storable
+from job.types import is_list_like, is_void, storable
 
 _WIDE: Final = ((pt.is_integer, pa.int64()), (pt.is_floating, pa.float64()))
 _KINDS: Final = (
@@ -29,6 +30,16 @@ _KINDS: Final = (
     (pt.is_large_binary, Kind.BINARY),
     (pt.is_fixed_size_binary, Kind.BINARY),
 )
+_FITTING: Final[Mapping[Kind, Collection[Kind]]] = {
+    Kind.NUMBER: {Kind.INTEGER},
+    Kind.MIXED_INTEGER: {Kind.INTEGER},
+    Kind.MIXED_NUMBER: {Kind.INTEGER, Kind.NUMBER},
+    Kind.OBJECT: {Kind.MAP},
+    Kind.MAP: {Kind.OBJECT},
+    Kind.JSON: set(Kind),
+    Kind.UNTYPED: set(Kind),
+}
+"""What else of a source is written into columns of a kind."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class FlattenPlan:
     def _source_type(self, field: Field) -> pa.DataType:
         if self.documents is not None:
             return field.type
-        t = type_at(self.source_schema, field.path)
+        t = reached(self.source_schema, field.path).type
         return field.type if t is None else t
 
 
@@ -78,7 +89,8 @@ def plan_flatten(source: pa.Schema, table: TableSpec, inferred: Sequence[Locatio
     documents = None if collection.column is None else _documents(source, collection.column, table)
     known = collection.locations if collection.locations is not None else inferred
     locations = list(arrow_locations(source)) if known is None else list(known)
-    chosen = choose(table.id, locations, collection)
+    seen = collection.locations is None and (documents is not None or _guessed(table))
+    chosen = choose(table.id, locations, collection, seen=seen)
     fields = chosen.fields
     if documents is None:
         fields = tuple(_native(source, field, known is not None) for field in fields)
@@ -107,46 +119,36 @@ def _inside(fields: Sequence[pa.Field], path: tuple[str, ...]) -> Iterator[Locat
         place, kind = (*path, field.name), kind_of(field.type)
         yield Location(place, kind)
         if kind is Kind.OBJECT:
-            yield from _inside(list(_bare(field.type)), place)
+            yield from _inside(list(bare(field.type)), place)
 
 
 def kind_of(t: pa.DataType) -> Kind:
     """What values of a source's type are, as documents."""
-    bare = _bare(t)
-    if pt.is_struct(bare):
+    plain = bare(t)
+    if pt.is_struct(plain):
         return Kind.OBJECT
-    if pt.is_map(bare):
+    if pt.is_map(plain):
         return Kind.MAP
-    if is_list_like(bare):
+    if is_list_like(plain):
         return Kind.ARRAY
-    return next((kind for check, kind in _KINDS if check(bare)), Kind.STRING)
+    return next((kind for check, kind in _KINDS if check(plain)), Kind.STRING)
 
 
-def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """The source's type at a path, None where it has nothing there."""
-    fields: Sequence[pa.Field] = list(schema)
-    found: pa.DataType | None = None
-    for name in path:
-        own = next((field for field in fields if field.name == name), None)
-        if own is None:
-            return None
-        found = _bare(own.type)
-        fields = list(found) if pt.is_struct(found) else []
-    return found
-
-
-def _bare(t: pa.DataType) -> pa.DataType:
-    return _bare(t.value_type) if is_wrapped(t) else t
+def _guessed(table: TableSpec) -> bool:
+    """Whether Spark takes the columns from the values, so that another load may have others."""
+    return table.read.format == "json" and table.read.columns is None
 
 
 def _native(source: pa.Schema, field: Field, declared: bool) -> Field:
     """The field with the type its column gets: the schema's, or the source's own, numbers in their widest form."""
-    t = type_at(source, field.path)
-    if not field.kind.scalar or t is None or is_void(t):
+    found = reached(source, field.path)
+    if found.type is None or found.nothing or found.inside:
         return field
     if declared:
-        _require_fit(field, t)
+        _require_fit(field, found.type)
+    if declared or not field.kind.scalar:
         return field
+    t = found.type
     name = "/".join(field.path)
     return replace(field, type=next((wide for check, wide in _WIDE if check(t)), _stored(name, t)))
 
@@ -158,8 +160,7 @@ def _stored(name: str, t: pa.DataType) -> pa.DataType:
 def _require_fit(field: Field, t: pa.DataType) -> None:
     """Numbers, text and times of the source fit columns of their own sort; text is read as any."""
     kind = kind_of(t)
-    fits = kind is field.kind or kind is Kind.STRING or (kind, field.kind) == (Kind.INTEGER, Kind.NUMBER)
-    if not fits:
+    if not (kind in (field.kind, Kind.STRING) or kind in _FITTING.get(field.kind, ())):
         raise SchemaIncompatibleError(
             f"{'/'.join(field.path)!r} is {str(t)!r} in the source, and {field.kind.value} in the collection's schema.",
             remedy="Declare its type under read.columns, or leave the schema out.",
@@ -172,7 +173,7 @@ def _documents(source: pa.Schema, column: str, table: TableSpec) -> int:
         raise SpecInvalidError(
             f"tables.{table.id}.documents names {column!r}; the source has {', '.join(map(repr, source.names))}."
         )
-    t = _bare(source.field(position).type)
+    t = bare(source.field(position).type)
     if not (pt.is_string(t) or pt.is_large_string(t) or pt.is_binary(t)):
         raise SpecInvalidError(f"tables.{table.id}.documents: column {column!r} is {str(t)!r}, expected JSON text.")
     return position

@@ -1,9 +1,8 @@
 """Batches of documents become batches of the file; pure: no Spark, no files."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,17 +11,18 @@ from job.errors import SourceFailedError, ValueUnrepresentableError
 from job.receipt import Cursor
 from job.shape.cursor import highest, highest_in
 from job.shape.findings import Findings
-from job.shape.flatten import FlattenPlan, kind_of, type_at
+from job.shape.flatten import FlattenPlan, kind_of
+from job.shape.levels import Levels, Path, cut
+from job.shape.reach import reached, values_at
 from job.shape.selection import Field
 from job.shape.structs import json_texts
-from job.shape.typed import NULL, BadValueError, from_json, from_texts
+from job.shape.typed import BadValueError, from_json, from_nested_texts, from_texts
 from job.types import storable
 
-Objects = Sequence[Mapping[str, msgspec.Raw] | None]
+V = TypeVar("V", list[bytes], pa.Array)
 
-_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NESTED: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
-_SHOWN: Final = 80
+_KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED)
+"""Kinds that take a source's text for a string, whatever is in it."""
 
 
 class Flattener:
@@ -46,7 +46,7 @@ class Flattener:
                 f"a batch has the columns {batch.schema.names!r}, expected {expected.names!r}.",
                 remedy="The source changed while it was read; run the load again.",
             )
-        arrays = self._from_json(batch) if self.plan.documents is not None else self._from_structs(batch)
+        arrays = self._from_json(batch) if self.plan.documents is not None else self._from_columns(batch)
         for field, array in zip(self.plan.fields, arrays, strict=True):
             if field.key and array.null_count:
                 raise self._bad(field, int(pc.index(array.is_null(), True).as_py()), "a key has a value always", "null")
@@ -72,84 +72,49 @@ class Flattener:
         self.cursor_nulls += values.null_count
 
     def _from_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        texts = batch.column(self.plan.documents).to_pylist()
-        levels: dict[tuple[str, ...], Objects] = {(): [self._document(row, text) for row, text in enumerate(texts)]}
-        arrays = []
-        for field in self.plan.fields:
-            objects = self._level(levels, field.path[:-1])
-            name = field.path[-1]
-            raws = [NULL if each is None or name not in each else bytes(each[name]) for each in objects]
-            try:
-                array, cut = from_json(field.kind, raws)
-            except BadValueError as error:
-                shown = raws[error.position].decode(errors="replace")
-                raise self._bad(field, error.position, error.reason, shown) from error
-            self.changes += cut
-            arrays.append(array)
-        return arrays
+        levels = Levels(batch.column(self.plan.documents).to_pylist(), self.rows)
+        return [self._converted(field, levels.raws(field.path), from_json) for field in self.plan.fields]
 
-    def _document(self, row: int, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
-        try:
-            return _OBJECT.decode(text or b"null")
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ValueUnrepresentableError(
-                f"row {self.rows + row}: {_cut(repr(text))} is no JSON object ({error}).",
-                remedy="Leave such rows out with an sql: read.",
-            ) from error
+    def _from_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        opened: dict[Path, Levels] = {}
+        return [self._from_column(batch, field, opened) for field in self.plan.fields]
 
-    def _level(self, levels: dict[tuple[str, ...], Objects], path: tuple[str, ...]) -> Objects:
-        """The objects at a path, one for each row."""
-        if path not in levels:
-            above, name = self._level(levels, path[:-1]), path[-1]
-            levels[path] = [
-                None if each is None or name not in each else self._nested(row, path, bytes(each[name]))
-                for row, each in enumerate(above)
-            ]
-        return levels[path]
-
-    def _nested(self, row: int, path: tuple[str, ...], raw: bytes) -> Mapping[str, msgspec.Raw] | None:
-        try:
-            found: Mapping[str, msgspec.Raw] | None = _NESTED.decode(raw)
-        except msgspec.MsgspecError as error:
-            raise ValueUnrepresentableError(
-                f"row {self.rows + row}: {'/'.join(path)!r} holds {_cut(raw.decode())}, expected an object.",
-                remedy=f"Include the field {'/'.join(path)!r}, which makes it a JSON string.",
-            ) from error
-        return found
-
-    def _from_structs(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        return [self._from_column(batch, field) for field in self.plan.fields]
-
-    def _from_column(self, batch: pa.RecordBatch, field: Field) -> pa.Array:
-        source = type_at(self.plan.source_schema, field.path)
-        if source is None or pa.types.is_null(source):
+    def _from_column(self, batch: pa.RecordBatch, field: Field, opened: dict[Path, Levels]) -> pa.Array:
+        found = reached(self.plan.source_schema, field.path)
+        if found.nothing:
             return pa.nulls(batch.num_rows, field.type)
-        array = batch.column(field.path[0])
-        for name in field.path[1:]:
-            array = pc.struct_field(array, [name])
+        path = field.path[: len(field.path) - len(found.inside)]
+        if found.inside:
+            if path not in opened:
+                opened[path] = Levels(values_at(batch, path).to_pylist(), self.rows, path)
+            return self._converted(field, opened[path].raws(field.path), from_json)
+        array = values_at(batch, path)
+        if kind_of(array.type) is Kind.STRING and field.kind not in _KEPT:
+            nested = not field.kind.scalar
+            return self._converted(field, array.cast(pa.string()), from_nested_texts if nested else from_texts)
         if not field.kind.scalar:
             return json_texts(array)
         try:
-            if kind_of(array.type) is Kind.STRING and field.kind is not Kind.STRING:
-                found, cut = from_texts(field.kind, array.cast(pa.string()))
-                self.changes += cut
-                return found
             return array.cast(field.type)
-        except BadValueError as error:
-            raise self._bad(field, error.position, error.reason, str(array[error.position])) from error
         except pa.ArrowInvalid as error:
             raise ValueUnrepresentableError(
                 f"field {'/'.join(field.path)!r}, rows from {self.rows}: {error}",
                 remedy="Convert the value in the source, or declare its type.",
             ) from error
 
+    def _converted(self, field: Field, values: V, convert: Callable[[Kind, V], tuple[pa.Array, int]]) -> pa.Array:
+        try:
+            found, shortened = convert(field.kind, values)
+        except BadValueError as error:
+            value = values[error.position]
+            shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+            raise self._bad(field, error.position, error.reason, shown) from error
+        self.changes += shortened
+        return found
+
     def _bad(self, field: Field, position: int, reason: str, shown: str) -> ValueUnrepresentableError:
         return ValueUnrepresentableError(
-            f"field {'/'.join(field.path)!r}, row {self.rows + position}: value {_cut(shown)} cannot be written as"
+            f"field {'/'.join(field.path)!r}, row {self.rows + position}: value {cut(shown)} cannot be written as"
             f" {field.kind.value}: {reason}.",
             remedy="Correct the document, or the collection's schema.",
         )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from job.collection import Collection, Kind, Location, steps
-from job.errors import SpecInvalidError
+from job.errors import SpecInvalidError, ValueUnrepresentableError
 from job.shape.typed import ARROW
 
 Path = tuple[str, ...]
@@ -32,20 +32,24 @@ class Chosen:
     left_out: tuple[str, ...]
 
 
-def choose(table: str, locations: Sequence[Location], collection: Collection) -> Chosen:
+def choose(table: str, locations: Sequence[Location], collection: Collection, *, seen: bool = False) -> Chosen:
     """Keys and included fields, and by default every scalar that no included object holds.
 
-    ``SPEC_INVALID`` for a field or a key that is not there.
+    ``SPEC_INVALID`` for a field or a key that is not there. Where ``locations`` are only those ``seen`` in one load's
+    documents a field may be missing, and is left out; so may a key, and is a column in which no document has a value.
     """
-    return _Choice(table, locations, collection).made()
+    return _Choice(table, locations, collection, seen).made()
 
 
 class _Choice:
-    def __init__(self, table: str, locations: Sequence[Location], collection: Collection) -> None:
+    def __init__(self, table: str, locations: Sequence[Location], collection: Collection, seen: bool) -> None:
         self._table = table
-        self._locations = locations
+        self._seen = seen
+        known = {location.path for location in locations}
+        unseen = [path for path in map(steps, collection.keys) if seen and path not in known]
+        self._locations = [*locations, *(Location(path, Kind.STRING) for path in dict.fromkeys(unseen))]
         self._selection = collection.selection
-        self._by_path = {location.path: location for location in locations}
+        self._by_path = {location.path: location for location in self._locations}
         self._projected = {name: steps(pointer) for name, pointer in self._selection.projections}
         self._by_name = {"/".join(path): path for path in self._by_path} | self._projected
         self._keys = [self._key(pointer) for pointer in collection.keys]
@@ -54,7 +58,7 @@ class _Choice:
 
     def made(self) -> Chosen:
         fields: list[Field] = []
-        left_out = []
+        left_out = [f"{name} (in no document of this load{self._nearest(name)})" for name in self._absent()]
         for location in self._locations:
             if self._wanted(location):
                 fields += self._fields(location)
@@ -62,11 +66,15 @@ class _Choice:
                 left_out.append(f"{'/'.join(location.path)} ({location.kind})")
         return Chosen(tuple(_distinct(fields)), tuple(left_out))
 
+    def _absent(self) -> list[str]:
+        return [name for name in self._selection.include if name not in self._included]
+
     def _wanted(self, location: Location) -> bool:
         path = location.path
         if path in self._keys or path in self._included.values():
             return True
-        if not self._selection.recommended or self._below(path, self._excluded.values()):
+        depth = self._selection.depth
+        if (depth is not None and len(path) > depth) or self._below(path, self._excluded.values()):
             return False
         return (location.kind.scalar or location.kind is Kind.JSON) and not self._below(path, self._included.values())
 
@@ -95,10 +103,11 @@ class _Choice:
             raise SpecInvalidError(
                 f"table {self._table!r}: documents have no key {pointer!r}{self._nearest(pointer.strip('/'))}."
             )
-        if not location.kind.scalar:
-            raise SpecInvalidError(
-                f"table {self._table!r}: key {pointer!r} holds {location.kind}; a key is one value of one type."
-            )
+        if not location.kind.scalar or location.kind in (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER):
+            message = f"table {self._table!r}: key {pointer!r} holds {location.kind}; a key is one value of one type."
+            if self._seen:
+                raise ValueUnrepresentableError(message, remedy="Correct the documents, or give the schema.")
+            raise SpecInvalidError(message)
         return location.path
 
     def _paths(self, what: str, names: Iterable[str]) -> Mapping[str, Path]:
@@ -106,6 +115,8 @@ class _Choice:
         for name in names:
             path = self._by_name.get(name)
             if path is None or path not in self._by_path:
+                if self._seen:
+                    continue
                 raise SpecInvalidError(
                     f"table {self._table!r}: fields.{what} names {name!r}, which documents do not have"
                     f"{self._nearest(name)}."

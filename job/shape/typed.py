@@ -1,16 +1,16 @@
 """Columns of one kind out of JSON values or texts: whole where all of them fit, one by one where some do not."""
 
-import re
-from base64 import b64decode
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, time
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from job.collection import Kind
+from job.shape.formats import FORMS, PARSED, Parsed, double, long
 from job.types import UTC_MICROS
 
 NULL: Final = b"null"
@@ -25,17 +25,16 @@ ARROW: Final = {
     Kind.BINARY: pa.binary(),
     Kind.TEXT_INTEGER: pa.int64(),
     Kind.TEXT_NUMBER: pa.float64(),
+    Kind.MIXED_INTEGER: pa.int64(),
+    Kind.MIXED_NUMBER: pa.float64(),
     Kind.JSON: pa.string(),
+    Kind.UNTYPED: pa.string(),
     Kind.OBJECT: pa.string(),
     Kind.MAP: pa.string(),
     Kind.ARRAY: pa.string(),
 }
 """The type of each kind's column; what is no scalar is written as JSON text."""
 
-_STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)")
-_TIME: Final = re.compile(r"(\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)?")
-_MICROS: Final = 6
-_DAY: Final = 24 * 60 * 60 * 1_000_000
 _LONGEST: Final = 40
 """Characters of an integer that can still fit 64 bits, with room for zeros."""
 
@@ -55,6 +54,8 @@ def from_json(kind: Kind, raws: Sequence[bytes]) -> tuple[pa.Array, int]:
         return pa.array([None if raw == NULL else compact(raw) for raw in raws], pa.string()), 0
     if kind in _NATIVE:
         return _native(kind, raws), 0
+    if kind in _MIXED:
+        return pa.array(_each(raws, _MIXED[kind]), ARROW[kind]), 0
     try:
         texts = msgspec.json.decode(_list(raws), type=list[str | None])
     except msgspec.MsgspecError:
@@ -63,19 +64,57 @@ def from_json(kind: Kind, raws: Sequence[bytes]) -> tuple[pa.Array, int]:
 
 
 def from_texts(kind: Kind, texts: pa.Array) -> tuple[pa.Array, int]:
-    """The same of texts, for the kinds that JSON writes as strings."""
+    """The same of texts, for scalar kinds."""
     if kind is Kind.STRING:
         return texts, 0
-    t = ARROW[kind]
-    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT_INTEGER, Kind.TEXT_NUMBER):
-        try:
-            return texts.cast(t), 0
-        except pa.ArrowInvalid:
-            pass
-    found = _each(texts.to_pylist(), lambda text: None if text is None else _PARSED[kind](text))
-    return pa.array([None if each is None else each[0] for each in found], t), sum(
+    kind = _AS_TEXT.get(kind, kind)
+    whole = _whole(kind, texts) if kind in _BY_ARROW else None
+    if whole is not None:
+        return whole, 0
+    found = _each(texts.to_pylist(), lambda text: None if text is None else PARSED[kind](text))
+    return pa.array([None if each is None else each[0] for each in found], ARROW[kind]), sum(
         bool(each and each[1]) for each in found
     )
+
+
+def from_nested_texts(kind: Kind, texts: pa.Array) -> tuple[pa.Array, int]:
+    """The column of objects or arrays that a source has as JSON text."""
+    raws = [NULL if text is None else text.strip().encode() for text in texts.to_pylist()]
+
+    def check(raw: bytes) -> None:
+        try:
+            _NESTED[kind].decode(raw)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"it is no JSON text of one ({error})") from error
+
+    _each(raws, check)
+    return from_json(kind, raws)
+
+
+_NESTED: Final[dict[Kind, Any]] = {
+    Kind.OBJECT: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
+    Kind.MAP: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
+    Kind.ARRAY: msgspec.json.Decoder(list[msgspec.Raw] | None),
+}
+_AS_TEXT: Final = {
+    Kind.INTEGER: Kind.TEXT_INTEGER,
+    Kind.MIXED_INTEGER: Kind.TEXT_INTEGER,
+    Kind.NUMBER: Kind.TEXT_NUMBER,
+    Kind.MIXED_NUMBER: Kind.TEXT_NUMBER,
+}
+_BY_ARROW: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT_INTEGER, Kind.TEXT_NUMBER)
+
+
+def _whole(kind: Kind, texts: pa.Array) -> pa.Array | None:
+    """The column by Arrow's cast, or None where a text has not the kind's form, or Arrow cannot read it."""
+    if pc.all(pc.match_substring_regex(texts, f"^(?:{FORMS[kind]})$")).as_py() is False:
+        return None
+    try:
+        found = texts.cast(ARROW[kind])
+    except pa.ArrowInvalid:
+        return None
+    # Arrow makes an infinity of a number that is too large.
+    return None if kind is Kind.TEXT_NUMBER and pc.any(pc.is_inf(found)).as_py() else found
 
 
 def compact(raw: bytes) -> str:
@@ -120,16 +159,13 @@ def _integer(raw: bytes) -> int | None:
     exact = Decimal(_numeral(raw))
     if exact.adjusted() > _LONGEST or exact != exact.to_integral_value():
         raise ValueError("it is no whole number of 64 bits")
-    return _long(int(exact))
+    return long(int(exact))
 
 
 def _number(raw: bytes) -> float | None:
     if raw == NULL:
         return None
-    found = float(_numeral(raw))
-    if found in (float("inf"), float("-inf")):
-        raise ValueError("it is beyond what a double holds")
-    return found
+    return double(float(_numeral(raw)))
 
 
 def _boolean(raw: bytes) -> bool | None:
@@ -144,53 +180,12 @@ def _numeral(raw: bytes) -> str:
     return raw.decode()
 
 
-def _long(value: int) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise ValueError("it is no whole number of 64 bits")
-    return value
+def _mixed(raw: bytes, parsed: Callable[[str], Parsed], number: Callable[[bytes], Any]) -> Any:
+    """A number, or one in a string."""
+    return parsed(msgspec.json.decode(raw, type=str))[0] if raw.startswith(b'"') else number(raw)
 
 
-Parsed = tuple[Any, bool]
-"""A value, and whether it was cut to microseconds."""
-
-
-def _timestamp(text: str) -> Parsed:
-    found = _STAMP.fullmatch(text)
-    if found is None:
-        raise ValueError("it is no RFC 3339 timestamp with an offset")
-    fraction, cut = _micros(found[3])
-    stamp = datetime.fromisoformat(f"{found[1]}T{found[2]}.{fraction}{found[4].upper()}")
-    return stamp.astimezone(UTC), cut
-
-
-def _time(text: str) -> Parsed:
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise ValueError("it is no RFC 3339 time")
-    fraction, cut = _micros(found[2])
-    whole = time.fromisoformat(found[1])
-    micros = ((whole.hour * 60 + whole.minute) * 60 + whole.second) * 1_000_000 + int(fraction)
-    zone = found[3] or "Z"
-    if zone not in ("Z", "z"):
-        ahead = (int(zone[1:3]) * 60 + int(zone[4:6])) * 60_000_000
-        micros = (micros - ahead if zone[0] == "+" else micros + ahead) % _DAY
-    return micros, cut
-
-
-def _micros(fraction: str | None) -> tuple[str, bool]:
-    digits = (fraction or "").ljust(_MICROS, "0")
-    return digits[:_MICROS], bool(digits[_MICROS:].strip("0"))
-
-
-def _date(text: str) -> Parsed:
-    return datetime.strptime(text, "%Y-%m-%d").date(), False
-
-
-_PARSED: Final[dict[Kind, Callable[[str], Parsed]]] = {
-    Kind.DATE: _date,
-    Kind.TIMESTAMP: _timestamp,
-    Kind.TIME: _time,
-    Kind.BINARY: lambda text: (b64decode(text, validate=True), False),
-    Kind.TEXT_INTEGER: lambda text: (_long(int(text)), False),
-    Kind.TEXT_NUMBER: lambda text: (float(text), False),
+_MIXED: Final[dict[Kind, Callable[[bytes], Any]]] = {
+    Kind.MIXED_INTEGER: partial(_mixed, parsed=PARSED[Kind.TEXT_INTEGER], number=_integer),
+    Kind.MIXED_NUMBER: partial(_mixed, parsed=PARSED[Kind.TEXT_NUMBER], number=_number),
 }

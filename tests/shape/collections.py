@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from job.collection import Collection, Selection
-from job.dialects.collection_schema import locations
+from job.dialects.collection_schema import read_schema
 from job.layout import Layout, Template
 from job.shape.flatten import FlattenPlan, plan_flatten
 from job.shape.flattener import Flattener
@@ -58,7 +58,7 @@ def collection_table(
         collection=Collection(
             keys=keys,
             column=column,
-            locations=None if schema is None else locations(schema),
+            locations=None if schema is None else read_schema(schema).locations,
             selection=Selection(**selection),
         ),
     )

@@ -1,5 +1,6 @@
 """Documents and the columns they become; what the vendor's document says of objects and arrays, then of types."""
 
+import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -35,7 +36,7 @@ def test_objects_are_flattened_and_arrays_left_out():
 
 
 def test_documented_include_makes_json_strings():
-    plan = planned(include=("length", "revision"), recommended=True)
+    plan = planned(include=("length", "revision"))
     (row,) = flattened(plan, CHANGE)
     assert (row["length"], row["revision"]) == ('{"new":120,"old":118}', '{"new":9,"old":8}')
     assert not {name for name in row if name.startswith(("length/", "revision/"))}
@@ -44,15 +45,16 @@ def test_documented_include_makes_json_strings():
 
 SELECTIONS = [
     # the binding's fields, the columns
-    ({"recommended": False}, ["meta/id"]),
-    ({"recommended": False, "include": ("tags",)}, ["meta/id", "tags"]),
-    ({"recommended": False, "include": ("length", "length/new")}, ["length", "length/new", "meta/id"]),
+    ({"depth": 0}, ["meta/id"]),
+    ({"depth": 0, "include": ("tags",)}, ["meta/id", "tags"]),
+    ({"depth": 0, "include": ("length", "length/new")}, ["length", "length/new", "meta/id"]),
     ({"exclude": ("length", "title", "log_params", "revision")}, ["id", "bot", "meta/id", "meta/dt"]),
     (
-        {"recommended": False, "include": ("size",), "projections": (("size", "/length/new"),)},
+        {"depth": 0, "include": ("size",), "projections": (("size", "/length/new"),)},
         ["size", "meta/id"],
     ),
-    ({"separator": "_", "recommended": False, "include": ("length/old",)}, ["length_old", "meta_id"]),
+    ({"depth": 1}, ["id", "bot", "log_params", "meta/id", "title"]),
+    ({"separator": "_", "depth": 0, "include": ("length/old",)}, ["length_old", "meta_id"]),
 ]
 
 
@@ -66,12 +68,56 @@ def test_clashing_names_get_a_suffix():
     assert planned(schema, keys=("a_b",), separator="_").schema.names == ["a_b", "a_b_1"]
 
 
+def told(*documents, keys=("/id",), **selection):
+    """The plan of documents without a schema, and their rows."""
+    batches = [pa.record_batch([pa.array(documents, pa.string())], names=["value"])]
+    table = collection_table(keys=keys, column="value", **selection)
+    plan = plan_flatten(batches[0].schema, table, merged("t", seen_in(0, batches, 0)))
+    return plan, Flattener(plan).shape(batches[0]).to_pylist()
+
+
+UNSEEN = [
+    # what a batch without a schema may hold, the binding's fields, its rows
+    (['{"id":1,"type":"log"}'], {"include": ("length",)}, [{"id": 1, "type": "log"}]),
+    (['{"id":1,"length":null}'], {"include": ("length",)}, [{"id": 1}]),
+    (['{"id":1,"type":"log"}'], {"exclude": ("length",)}, [{"id": 1, "type": "log"}]),
+    (['{"id":1}'], {"include": ("size",), "projections": (("size", "/length/new"),)}, [{"id": 1}]),
+    ([], {"include": ("length",), "exclude": ("type",)}, []),
+]
+
+
+@pytest.mark.parametrize(("documents", "selection", "rows"), UNSEEN)
+def test_batches_may_lack_what_fields_name(documents, selection, rows):
+    plan, found = told(*documents, **selection)
+    assert found == rows
+    assert [note.split(" (")[0] for note in plan.notes] == [f"left out: {n}" for n in selection.get("include", ())]
+
+
+def test_a_note_names_what_a_misspelt_field_may_mean():
+    plan, _ = told('{"id":1,"length":{"new":1}}', include=("lenght",))
+    assert plan.notes == ("left out: lenght (in no document of this load; did you mean 'length'?)",)
+
+
+UNSEEN_KEYS = [
+    (['{"type":"log"}'], "field 'id', row 0: value null cannot be written as string: a key has a value always"),
+    (['{"id":1}', '{"id":"a"}'], "key '/id' holds json; a key is one value of one type"),
+]
+
+
+@pytest.mark.parametrize(("documents", "message"), UNSEEN_KEYS)
+def test_documents_without_a_key(documents, message):
+    with pytest.raises(ValueUnrepresentableError, match=message):
+        told(*documents)
+
+
 BAD_SELECTIONS = [
     ({"include": ("lenght",)}, "fields.include names 'lenght', which documents do not have; did you mean 'length'"),
     ({"exclude": ("meta/id",)}, "fields.exclude names 'meta/id', which is a key"),
     ({"keys": ("/meta/uuid",)}, "documents have no key '/meta/uuid'"),
     ({"keys": ("/length",)}, "key '/length' holds object"),
-]
+    ({"schema": {"properties": {"id": {"type": ["integer", "string"], "format": "integer"}}}, "keys": ("/id",)},
+     "key '/id' holds mixed_integer"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("selection", "message"), BAD_SELECTIONS)
@@ -97,6 +143,11 @@ VALUES = [
     ({"type": "string", "format": "integer"}, '"-12"', pa.int64(), -12),
     ({"type": "string", "format": "number"}, '"1.5"', pa.float64(), 1.5),
     ({"type": "string", "format": "number"}, '"-Infinity"', pa.float64(), float("-inf")),
+    ({"type": "string", "format": "number"}, '".5e1"', pa.float64(), 5.0),
+    ({"type": ["string", "integer"], "format": "integer"}, '"12"', pa.int64(), 12),
+    ({"type": ["string", "integer"], "format": "integer"}, "12", pa.int64(), 12),
+    ({"type": ["string", "number", "null"], "format": "number"}, '"1.5"', pa.float64(), 1.5),
+    ({"type": ["string", "number", "null"], "format": "number"}, "2", pa.float64(), 2.0),
     ({"type": ["string", "integer"]}, '"a"', pa.string(), '"a"'),
     ({"type": ["string", "integer"]}, "1.10", pa.string(), "1.10"),
     ({"type": ["object", "string"], "properties": {"b": {}}}, '{ "b" : 1e400 }', pa.string(), '{"b":1e400}'),
@@ -122,6 +173,10 @@ BAD_VALUES = [
     ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00"', "no RFC 3339 timestamp with an offset"),
     ({"type": "string", "format": "date"}, '"2024-02-30"', "cannot be written as date"),
     ({"type": "string", "format": "time"}, '"noon"', "no RFC 3339 time"),
+    ({"type": "string", "format": "time"}, '"10:00:00+99:99"', "no RFC 3339 time"),
+    ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00+99:99"', "no RFC 3339 timestamp"),
+    ({"type": ["string", "integer"], "format": "integer"}, '"a"', "no whole number in decimal digits"),
+    ({"type": ["string", "integer"], "format": "integer"}, "1.5", "no whole number of 64 bits"),
     ({"type": "string", "contentEncoding": "base64"}, '"%"', "cannot be written as binary"),
     ({"properties": {"b": {"type": "integer"}}}, "1", "'v' holds 1, expected an object"),
 ]
@@ -132,6 +187,26 @@ def test_bad_value(schema, text, message):
     plan = planned({"properties": {"id": {"type": "integer"}, "v": schema}}, keys=("id",))
     with pytest.raises(ValueUnrepresentableError, match=message):
         flattened(plan, '{"id": 1}', f'{{"id": 2, "v": {text}}}')
+
+
+ODD_TEXTS = [
+    # a format, what Arrow or Python alone would read; a text that is read in every batch
+    ("integer", "0x1F", "1"), ("integer", "1_0", "1"), ("integer", " 1", "+1"), ("integer", "\u0661", "1"),
+    ("number", "1e400", "1"), ("number", "inf", "Infinity"), ("number", "1_0.5", "1."), ("number", "0x1p3", ".5"),
+    ("date", "2024-1-5", "2024-01-05"), ("date", "20240105", "2024-01-05"),
+    ("date-time", "2024-01-15T10:30Z", "2024-01-15t10:30:00z"),
+    ("date-time", "2024-01-15 10:30:00+02", "2024-01-15 10:30:00+02:00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "odd", "text"), ODD_TEXTS)
+def test_a_text_is_refused_whatever_its_neighbours_are(name, odd, text):
+    schema = {"properties": {"id": {"type": "integer"}, "v": {"type": "string", "format": name}}}
+    plan = planned(schema, keys=("id",))
+    for neighbours in ((), ({"id": 1, "v": text},)):
+        with pytest.raises(ValueUnrepresentableError, match=f"row {len(neighbours)}: value"):
+            flattened(plan, *neighbours, {"id": 2, "v": odd})
+    assert flattened(plan, {"id": 1, "v": text})
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "", '{"a":1},{"a":2}', "null"])
@@ -193,7 +268,7 @@ def test_rows_are_documents_too():
 
 
 def test_rows_included_as_json():
-    plan = plan_flatten(ROWS, collection_table(keys=("id",), include=("length", "tags", "labels"), recommended=False))
+    plan = plan_flatten(ROWS, collection_table(keys=("id",), include=("length", "tags", "labels"), depth=0))
     (row,) = rows_of(plan, ROW)
     assert row == {"id": "a", "length": '{"new":1}', "tags": '["x",null]', "labels": '{"k":1}'}
 
@@ -213,6 +288,104 @@ def test_rows_that_contradict_the_schema():
     table = collection_table(keys=("id",), schema={"properties": {"id": {"type": "boolean"}}})
     with pytest.raises(SchemaIncompatibleError, match="'id' is 'int64' in the source, and boolean"):
         plan_flatten(pa.schema([("id", pa.int64())]), table)
+
+
+HELD = {"type": "object", "properties": {"new": {"type": "integer"}, "at": {"type": "string", "format": "date"}}}
+TEXT_MAP, TEXT = pa.map_(pa.string(), pa.string()), pa.string()
+HOLDERS = [
+    # the source's type, its values, the values of length/new
+    (pa.map_(pa.string(), pa.int64()), [[("new", 120)], [("old", 1)], None], [120, None, None]),
+    (pa.struct([("new", TEXT)]), [{"new": "120"}, None], [120, None]),
+    (TEXT, ['{"new":120}', " {} ", "null", None], [120, None, None, None]),
+    (pa.dictionary(pa.int8(), TEXT), ['{"new":120}', None], [120, None]),
+    (pa.null(), [None], [None]),
+    (pa.struct([("old", pa.int64())]), [{"old": 1}], [None]),
+]
+
+
+def held(t, values, schema=HELD, **selection):
+    """The rows of a source whose column ``length`` is an object in the schema."""
+    source = pa.schema([("id", pa.int64()), ("length", t)])
+    table = collection_table(
+        keys=("id",), schema={"properties": {"id": {"type": "integer"}, "length": schema}}, **selection
+    )
+    batch = pa.record_batch([pa.array(range(len(values))), pa.array(values, t)], schema=source)
+    return Flattener(plan_flatten(source, table)).shape(batch).to_pylist()
+
+
+@pytest.mark.parametrize(("t", "values", "found"), HOLDERS)
+def test_objects_of_the_schema_are_found_in_maps_and_text(t, values, found):
+    properties = {"new": HELD["properties"]["new"]}
+    rows = held(t, values, {"type": "object", "properties": properties})
+    assert [row["length/new"] for row in rows] == found
+    sliced = held(t, [values[0], *values], {"type": "object", "properties": properties})[1:]
+    assert [row["length/new"] for row in sliced] == found
+
+
+def test_text_inside_a_map_inside_a_struct():
+    t = pa.struct([("m", pa.map_(TEXT, TEXT))])
+    inner = {"type": "object", "properties": {"k": HELD}}
+    rows = held(t, [{"m": [("k", '{"at":"2024-01-15","new":1}')]}], {"properties": {"m": inner}})
+    assert rows == [{"id": 0, "length/m/k/new": 1, "length/m/k/at": date(2024, 1, 15)}]
+
+
+INCLUDED = [
+    # the schema's type, the source's, its value, the JSON text
+    (HELD, TEXT, ' {"new": 1.10} ', '{"new":1.10}'),
+    (HELD, pa.map_(TEXT, pa.int64()), [("new", 1)], '{"new":1}'),
+    ({"type": "array"}, TEXT, "[1, 2]", "[1,2]"),
+    ({"type": "object"}, TEXT, '{"a": null}', '{"a":null}'),
+    ({"type": "array"}, pa.list_(pa.int64()), [1], "[1]"),
+    ({"type": ["object", "string"]}, TEXT, "{}", '"{}"'),
+    ({}, pa.int64(), 1, "1"),
+]
+
+
+@pytest.mark.parametrize(("schema", "t", "value", "text"), INCLUDED)
+def test_included_objects_are_json_once(schema, t, value, text):
+    assert held(t, [value, None], schema, include=("length",)) == [{"id": 0, "length": text}, {"id": 1, "length": None}]
+
+
+TEXTS_THAT_HOLD_NOTHING = [
+    ("[1]", {}, "row 0: 'length' holds \\[1\\], expected an object"),
+    ("", {}, "row 0: 'length' holds , expected an object"),
+    ("[1]", {"include": ("length",)}, "field 'length', row 0: value \\[1\\] cannot be written as object"),
+    ("x", {"include": ("length",)}, "it is no JSON text of one"),
+]
+
+
+@pytest.mark.parametrize(("text", "selection", "message"), TEXTS_THAT_HOLD_NOTHING)
+def test_text_that_is_no_object(text, selection, message):
+    with pytest.raises(ValueUnrepresentableError, match=message):
+        held(TEXT, [text], **selection)
+
+
+@pytest.mark.parametrize("t", [pa.int64(), pa.list_(pa.int64()), pa.binary(), pa.map_(pa.int64(), pa.int64())])
+def test_sources_that_hold_no_object(t):
+    with pytest.raises(
+        SchemaIncompatibleError, match=f"'length' is '{re.escape(str(t))}' in the source, and an object"
+    ):
+        held(t, [])
+
+
+@pytest.mark.parametrize("t", [pa.int64(), pa.list_(pa.int64()), pa.binary()])
+def test_sources_that_are_no_included_object(t):
+    with pytest.raises(SchemaIncompatibleError, match=f"'{re.escape(str(t))}' in the source, and object"):
+        held(t, [], include=("length",))
+
+
+SCALARS_IN_TEXT = [
+    ({"type": "integer"}, "12", 12),
+    ({"type": "number"}, "1e3", 1000.0),
+    ({"type": "boolean"}, "true", True),
+]
+
+
+@pytest.mark.parametrize(("schema", "text", "value"), SCALARS_IN_TEXT)
+def test_text_is_read_as_the_type_of_the_schema(schema, text, value):
+    assert held(TEXT, [text], schema) == [{"id": 0, "length": value}]
+    with pytest.raises(ValueUnrepresentableError, match="field 'length', row 0: value x"):
+        held(TEXT, ["x"], schema)
 
 
 def test_inference():
