@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 
 from job.access import Access
 from job.aws import BotoCoreError, ClientError, code_of, explain
-from job.errors import SpecInvalidError
+from job.errors import SpecInvalidError, StagedLostError
 from job.receipt import Part
 from job.spec import Limits
 
@@ -111,9 +111,18 @@ class StagedUpload:
         return str(answer["UploadId"])
 
     def _put(self, number: int, body: bytes) -> Part:
-        answer = self._client.upload_part(
-            **self._target, UploadId=self._upload_id, PartNumber=number, Body=body, **self._checksum
-        )
+        try:
+            answer = self._client.upload_part(
+                **self._target, UploadId=self._upload_id, PartNumber=number, Body=body, **self._checksum
+            )
+        except ClientError as error:
+            if code_of(error) != "NoSuchUpload":
+                raise
+            raise StagedLostError(
+                f"the upload of {self._uri} was aborted before it had all its parts, by another attempt at this load "
+                "or by the bucket's lifecycle rule.",
+                remedy="Run the same job id again.",
+            ) from error
         checksum = answer.get(f"Checksum{self._access.checksum_algorithm}")
         return Part(number, str(answer["ETag"]), checksum)
 

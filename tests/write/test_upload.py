@@ -8,7 +8,7 @@ import pytest
 
 from job.access import Access
 from job.aws import Clients
-from job.errors import BucketNotFoundError, LakeError, S3AccessDeniedError, SpecInvalidError
+from job.errors import BucketNotFoundError, LakeError, S3AccessDeniedError, SpecInvalidError, StagedLostError
 from job.spec import MIB, Limits
 from job.write.upload import MAX_PARTS, StagedUpload
 from tests.support.server import StrictAws
@@ -152,6 +152,21 @@ def test_a_failed_part_is_explained(aws: StrictAws, bucket: str) -> None:
     assert caught.value.message == "s3:PutObject on s3://acme-lake/lake/file was denied (AccessDenied: KMS says no)."
     upload.abandon(caught.value)
     assert aws.uploads(bucket) == []
+
+
+def test_an_upload_that_somebody_aborted(aws: StrictAws, bucket: str) -> None:
+    """As another attempt at the same load does."""
+    s3 = aws.client("s3")
+    upload = _staged(Clients(ACCESS).s3, FIVE)
+    upload.write(bytes(5 * MIB))
+    upload_id = s3.list_multipart_uploads(Bucket=bucket)["Uploads"][0]["UploadId"]
+    while not s3.list_parts(Bucket=bucket, Key=KEY, UploadId=upload_id).get("Parts"):
+        time.sleep(0.01)
+    s3.abort_multipart_upload(Bucket=bucket, Key=KEY, UploadId=upload_id)
+    upload.write(bytes(5 * MIB))
+    with pytest.raises(StagedLostError, match="another attempt at this load") as raised:
+        upload.finish()
+    assert (raised.value.exit_code, raised.value.transient) == (75, True)
 
 
 def test_no_bucket(aws: StrictAws) -> None:
