@@ -16,7 +16,7 @@ import yaml
 
 from tests.faults.chain import SEED
 from tests.load.lakes import BUCKET
-from tests.load.materializations import DESTINATION, Materialization, binding
+from tests.load.materializations import DESTINATION, Materialization, binding, logged
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 
@@ -58,10 +58,10 @@ def killed_at_random(wiki: Materialization, rng: random.Random) -> None:
     """A run that is killed up to two intervals after it began to run, or after a batch of it, so often within one."""
     process = wiki.process()
     with drained(process):
-        line = process.stderr.readline()
-        assert json.loads(line)["step"] == "running", line
+        log = logged(process)
+        assert next(log)["step"] == "running"
         if rng.random() < 0.7:
-            assert json.loads(process.stderr.readline())["step"] == "batch"
+            assert next(log)["step"] == "batch"
         time.sleep(rng.uniform(0, 2 * INTERVAL))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -126,8 +126,7 @@ def test_an_hours_backlog_in_little_memory(wiki):
     process = wiki.process()
     held = []
     with drained(process):
-        for line in process.stderr:
-            metrics = json.loads(line)
+        for metrics in logged(process):
             if metrics["step"] == "batch":
                 held.append(memory(process.pid))
                 print(f"batch {metrics['batch']}: {metrics['rows']} rows, {held[-1] / 2**20:.0f} MiB held")

@@ -115,3 +115,9 @@ def binding(path: str, documents: str, **more: Any) -> dict[str, Any]:
     """A binding of JSON documents in text files."""
     read = {"format": "text", "path": documents}
     return {"source": f"acmeCo/{path}", "resource": {"pathPrefix": path}, "read": read, "documents": "value"} | more
+
+
+def logged(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
+    """What a run logs, as it comes; lines of Java are none of it."""
+    assert process.stderr is not None
+    return (json.loads(line) for line in process.stderr if line.startswith("{"))
