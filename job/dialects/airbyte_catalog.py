@@ -62,6 +62,12 @@ class ConfiguredStream(_Foreign):
         return self
 
     @property
+    def lowest(self) -> int | None:
+        """The lowest generation that stays: an overwrite that gives only its own replaces all before it."""
+        replaces = self.mode is Mode.OVERWRITE and self.minimum_generation_id is None
+        return self.generation_id if replaces else self.minimum_generation_id
+
+    @property
     def mode(self) -> Mode:
         """What a load does to the rows that are there."""
         return _MODES[self.destination_sync_mode]
@@ -144,7 +150,7 @@ def streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
                 json_schema=found.json_schema,
                 sync_mode=configured.sync_mode,
                 generation_id=configured.generation_id,
-                minimum_generation_id=configured.minimum_generation_id,
+                minimum_generation_id=configured.lowest,
                 sync_id=configured.sync_id,
             ),
         )

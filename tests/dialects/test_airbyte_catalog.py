@@ -1,0 +1,22 @@
+"""What a configured catalog means for the generations of its streams."""
+
+import pytest
+
+from job.dialects.airbyte_catalog import SourceEntry, streams
+
+GENERATIONS = [
+    # destination sync mode, generation and minimum of the catalog, the lowest that stays
+    ("overwrite", 5, None, 5),
+    ("overwrite", 5, 0, 0),
+    ("overwrite", None, None, None),
+    ("append", 5, None, None),
+    ("append", 5, 5, 5),
+]
+
+
+@pytest.mark.parametrize(("mode", "generation", "minimum", "expected"), GENERATIONS)
+def test_lowest_generation(mode, generation, minimum, expected):
+    own = {"stream": {"name": "u"}, "destination_sync_mode": mode, "generation_id": generation}
+    source = {"messages": "-", "catalog": {"streams": [own | {"minimum_generation_id": minimum}]}}
+    ((_, stream),) = streams(SourceEntry.model_validate(source))
+    assert (stream.generation_id, stream.minimum_generation_id) == (generation, expected)
