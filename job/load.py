@@ -5,7 +5,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,48 +16,24 @@ from job.commit.recover import recover
 from job.commit.s3_store import S3Store
 from job.commit.state import TableState
 from job.commit.syncing import SourceState
-from job.errors import LakeError, SourceFailedError, SpecInvalidError
+from job.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from job.naming import ControlKeys
 from job.prepare import SparkFactory
 from job.report import RunReport, TableResult, counted
+from job.resumption import keeps, resumption
 from job.run import run
-from job.source.airbyte_messages import (
-    MessageFiles,
-    MessagesFeed,
-    Piece,
-    holding,
-    index,
-    message_files,
-    pieces_of,
-)
-from job.source.messages import Contents, StreamKey, unknown_streams
+from job.source.airbyte_lines import StreamKey, stream_key
+from job.source.airbyte_messages import message_files
+from job.source.json_schema import record_type
+from job.source.message_input import Messages, look_through
 from job.source.spool import run_connector, spool
-from job.source.storage import AnyStore
 from job.spec import Spec, TableSpec
 from job.staging import MicroBatch, Progress
 from job.stream import MessageSource, Stream
 from job.sync import Ending, Sync, TableSync, sync_number, table_intent
-from job.verdict import Input, Verdict, handed_back
+from job.verdict import Input, Verdict
 
 _STDIN: Final = ("-",)
-
-
-@dataclass(frozen=True)
-class Messages:
-    """An input, looked through: its pieces with what each holds, and how it ended."""
-
-    store: AnyStore
-    partitions: tuple[tuple[Piece, ...], ...]
-    contents: Mapping[Piece, Contents]
-    input: Input
-
-    @property
-    def whole(self) -> Contents:
-        """What all pieces hold together."""
-        whole = Contents()
-        for own in self.contents.values():
-            whole.add(own)
-        return whole
 
 
 class Loader:
@@ -69,6 +45,7 @@ class Loader:
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
         self.controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
         self.states: dict[str, TableState] = {}
+        self._given: Mapping[str, SourceState] = {}
 
     def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
         """Tables that are read by Spark; each is complete when it is loaded."""
@@ -80,17 +57,16 @@ class Loader:
         """The streams of an input of messages."""
         number = self.begin(sync_id)
         with self._opened(source) as messages:
-            verdicts = {table.id: self._verdict(table, messages) for table in self.spec.tables}
-            complete = {
-                t.id: self._fed(t, number, verdicts[t.id], messages, bool(source.command))
-                for t in self._chosen(verdicts, True)
-            }
-            partial = self._partial(number, verdicts, messages, bool(source.command))
+            seen = Input(messages.events, messages.failure)
+            verdicts = {table.id: self._verdict(table, seen) for table in self.spec.tables}
+            complete = {t.id: self._fed(t, number, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
+            partial = self._partial(number, verdicts, messages)
             failures = tuple(
                 self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
             )
             report = self.run(Sync(number, complete, failures))
-        return report.model_copy(update={"notes": tuple(_notes(messages, self.spec))})
+        known = [_key(table) for table in self.spec.tables]
+        return report.model_copy(update={"notes": tuple(messages.notes(known))})
 
     def planned(self, table: TableSpec, number: int, ending: Ending) -> TableSync:
         """The numbers of one table's load."""
@@ -109,7 +85,11 @@ class Loader:
         )
 
     def begin(self, given: int | None) -> int:
-        """The sync's number, once whatever an earlier load left pending is brought to its end."""
+        """The sync's number, once whatever an earlier load left pending is brought to its end.
+
+        A stream whose types cannot be stored fails here, before the first of the others is committed.
+        """
+        _check_types(self.spec)
         reach = reach_from(self._clients)
         self.states = {name: recover(control, reach) for name, control in self.controls.items()}
         reports = [(control.report(self.job_id) or {}).get("sync_id") for control in self.controls.values()]
@@ -119,75 +99,51 @@ class Loader:
     def _opened(self, source: MessageSource) -> Iterator[Messages]:
         spark = self._spark()
         if not source.command and source.paths != _STDIN:
-            yield self._looked_through(message_files(source.paths), "")
+            yield look_through(spark, message_files(source.paths), "")
             return
         keys = ControlKeys(self.spec.access.prefix, self.spec.pipeline)
         key = f"{keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
         with spool(spark, self._clients, key) as place:
             if source.command:
-                found, failure = run_connector(source.command, Path(source.folder), self.handed_back(), place)
+                resumed = resumption(self.spec.tables, self.states, continues=True)
+                self._given = resumed.given
+                found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
             else:
                 found, failure = place.put(sys.stdin.buffer), ""
-            yield self._looked_through(found, failure)
+            yield look_through(spark, found, failure)
 
     def saved_state(self) -> str | None:
-        """The state for the source as it is now, with nothing recovered."""
-        self.states = {name: control.state.read() for name, control in self.controls.items()}
-        return self.handed_back()
+        """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
+        states = {name: control.state.read() for name, control in self.controls.items()}
+        return resumption(self.spec.tables, states, continues=False).text
 
-    def handed_back(self) -> str | None:
-        """The state for the source: of incremental streams, and of those whose last sync did not end."""
-        kept = []
-        for table in self.spec.tables:
-            state = self.states[table.id].sync
-            incremental = table.stream is not None and table.stream.sync_mode == "incremental"
-            if state.source is not None and (incremental or state.unfinished):
-                kept.append((state.sync_id, state.source))
-        return handed_back(kept)
-
-    def _looked_through(self, found: MessageFiles, failure: str) -> Messages:
-        spark = self._spark()
-        partitions = tuple(pieces_of(spark, found))
-        contents = index(spark, found, partitions)
-        events = [event for own in contents.values() for event in own.events]
-        return Messages(found.store, partitions, contents, Input(events, failure))
-
-    def _verdict(self, table: TableSpec, messages: Messages) -> Verdict:
-        stream = _stream(table)
-        found = messages.input.verdict(_key(stream), self.job_id, self.states[table.id].sync.source)
-        if found.complete and stream.sync_mode == "full_refresh":
+    def _verdict(self, table: TableSpec, seen: Input) -> Verdict:
+        stream, state, given = _stream(table), self.states[table.id].sync, self._given.get(table.id)
+        found = seen.verdict(_key(table), self.job_id, state.source, given)
+        refreshed = found.source is state.source and not keeps(table, state, continues=given is not None)
+        if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
             return replace(found, source=None)
         return found
 
     def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
         return [table for table in self.spec.tables if verdicts[table.id].complete is complete]
 
-    def _fed(self, table: TableSpec, number: int, verdict: Verdict, messages: Messages, command: bool) -> TableSync:
-        state = self.states[table.id].sync
-        mine = state.source is not None and state.source.job_id == self.job_id
-        continues = state.unfinished and (mine or command)
-        ending = Ending(verdict.complete, continues, verdict.source)
-        planned = self.planned(table, number, ending)
-        key = _key(_stream(table))
-        partitions = holding(dict(messages.contents), messages.partitions, key)
+    def _fed(self, table: TableSpec, number: int, verdict: Verdict, messages: Messages) -> TableSync:
         if verdict.stretch is None:
             raise ValueError(f"nothing of {table.id} may be loaded")
-        return replace(planned, feed=MessagesFeed(self._spark(), messages.store, verdict.stretch, partitions, table.id))
+        goes_on = table.id in self._given or verdict.stretch.start > 0
+        ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
+        planned = self.planned(table, number, ending)
+        return replace(planned, feed=messages.feed(self._spark(), verdict.stretch, table.id))
 
-    def _partial(
-        self,
-        number: int,
-        verdicts: Mapping[str, Verdict],
-        messages: Messages,
-        command: bool,
-    ) -> Mapping[str, TableResult]:
+    def _partial(self, number: int, verdicts: Mapping[str, Verdict], messages: Messages) -> Mapping[str, TableResult]:
         """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
         results = {}
         for table in self._chosen(verdicts, False):
             verdict = verdicts[table.id]
             if verdict.stretch is not None and verdict.source is not None:
-                planned = self._fed(table, number, verdict, messages, command)
-                own = partial_job_id(self.job_id, verdict.source)
+                planned = self._fed(table, number, verdict, messages)
+                own = partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
                 report = self.run(Sync(number, {table.id: planned}), job_id=own)
                 results[table.id] = report.tables[0]
         return results
@@ -227,9 +183,23 @@ def with_messages(spec: Spec, path: str) -> Spec:
     return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
 
 
-def partial_job_id(job_id: str, source: SourceState) -> str:
-    """The load that ends with this state: made twice, it is one load."""
-    return f"{job_id[:60]}.s{hashlib.sha256(f'{job_id} {source.digest}'.encode()).hexdigest()[:16]}"
+def partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
+    """The load that ends with this state: made twice, it is one load.
+
+    A source may end with the same state again after new records, so the number of loads before it counts too.
+    """
+    ending = f"{job_id} {source.digest} {committed}"
+    return f"{job_id[:60]}.s{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+
+
+def _check_types(spec: Spec) -> None:
+    if spec.envelope is None or not spec.envelope.typed:
+        return
+    for table in spec.tables:
+        try:
+            record_type(table.stream.json_schema if table.stream else {})
+        except SchemaIncompatibleError as error:
+            raise SchemaIncompatibleError(f"{table.id}: {error.message}", remedy=error.remedy) from error
 
 
 def _stream(table: TableSpec) -> Stream:
@@ -238,15 +208,6 @@ def _stream(table: TableSpec) -> Stream:
     return table.stream
 
 
-def _key(stream: Stream) -> StreamKey:
-    return stream.namespace, stream.name
-
-
-def _notes(messages: Messages, spec: Spec) -> Iterator[str]:
-    whole = messages.whole
-    if whole.malformed:
-        yield f"{counted(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
-    known = [_key(table.stream) for table in spec.tables if table.stream]
-    for (namespace, name), count in sorted(unknown_streams(whole, known).items(), key=str):
-        shown = ".".join(part for part in (namespace, name) if part)
-        yield f"{counted(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."
+def _key(table: TableSpec) -> StreamKey:
+    stream = _stream(table)
+    return stream_key(stream.namespace, stream.name)

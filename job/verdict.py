@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from job.commit.syncing import SourceState
-from job.source.airbyte_messages import Stretch
-from job.source.messages import Event, StreamKey
+from job.source.airbyte_lines import StreamKey
+from job.source.airbyte_messages import FILE_BITS, Stretch
+from job.source.messages import Event
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,18 @@ class Input:
     events: Sequence[Event]
     failure: str = ""
 
-    def verdict(self, stream: StreamKey, job_id: str, before: SourceState | None) -> Verdict:
+    def verdict(
+        self, stream: StreamKey, job_id: str, before: SourceState | None, given: SourceState | None = None
+    ) -> Verdict:
         """What becomes of a stream; ``before`` is the state with which its last load ended.
 
-        Records up to a state that this very load has committed already are not loaded again.
+        Records up to a state that this very load has committed already are not loaded again. A connector that was
+        ``given`` a state begins behind it.
         """
-        states = [event for event in self.events if event.kind == "state" and event.stream in (None, stream)]
+        states = self._states(stream)
         error = self.error(stream)
         last = states[-1] if states else None
-        start = 0
-        if before is not None and before.job_id == job_id:
-            start = max((event.place + 1 for event in states if event.digest == before.digest), default=0)
+        start = _start(states, job_id, before, given)
         # A source with nothing new may say nothing of where it is: then it still is where it was.
         source = source_state(last, job_id) if last else before
         if not error:
@@ -46,11 +48,25 @@ class Input:
             return Verdict(None, before, complete=False, error=error)
         return Verdict(Stretch(stream, start, last.place), source, complete=False, error=error)
 
+    def _states(self, stream: StreamKey) -> list[Event]:
+        """The stream's states with all records before them: none behind a line that cannot be read."""
+        faults = self._faults(stream)
+        end = faults[0].place if faults else 1 << 62
+        return [
+            each for each in self.events if each.kind == "state" and each.stream in (None, stream) and each.place < end
+        ]
+
+    def _faults(self, stream: StreamKey) -> list[Event]:
+        return [event for event in self.events if event.kind == "unreadable" and event.stream in (None, stream)]
+
     def error(self, stream: StreamKey) -> str:
         """Why a stream did not come to its end, blank where it did.
 
         Sources that report statuses say COMPLETE of each stream; of others it is enough that the input ends well.
         """
+        for fault in self._faults(stream):
+            file, offset = divmod(fault.place, 1 << FILE_BITS)
+            return f"a message at byte {offset} of input file {file + 1} cannot be read: {fault.text}"
         statuses = [event for event in self.events if event.kind == "status"]
         own = [event.text for event in statuses if event.stream == stream and event.text != "STARTED"]
         if "COMPLETE" in own and own[-1] != "INCOMPLETE":
@@ -68,18 +84,16 @@ def source_state(event: Event, job_id: str) -> SourceState:
     kind: Literal["stream", "global", "legacy"] = "stream"
     if event.stream is None:
         kind = "global" if json.loads(event.text).get("type") == "GLOBAL" else "legacy"
-    return SourceState(kind=kind, text=event.text, digest=event.digest, job_id=job_id)
+    return SourceState(kind=kind, text=event.text, digest=event.digest, job_id=job_id, place=event.place)
 
 
-def handed_back(states: Sequence[tuple[int, SourceState]]) -> str | None:
-    """The file that a source takes as its state, None where there is none.
+def _start(states: Sequence[Event], job_id: str, before: SourceState | None, given: SourceState | None) -> int:
+    """The place behind what is committed.
 
-    ``states`` are those of the tables with the numbers of their syncs. Of a state for all streams the oldest goes
-    back, since only up to there every stream has its records.
+    A source may say the same state again after new records, so its text alone tells nothing: in an input that is the
+    same again the state stands where it stood. A connector given an older state comes by the later one as by its first.
     """
-    whole = [(number, state) for number, state in states if state.kind != "stream"]
-    if whole:
-        oldest = min(whole, key=lambda each: each[0])[1]
-        content = json.loads(oldest.text)
-        return json.dumps(content.get("data", content) if oldest.kind == "legacy" else [content])
-    return json.dumps([json.loads(state.text) for _, state in states]) if states else None
+    if before is None or before.job_id != job_id or (given is not None and given.digest == before.digest):
+        return 0
+    same = [each for each in states if each.digest == before.digest and (given or each.place == before.place)]
+    return same[0].place + 1 if same else 0

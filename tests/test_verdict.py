@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from job.commit.syncing import SourceState
-from job.source.messages import Event, event_of, parsed
-from job.verdict import Input, Verdict, handed_back, source_state
+from job.source.airbyte_lines import parsed
+from job.source.messages import Event, event_of
+from job.verdict import Input, Verdict, source_state
 
 USERS, ORDERS = ("public", "users"), ("public", "orders")
 
@@ -65,33 +65,58 @@ def test_records_before_a_state_of_the_same_load_are_skipped():
     assert Input([first, second]).verdict(USERS, "j", before).stretch.start == 11
     assert Input([first, second]).verdict(USERS, "other", before).stretch.start == 0
     assert Input([second]).verdict(USERS, "j", before).stretch.start == 0
+    assert Input([first, state(20, USERS, 1)]).verdict(USERS, "j", before).stretch.start == 11
     assert Input([first, BOOM]).verdict(USERS, "j", before) == Verdict(
         None, before, complete=False, error="the source reports: boom"
     )
 
 
-def test_state_stays_when_the_source_says_nothing_new():
-    before = source_state(state(10, USERS, 1), "earlier")
-    assert Input([]).verdict(USERS, "j", before).source == before
+def test_state_said_again_elsewhere_skips_nothing():
+    before = source_state(state(10, USERS, 1), "j")
+    found = Input([state(5, USERS, 1), state(20, USERS, 2)]).verdict(USERS, "j", before)
+    assert (found.stretch.start, found.complete) == (0, True)
 
 
-def kept(kind: str, text: str) -> SourceState:
-    return SourceState(kind=kind, text=text, digest="d", job_id="j")
-
-
-HANDED = [
-    # states of the tables with the numbers of their syncs, the file for the source
-    ([], None),
-    ([(1, kept("stream", '{"a": 1}')), (2, kept("stream", '{"b": 2}'))], [{"a": 1}, {"b": 2}]),
-    ([(2, kept("global", '{"g": 2}')), (1, kept("global", '{"g": 1}'))], [{"g": 1}]),
-    ([(1, kept("legacy", '{"data": {"users": 5}}'))], {"users": 5}),
+GIVEN = [
+    # the state of users, what the connector was given, where its records begin: it says states 1 at 10 and 15, 2 at 20
+    (1, 1, 0),
+    (1, 0, 11),
+    (2, 1, 21),
+    (3, 1, 0),
 ]
 
 
-@pytest.mark.parametrize(("states", "expected"), HANDED)
-def test_handed_back(states, expected):
-    found = handed_back(states)
-    assert found is None if expected is None else json.loads(found) == expected
+@pytest.mark.parametrize(("own", "given", "start"), GIVEN)
+def test_connector_begins_behind_what_it_was_given(own, given, start):
+    before, handed = (source_state(state(10, None, cursor), "j") for cursor in (own, given))
+    said = [state(10, None, 1), state(15, None, 1), state(20, None, 2)]
+    assert Input(said).verdict(USERS, "j", before, handed).stretch.start == start
+
+
+FAULT = Event(15, "unreadable", USERS, "cut: '{...'")
+FAULTS = [
+    # events, where the records of users end: 0 for none
+    ([state(10, USERS, 1), FAULT, state(20, USERS, 2)], 10),
+    ([FAULT, state(20, USERS, 2), status(30, USERS, "COMPLETE")], 0),
+    ([state(10, None, 1), Event(15, "unreadable", None, "cut: '{...'"), state(20, None, 2)], 10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "end"), FAULTS)
+def test_nothing_is_loaded_behind_a_message_that_cannot_be_read(events, end):
+    found = Input(events).verdict(USERS, "j", None)
+    assert found.error == "a message at byte 15 of input file 1 cannot be read: cut: '{...'"
+    assert not found.complete
+    assert (found.stretch.end if found.stretch else 0) == end
+
+
+def test_unreadable_message_of_another_stream():
+    assert Input([Event(15, "unreadable", ORDERS, "cut"), state(20, USERS, 2)]).verdict(USERS, "j", None).complete
+
+
+def test_state_stays_when_the_source_says_nothing_new():
+    before = source_state(state(10, USERS, 1), "earlier")
+    assert Input([]).verdict(USERS, "j", before).source == before
 
 
 LINES = [

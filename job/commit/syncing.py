@@ -9,12 +9,16 @@ MOST_LIVE: Final = 500
 
 
 class SourceState(Model):
-    """The last state of the source that is committed with its data: its JSON text, and the load that brought it."""
+    """The last state of the source that is committed with its data: its JSON text, and the load that brought it.
+
+    ``place`` is where the state stood in that load's input.
+    """
 
     kind: Literal["stream", "global", "legacy"]
     text: str
     digest: str
     job_id: str
+    place: int | None = None
 
 
 class Live(Model):

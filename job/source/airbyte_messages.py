@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from job.aws import BotoCoreError, ClientError
 from job.document import DOCUMENTS
 from job.errors import SourceFailedError
+from job.source.airbyte_lines import StreamKey, parsed
 from job.source.failures import SPARK_ERRORS, Origin
-from job.source.messages import Contents, StreamKey, parsed, scan
+from job.source.messages import Contents, scan
+from job.source.odd_lines import odd
 from job.source.packing import Chunk, SourceFile, pack, sizes_of
 from job.source.storage import AnyStore, NotListable, list_files
 
@@ -74,12 +76,14 @@ class Stretch:
 
 
 def message_files(paths: Sequence[str]) -> MessageFiles:
-    """The files under the paths, those of a folder by their names; ``SOURCE_FAILED`` where there are none."""
+    """The files in the order of the paths, those of a folder by their names; ``SOURCE_FAILED`` where there are none."""
     try:
-        store, files = list_files(tuple(paths))
+        store, files = list_files(tuple(paths), by_name=True)
+        if len({file.path for file in files}) < len(files):
+            raise NotListable("a file is named twice, or with its folder")
     except (NotListable, OSError, BotoCoreError, ClientError) as error:
         raise SourceFailedError(f"messages in {', '.join(paths)} cannot be read: {error}") from error
-    return MessageFiles(store, tuple(sorted(files, key=lambda file: file.path)))
+    return MessageFiles(store, tuple(files))
 
 
 def pieces_of(spark: SparkSession, found: MessageFiles) -> list[tuple[Piece, ...]]:
@@ -189,9 +193,10 @@ def batches(system: fs.FileSystem, piece: Piece, stretch: Stretch) -> Iterator[p
     held: list[tuple[int, bytes, int | None, bytes | None]] = []
     size = 0
     for place, line in lines(system, piece):
-        message = parsed(line) if stretch.start <= place < stretch.end else None
+        message = (parsed(line) or odd(line).message) if stretch.start <= place < stretch.end else None
         record = message.record if message is not None else None
-        if record is None or record.stream != name or record.namespace != namespace:
+        # As ``stream_key`` has it, without a call for each record.
+        if record is None or record.stream != name or (record.namespace or None) != namespace:
             continue
         data = bytes(record.data)
         changes = (bytes(record.meta.changes) or None) if record.meta else None

@@ -1,4 +1,4 @@
-"""Messages of the Airbyte protocol, one a line: read one by one, and what a stretch of them holds.
+"""What a stretch of messages of the Airbyte protocol holds, and what those that are no records mean.
 
 See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 """
@@ -11,39 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
+from job.source.airbyte_lines import Message, StreamKey, parsed, stream_key
+from job.source.odd_lines import Odd, odd
+
 MOST_SAMPLES: Final = 5
 SHOWN: Final = 200
 """Characters of a line that is no message that are shown."""
-
-_NOTHING: Final = msgspec.Raw(b"")
-StreamKey = tuple[str | None, str]
-"""Namespace and name."""
-
-
-class Meta(msgspec.Struct):
-    """What the source says of a record; ``changes`` is JSON text."""
-
-    changes: msgspec.Raw = _NOTHING
-
-
-class Record(msgspec.Struct):
-    """A record; ``data`` is its JSON text as it stands in the line, ``emitted_at`` milliseconds since 1970."""
-
-    stream: str
-    data: msgspec.Raw
-    emitted_at: int | float | None = None
-    namespace: str | None = None
-    meta: Meta | None = None
-
-
-class Message(msgspec.Struct):
-    """A line; of the other kinds of message the text is kept."""
-
-    type: str
-    record: Record | None = None
-    state: msgspec.Raw = _NOTHING
-    trace: msgspec.Raw = _NOTHING
-    log: msgspec.Raw = _NOTHING
 
 
 class Descriptor(msgspec.Struct):
@@ -79,16 +52,18 @@ class _Trace(msgspec.Struct):
     stream_status: _StreamStatus | None = None
 
 
-_MESSAGE: Final = msgspec.json.Decoder(Message)
 _STATE: Final = msgspec.json.Decoder(_State)
 _TRACE: Final = msgspec.json.Decoder(_Trace)
+_EXACT: Final = msgspec.json.Decoder(float_hook=str)
+"""Takes every number, also those that no float holds."""
 
 
 @dataclass(frozen=True)
 class Event:
     """A message that is no record, where it matters; ``stream`` is None where it is about all of them.
 
-    ``kind`` is ``state``, ``status`` or ``error``; ``text`` the state's JSON text, the status, or the error's message.
+    ``kind`` is ``state``, ``status``, ``error``, or ``unreadable`` for a RECORD or STATE that cannot be read; ``text``
+    the state's JSON text, the status, the error's message, or what is wrong with the line.
     """
 
     place: int
@@ -100,13 +75,18 @@ class Event:
 
 @dataclass
 class Contents:
-    """What a stretch of lines holds: records by stream, events in order, other lines by their kind."""
+    """What a stretch of lines holds: records by stream, events in order, other lines by their kind.
+
+    ``mended`` counts records of which values were replaced, ``replaced`` names some of those.
+    """
 
     records: Counter[StreamKey] = field(default_factory=Counter)
     events: list[Event] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     malformed: int = 0
     samples: list[str] = field(default_factory=list)
+    mended: int = 0
+    replaced: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` takes back."""
@@ -117,7 +97,7 @@ class Contents:
         """The contents in ``data``."""
         events = [Event(**each | {"stream": each["stream"] and tuple(each["stream"])}) for each in data["events"]]
         records = Counter({(namespace, name): count for namespace, name, count in data["records"]})
-        return cls(records, events, Counter(data["others"]), data["malformed"], data["samples"])
+        return cls(**data | {"records": records, "events": events, "others": Counter(data["others"])})
 
     def add(self, other: "Contents") -> None:
         """The contents of what follows."""
@@ -126,23 +106,41 @@ class Contents:
         self.others += other.others
         self.malformed += other.malformed
         self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
+        self.mended += other.mended
+        self.replaced = [*self.replaced, *other.replaced][:MOST_SAMPLES]
 
     def take(self, place: int, line: bytes) -> Message | None:
         """One more line; its message, unless it is none."""
         message = parsed(line)
+        if message is None and line.strip():
+            message = self._odd(place, line, odd(line))
         if message is None:
-            self.malformed += bool(line.strip())
-            if line.strip() and len(self.samples) < MOST_SAMPLES:
-                self.samples.append(line[:SHOWN].decode(errors="replace"))
-        elif message.record is not None:
-            self.records[message.record.namespace, message.record.stream] += 1
+            return None
+        if message.record is not None:
+            self.records[message.record.key] += 1
+            return message
+        event = event_of(place, message)
+        if event is None:
+            self.others[message.type] += 1
         else:
-            event = event_of(place, message)
-            if event is None:
-                self.others[message.type] += 1
-            else:
-                self.events.append(event)
+            self.events.append(event)
         return message
+
+    def _odd(self, place: int, line: bytes, found: Odd) -> Message | None:
+        if found.mended:
+            self.mended += 1
+            if len(self.replaced) < MOST_SAMPLES:
+                name = found.message.record.stream if found.message and found.message.record else ""
+                self.replaced.append(f"{name}: {', '.join(found.mended)}"[:SHOWN])
+        if found.message is not None:
+            return found.message
+        shown = line[:SHOWN].decode(errors="replace")
+        if found.fault:
+            self.events.append(Event(place, "unreadable", found.stream, f"{found.fault}: {shown!r}"))
+        self.malformed += 1
+        if len(self.samples) < MOST_SAMPLES:
+            self.samples.append(shown)
+        return None
 
 
 def scan(lines: Iterable[tuple[int, bytes]]) -> Contents:
@@ -151,19 +149,6 @@ def scan(lines: Iterable[tuple[int, bytes]]) -> Contents:
     for place, line in lines:
         found.take(place, line)
     return found
-
-
-def parsed(line: bytes) -> Message | None:
-    """The message of a line, None for a line that is none."""
-    try:
-        message = _MESSAGE.decode(line)
-        if not line.isascii():
-            line.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    record = message.record
-    whole = record is not None and bytes(memoryview(record.data)[:1]) == b"{"
-    return None if message.type == "RECORD" and not whole else message
 
 
 def event_of(place: int, message: Message) -> Event | None:
@@ -181,7 +166,7 @@ def event_of(place: int, message: Message) -> Event | None:
 def _state(place: int, text: bytes) -> Event:
     found = _STATE.decode(text)
     own = found.stream.stream_descriptor if found.type == "STREAM" and found.stream else None
-    digest = hashlib.sha256(msgspec.json.encode(msgspec.json.decode(text), order="sorted")).hexdigest()
+    digest = hashlib.sha256(msgspec.json.encode(_EXACT.decode(text), order="sorted")).hexdigest()
     return Event(place, "state", _key(own), text.decode(), digest)
 
 
@@ -197,7 +182,7 @@ def _trace(place: int, trace: _Trace) -> Event | None:
 
 
 def _key(descriptor: Descriptor | None) -> StreamKey | None:
-    return None if descriptor is None else (descriptor.namespace, descriptor.name)
+    return None if descriptor is None else stream_key(descriptor.namespace, descriptor.name)
 
 
 def unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:

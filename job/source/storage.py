@@ -56,8 +56,11 @@ class BucketStore:
 AnyStore = Store | BucketStore
 
 
-def list_files(paths: tuple[str, ...]) -> tuple[Store, list[SourceFile]]:
-    """The data files under the paths in the order of Spark's listing; ``NotListable`` where Spark sees more in them."""
+def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store, list[SourceFile]]:
+    """The data files under the paths in the order of Spark's listing; ``NotListable`` where Spark sees more in them.
+
+    ``by_name`` gives each folder's files by their names instead.
+    """
     if not paths or len(set(paths)) < len(paths):
         raise NotListable("no path, or one path twice")
     if any(set(path) & set("*?[]{}\\") for path in paths):
@@ -66,10 +69,14 @@ def list_files(paths: tuple[str, ...]) -> tuple[Store, list[SourceFile]]:
     if all(remote):
         bare = [path.partition("://")[2].strip("/") for path in paths]
         store = _s3_store(bare[0].partition("/")[0])
-        return store, [file for path in bare for file in _list_s3(path)]
+        return store, [file for path in bare for file in _in_order(_list_s3(path), by_name)]
     if any(remote) or any("://" in path.removeprefix("file://") for path in paths):
         raise NotListable("a path is neither local nor on S3")
-    return Store(), [file for path in paths for file in _list_local(_local_path(path))]
+    return Store(), [file for path in paths for file in _in_order(_list_local(_local_path(path)), by_name)]
+
+
+def _in_order(files: list[SourceFile], by_name: bool) -> list[SourceFile]:
+    return sorted(files, key=lambda file: file.path) if by_name else files
 
 
 def _local_path(path: str) -> Path:

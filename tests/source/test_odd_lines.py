@@ -1,0 +1,134 @@
+"""Lines that are no messages as they stand: mended, at fault, or none."""
+
+import json
+
+import pytest
+
+from job.source.airbyte_lines import parsed
+from job.source.messages import Contents, Event
+from job.source.odd_lines import odd
+
+CUT = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
+NO_NUMBER = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}
+
+
+def line(data: str, **more: str) -> bytes:
+    rest = "".join(f',"{name}":{text}' for name, text in more.items())
+    return f'{{"type":"RECORD","record":{{"stream":"u","data":{data}{rest}}}}}'.encode()
+
+
+MENDED = [
+    # data as Python's json.dumps writes it, what is written, the changes
+    (r'{"a": "x\ud83d", "n": 1.10}', r'{"a": "x\ufffd", "n": 1.10}', [{"field": "a"} | CUT]),
+    (r'{"a": "\uDE00 \ud83d\ude00"}', r'{"a": "\ufffd \ud83d\ude00"}', [{"field": "a"} | CUT]),
+    (r'{"a": "\\ud83d", "b": ["\ud83d"]}', r'{"a": "\\ud83d", "b": ["\ufffd"]}', [{"field": "b[0]"} | CUT]),
+    (r'{"a": {"\ud83d": 1}}', r'{"a": {"\ufffd": 1}}', [{"field": "a.\ufffd"} | CUT]),
+    ('{"a": NaN, "b": [-Infinity, 1e400, "NaN"]}', '{"a": null, "b": [null, 1e400, "NaN"]}',
+     [{"field": "a"} | NO_NUMBER, {"field": "b[0]"} | NO_NUMBER]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "written", "changes"), MENDED)
+def test_values(data, written, changes):
+    assert parsed(line(data)) is None
+    found = odd(line(data))
+    record = found.message.record
+    assert (bytes(record.data), json.loads(bytes(record.meta.changes))) == (written.encode(), changes)
+    assert found.mended == tuple(change["field"] for change in changes)
+
+
+def test_changes_of_the_source_come_first():
+    own = {"field": "z", "change": "NULLED", "reason": "SOURCE_RETRIEVAL_ERROR"}
+    found = odd(line('{"a":NaN}', meta=json.dumps({"changes": [own]})))
+    assert json.loads(bytes(found.message.record.meta.changes)) == [own, {"field": "a"} | NO_NUMBER]
+
+
+TIMES = [
+    # what the source says, the time, what is told of it
+    ('"1622135805000"', 1622135805000, ()),
+    ('"2021-05-27"', None, ("emitted_at",)),
+    ("1e400", None, ("emitted_at",)),
+    ("NaN", None, ()),
+]
+
+
+@pytest.mark.parametrize(("text", "expected", "mended"), TIMES)
+def test_emitted_at(text, expected, mended):
+    found = odd(line('{"a":1}', emitted_at=text))
+    assert (bytes(found.message.record.data), found.message.record.emitted_at) == (b'{"a":1}', expected)
+    assert found.mended == mended
+
+
+def test_meta_that_is_no_object():
+    assert odd(line("{}", meta='"x"')).message.record.meta is None
+
+
+def test_error_with_half_an_emoji_is_an_error():
+    found = Contents()
+    found.take(7, rb'{"type":"TRACE","trace":{"type":"ERROR","error":{"message":"x\ud83d"}}}')
+    assert found.events == [Event(7, "error", None, "x\ufffd")]
+
+
+STATE = '{"type":"STATE","state":{"type":"STREAM","stream":{"stream_descriptor":{"name":"u"},"stream_state":%s}}}'
+FAULTS = [
+    # a line, its stream: None where it does not tell
+    (line("[1]"), (None, "u")),
+    (line('{"a":"\xff"}').replace(b"\xc3\xbf", b"\xff"), (None, "u")),
+    (line('{"a":1}', namespace='"public"').replace(b'{"a":1}', b'"x"'), ("public", "u")),
+    (line('{"a":1}')[:-10], None),
+    (b'{"record":{"stream":"u","data":{"a":1}, "type', None),
+    (line('{"a":' + "[" * 3000 + "]" * 3000 + "}"), None),
+    ((STATE % '{"cursor":NaN}').encode(), (None, "u")),
+    ((STATE % r'{"cursor":"\ud83d"}').encode(), (None, "u")),
+    (b'{"type":"STATE","state":{"type":"GLOBAL","global":{"shared_state":NaN}}}', None),
+]
+
+
+@pytest.mark.parametrize(("text", "stream"), FAULTS)
+def test_faults(text, stream):
+    found = Contents()
+    assert found.take(7, text) is None
+    (event,) = found.events
+    assert (event.kind, event.stream, found.malformed) == ("unreadable", stream, 1)
+    assert text[:40].decode() in event.text
+
+
+NONE = [
+    b"starting up",
+    b'{"log": 1}',
+    b'{"type":"LOG","log":{"mess',
+    b'{"type":"RECORD","record":{"data":{}}}',
+    b'{"type":"RECORD"}',
+    b"{",
+]
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_lines_that_are_no_message(text):
+    found = Contents()
+    assert found.take(7, text) is None
+    assert (found.events, found.malformed, dict(found.records)) == ([], 1, {})
+
+
+def test_contents_cross_from_the_tasks():
+    found = Contents()
+    for place, text in enumerate([line('{"a":NaN}'), line("[1]"), line("{}"), b"hello"]):
+        found.take(place, text)
+    again = Contents.from_json(json.loads(json.dumps(found.to_json())))
+    assert again == found
+    assert (again.mended, again.replaced, again.records[None, "u"]) == (1, ["u: a"], 2)
+
+
+def test_a_state_keeps_what_no_float_holds():
+    found = Contents()
+    for cursor in ("1e400", "12345678901234567.89", "12345678901234567.88"):
+        found.take(0, (STATE % f'{{"cursor":{cursor}}}').encode())
+    assert len({event.digest for event in found.events}) == 3
+    assert '"cursor":1e400' in found.events[0].text
+
+
+def test_namespace_that_is_empty_is_none():
+    found = Contents()
+    found.take(0, line("{}", namespace='""'))
+    found.take(1, (STATE % "1").replace('"name":"u"', '"name":"u","namespace":""').encode())
+    assert (dict(found.records), found.events[0].stream) == ({(None, "u"): 1}, (None, "u"))
