@@ -3,13 +3,14 @@
 See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 """
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import msgspec
 
 from job.errors import LakeError, SpecInvalidError
 
@@ -23,10 +24,10 @@ def standard_output() -> Iterator[Emit]:
     own = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(os.dup(own), "w", encoding="utf-8", newline="\n") as out:
+        with os.fdopen(os.dup(own), "wb") as out:
 
             def emit(message: dict[str, Any]) -> None:
-                out.write(json.dumps(message, ensure_ascii=False, separators=(",", ":")) + "\n")
+                out.write(msgspec.json.encode(message) + b"\n")
                 out.flush()
 
             yield emit
@@ -54,8 +55,12 @@ def trace(error: BaseException) -> dict[str, Any]:
 
 
 def state(text: str, records: int) -> dict[str, Any]:
-    """A STATE handed back: the records before it, so many since the one before, are committed."""
-    return {"type": "STATE", "state": json.loads(text) | {"destinationStats": {"recordCount": records}}}
+    """A STATE handed back: the records before it, so many since the one before, are committed.
+
+    Its parts stay text: the source's numbers may be of more digits than a float has.
+    """
+    own = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return {"type": "STATE", "state": {**own, "destinationStats": {"recordCount": records}}}
 
 
 def connection_status(problem: str | None) -> dict[str, Any]:

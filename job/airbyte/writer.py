@@ -3,11 +3,14 @@
 Messages go to files on disk as they come. When enough of them are there and a STATE has come, every stream is
 loaded up to its last STATE; what follows it waits for the next step. So memory and disk stay bounded, and what a
 source has been told is committed is committed.
+
+A full refresh without generation ids is begun anew by whoever calls next. So its STATEs go back when it is whole: a
+source that went on from an earlier one would leave out what the next refresh replaces.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -17,11 +20,13 @@ from job.errors import CODES, LakeError, SourceFailedError
 from job.load import Loader
 from job.prepare import SparkFactory
 from job.report import RunReport
+from job.source.airbyte_lines import Message, StreamKey, stream_key
 from job.source.airbyte_messages import FILE_BITS, MessageFiles, MessagesFeed, Stretch, pieces_of
-from job.source.messages import Contents, Event, Message, StreamKey
+from job.source.message_input import notes
+from job.source.messages import Contents, Event
 from job.source.packing import SourceFile
 from job.source.storage import Store
-from job.spec import MIB, TableSpec
+from job.spec import MIB, Mode, TableSpec
 from job.sync import Ending, Sync, TableSync
 from job.verdict import Input
 
@@ -55,9 +60,12 @@ class Writer:
         self._loader, self._spark, self._emit, self._folder = loader, spark, emit, folder
         self._step_bytes, self._clock = step_bytes, clock
         self._tables: dict[StreamKey, TableSpec] = {
-            (table.stream.namespace, table.stream.name): table for table in loader.spec.tables if table.stream
+            stream_key(table.stream.namespace, table.stream.name): table for table in loader.spec.tables if table.stream
         }
         self._starts: dict[StreamKey, int] = dict.fromkeys(self._tables, 0)
+        self._begun: set[StreamKey] = set()
+        self._silent = {key for key, table in self._tables.items() if _is_uncounted(table)}
+        self._failure = ""
         self._segments: list[Segment] = []
         self._echoes: list[tuple[Event, int]] = []
         self._since: Counter[StreamKey | None] = Counter()
@@ -67,7 +75,8 @@ class Writer:
         """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
         number = self._loader.begin(None)
         while self._gather(messages):
-            self._step(number, self._up_to_states())
+            self._commit(number, self._up_to_states())
+            self._forget()
         self._end(number)
         self._tell_of_odd_lines()
 
@@ -83,23 +92,29 @@ class Writer:
                 stated |= self._take(segment, place, segment.contents.take(place, plain))
                 file.write(plain + b"\n")
                 segment.size += len(plain) + 1
+                if self._failure:
+                    return False
                 if stated and (segment.size >= self._step_bytes or self._clock() - begun >= STEP_SECONDS):
                     return True
         return False
 
     def _take(self, segment: Segment, place: int, message: Message | None) -> bool:
         """Whether a step may end here: at a STATE."""
-        if message is None or message.type != "STATE":
-            if message is not None and message.record is not None:
-                key = (message.record.namespace, message.record.stream)
-                self._since[key] += 1
-                self._since[None] += 1
+        if message is not None and message.record is not None:
+            self._since[message.record.key] += 1
+            self._since[None] += 1
             return False
         events = segment.contents.events
         if not events or events[-1].place != place:
             return False
-        self._echoes.append((events[-1], self._since[events[-1].stream]))
-        self._since[events[-1].stream] = 0
+        event = events[-1]
+        if event.kind == "unreadable" and (event.stream is None or event.stream in self._tables):
+            # No STATE behind it can be handed back, and what would follow would only fill the disk.
+            self._failure = "the input was read no further than a message that cannot be read"
+        if event.kind != "state":
+            return False
+        self._echoes.append((event, self._since[event.stream]))
+        self._since[event.stream] = 0
         return True
 
     @property
@@ -115,33 +130,28 @@ class Writer:
                 places[key] = own[-1]
         return places
 
-    def _step(self, number: int, ends: Mapping[StreamKey, int]) -> None:
-        """Load each stream up to a place, then hand back what is committed."""
-        with_records = {key: end for key, end in ends.items() if self._has_records(key, end)}
-        tables = {
-            self._tables[key].id: self._fed(key, number, end, complete=False) for key, end in with_records.items()
-        }
-        self._load(Sync(number, tables))
-        self._starts |= {key: end + 1 for key, end in ends.items()}
-        self._hand_back()
-        self._forget()
-
     def _end(self, number: int) -> None:
         """Streams that came to their end whole, the others up to their last STATE."""
-        seen, last = Input(self._events), len(self._segments) << FILE_BITS
+        seen, last = Input(self._events, self._failure), len(self._segments) << FILE_BITS
         errors = {key: seen.error(key) for key in self._tables}
-        done = [key for key, error in errors.items() if not error]
-        ends = {key: end for key, end in self._up_to_states().items() if errors[key]}
-        tables = {self._tables[key].id: self._fed(key, number, last, complete=True) for key in done}
-        for key, end in ends.items():
-            if self._has_records(key, end):
-                tables[self._tables[key].id] = self._fed(key, number, end, complete=False)
-        self._load(Sync(number, tables))
-        self._starts |= dict.fromkeys(done, last) | {key: end + 1 for key, end in ends.items()}
-        self._hand_back()
+        done = {key for key, error in errors.items() if not error}
+        self._commit(number, self._up_to_states() | dict.fromkeys(done, last), done)
         failed = [f"{self._tables[key].id} ({error})" for key, error in errors.items() if error]
         if failed:
             raise SourceFailedError(f"streams did not come to their end: {', '.join(failed)}.")
+
+    def _commit(self, number: int, ends: Mapping[StreamKey, int], done: Collection[StreamKey] = frozenset()) -> None:
+        """Load each stream up to a place, then hand back what is committed, whatever became of the others."""
+        loaded = {key for key, end in ends.items() if key in done or self._has_records(key, end)}
+        tables = {self._tables[key].id: self._fed(key, number, ends[key], complete=key in done) for key in loaded}
+        committed, error = self._load(Sync(number, tables))
+        mine = {key for key in loaded if self._tables[key].id in committed}
+        self._begun |= mine
+        self._silent -= mine.intersection(done)
+        self._starts |= {key: end + 1 for key, end in ends.items() if key in mine or key not in loaded}
+        self._hand_back()
+        if error is not None:
+            raise error
 
     def _has_records(self, key: StreamKey, end: int) -> bool:
         start = self._starts[key]
@@ -159,25 +169,30 @@ class Writer:
             tuple(piece for piece in own if piece.number in holding)
             for own in pieces_of(self._spark(), MessageFiles(Store(), files))
         ]
-        planned = self._loader.planned(table, number, Ending(complete, continues=self._starts[key] > 0))
+        planned = self._loader.planned(table, number, Ending(complete, continues=key in self._begun))
         feed = MessagesFeed(self._spark(), Store(), Stretch(key, self._starts[key], end), partitions, table.id)
         return TableSync(planned.intent, feed, planned.purge)
 
-    def _load(self, sync: Sync) -> None:
+    def _load(self, sync: Sync) -> tuple[set[str], LakeError | None]:
+        """The tables that are committed, and the error of one that is not."""
         if not sync.tables:
-            return
+            return set(), None
         self._steps += 1
         report = self._loader.run(sync, job_id=f"{self._loader.job_id}.{self._steps}")
-        for result in report.tables:
+        own = [table.id for table in self._loader.spec.tables if table.id in sync.tables]
+        committed = set()
+        for table_id, result in zip(own, report.tables, strict=True):
             self._emit(log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
-        _raise_first(report)
+            if result.status == "done":
+                committed.add(table_id)
+        return committed, _first_error(report)
 
     def _hand_back(self) -> None:
         """Each STATE whose records are all committed, in order."""
         rest = []
         for event, records in self._echoes:
             own = self._starts.values() if event.stream is None else [self._starts.get(event.stream, 0)]
-            if all(start > event.place for start in own):
+            if all(start > event.place for start in own) and event.stream not in self._silent:
                 self._emit(state(event.text, records))
             else:
                 rest.append((event, records))
@@ -201,16 +216,14 @@ class Writer:
         whole = Contents()
         for segment in self._segments:
             whole.add(segment.contents)
-        if whole.malformed:
-            self._emit(log("WARN", f"{whole.malformed} lines were no message, such as {whole.samples[0]!r}"))
-        for (namespace, name), count in whole.records.items():
-            if (namespace, name) not in self._tables:
-                self._emit(
-                    log("WARN", f"{count} records of stream {name!r} were left out: the catalog does not name it")
-                )
+        for note in notes(whole, self._tables):
+            self._emit(log("WARN", note))
 
 
-def _raise_first(report: RunReport) -> None:
+def _is_uncounted(table: TableSpec) -> bool:
+    return table.mode is Mode.OVERWRITE and table.stream is not None and table.stream.generation_id is None
+
+
+def _first_error(report: RunReport) -> LakeError | None:
     failed: Sequence[LakeError] = [CODES[result.code](result.message or "") for result in report.tables if result.code]
-    if failed:
-        raise next((error for error in failed if not error.transient), failed[0])
+    return next((error for error in failed if not error.transient), failed[0] if failed else None)

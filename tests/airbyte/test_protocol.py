@@ -1,6 +1,5 @@
 """The destination protocol, as Airbyte's platform speaks it."""
 
-import io
 import json
 import subprocess
 import sys
@@ -8,63 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from job.airbyte.writer import Writer
-from job.aws import Clients
-from job.dialects.airbyte_connector import connector_spec, connector_specification
-from job.errors import SourceFailedError
-from job.load import Loader
-from tests.load.syncs import BUCKET, SyncLake, catalog, failure, record, state, status, stream
+from job.dialects.airbyte_connector import connector_specification
+from tests.airbyte.platform import USERS, Platform, states, user
+from tests.load.syncs import BUCKET, failure, record, state, status, stream
 
 ROOT = Path(__file__).parents[2]
-CONFIG = {
-    "s3_bucket_name": BUCKET,
-    "s3_bucket_path": "data",
-    "s3_bucket_region": "us-east-1",
-    "s3_endpoint": "",
-    "format": {"format_type": "JSONL", "compression": {"compression_type": "No Compression"}},
-}
-USERS = stream("users", generation_id=3, minimum_generation_id=3, sync_id=7)
-
-
-class Platform(SyncLake):
-    """Calls the destination in this process."""
-
-    def given(self, *streams, **config):
-        (self.folder / "config.json").write_text(json.dumps(CONFIG | config), "utf-8")
-        (self.folder / "catalog.json").write_text(json.dumps(catalog(*streams)), "utf-8")
-        return self.folder / "config.json", self.folder / "catalog.json"
-
-    def sync(self, *messages, job="j", step_bytes=1 << 30, streams=(USERS,)):
-        """What the destination says, and its error if it fails."""
-        own = connector_spec(*self.given(*streams))
-        said, spark = [], lambda: self._spark
-        folder = self.folder / job
-        folder.mkdir()
-        loader = Loader(own, job, Clients(own.access), spark, lambda *_: None)
-        lines = "".join(json.dumps(message) + "\n" for message in messages)
-        try:
-            Writer(loader, spark, said.append, folder, step_bytes=step_bytes).write(io.BytesIO(lines.encode()))
-        except SourceFailedError as error:
-            return said, error
-        return said, None
-
-    def ids(self):
-        return sorted(row["_airbyte_data"]["user_id"] for row in self.rows("data/public/users/"))
 
 
 @pytest.fixture
 def platform(tmp_path, aws, bucket, spark):
     return Platform(tmp_path, aws, spark)
-
-
-def states(said):
-    """Cursor and record count of each STATE handed back."""
-    found = [message["state"] for message in said if message["type"] == "STATE"]
-    return [(own["stream"]["stream_state"]["cursor"], own["destinationStats"]["recordCount"]) for own in found]
-
-
-def user(number):
-    return record("users", {"user_id": number})
 
 
 @pytest.mark.spark
