@@ -1,23 +1,21 @@
 """A Flow specification taken as it is: its one materialization's endpoint and bindings, its collections."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from job.dialects.estuary_form import ENDPOINT_KEYS
+from job.dialects.estuary_form import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet
+from job.dialects.flow_keys import Data, FlowKeys
 from job.dialects.problems import nearest
-from job.dialects.text import Document
+from job.dialects.schema_files import mapping, opened
+from job.dialects.text import Document, Location
 from job.errors import SpecInvalidError
 
 KIND: Final = "estuary-s3-parquet"
-_BINDING: Final = ("resource", "source", "fields")
+_CONFIG: Final[Location] = ("endpoint", "connector", "config")
+_BINDING: Final = ("resource", "fields")
 _COLLECTION: Final = ("key", "schema", "readSchema", "writeSchema", "projections")
-_SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
-
-Data = Mapping[str, Any]
 
 
 def with_flow(document: Document) -> tuple[Document, tuple[str, ...]]:
@@ -26,59 +24,57 @@ def with_flow(document: Document) -> tuple[Document, tuple[str, ...]]:
     destination = document.data.get("destination")
     if not isinstance(destination, dict) or destination.get("type") != KIND:
         return document, ()
-    data = dict(document.data)
-    warnings: list[str] = []
+    warnings: Sequence[str] = ()
     if "config_file" in destination:
-        flow = _Flow(document.folder / str(destination["config_file"]))
-        own = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
-        endpoint, bindings = flow.materialization(destination.get("materialization"))
-        data["destination"] = flow.endpoint(endpoint) | own
-        data["tables"] = flow.tables(bindings, data.get("tables"))
-        warnings = flow.warnings
-    tables = data.get("tables")
+        flow = _Flow(document.folder / str(destination["config_file"]), destination.get("materialization"))
+        document, warnings = flow.laid_under(document, destination), flow.keys.warnings
+    tables = document.data.get("tables")
     if isinstance(tables, list):
-        data["tables"] = [_with_schemas(entry, document.folder) for entry in tables]
-    return replace(document, data=data), tuple(warnings)
+        tables = [_with_schemas(entry, document.folder) for entry in tables]
+        document = replace(document, data={**document.data, "tables": tables})
+    return document, tuple(warnings)
 
 
 def _with_schemas(entry: Any, folder: Path) -> Any:
     collection = entry.get("collection") if isinstance(entry, dict) else None
-    if not isinstance(collection, dict):
-        return entry
-    return entry | {"collection": _opened(collection, folder)}
+    return entry | {"collection": opened(collection, folder)} if isinstance(collection, dict) else entry
 
 
-def _opened(collection: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The collection with schemas in place of the names of their files."""
-    named = {key: value for key, value in collection.items() if key in _SCHEMAS and isinstance(value, str)}
-    return collection | {key: _mapping(folder / value) for key, value in named.items()}
+@dataclass(frozen=True)
+class _Table:
+    """A table of the lake.yaml with its binding: its number in the file, and where what the binding says stands."""
 
-
-def _mapping(path: Path) -> dict[str, Any]:
-    """A YAML or JSON file's content; messages hold none of it, as it may hold a secret."""
-    try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SpecInvalidError(f"{path} cannot be read ({error}).") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise SpecInvalidError(f"{path} is not YAML: {where}{getattr(error, 'problem', '')}.") from error
-    if not isinstance(content, dict):
-        raise SpecInvalidError(f"{path} holds {type(content).__name__}, expected a mapping.")
-    return content
+    number: int
+    content: dict[str, Any]
+    origins: Mapping[str, Location]
 
 
 class _Flow:
-    """One Flow file; ``warnings`` names what of it has no effect."""
+    """One materialization of a Flow file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: Any) -> None:
+        self.keys = FlowKeys(path.name)
         self._path = path
-        self._data = _mapping(path)
-        self.warnings: list[str] = []
+        self._data = mapping(path)
+        self._own = self._materialization(name)
 
-    def materialization(self, name: Any) -> tuple[Data, Sequence[Any]]:
-        """The endpoint and the bindings of the one materialization, or of the named one."""
+    def laid_under(self, document: Document, destination: Data) -> Document:
+        """``document`` with what the file says, except where it says something itself."""
+        own = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
+        endpoint, origins = self._endpoint()
+        given = document.data.get("tables")
+        tables = self._tables([entry for entry in given if isinstance(entry, dict)] if isinstance(given, list) else [])
+        lines = {place: line for place, line in document.lines.items() if place[:1] != ("tables",) or len(place) == 1}
+        for number, table in enumerate(tables):
+            above = ("tables", table.number)
+            lines |= {("tables", number, *at[2:]): line for at, line in document.lines.items() if at[:2] == above}
+            origins |= {("tables", number, key): (self._path.name, at) for key, at in table.origins.items()}
+        data = {**document.data, "destination": endpoint | own, "tables": [table.content for table in tables]}
+        origins = {at: origin for at, origin in origins.items() if at not in lines}
+        return replace(document, data=data, lines=lines, origins=origins)
+
+    def _materialization(self, name: Any) -> Data:
+        """The one materialization, or the named one."""
         found = self._data.get("materializations")
         if not isinstance(found, dict) or not found:
             raise SpecInvalidError(f"{self._path.name} has no materializations.")
@@ -91,65 +87,64 @@ class _Flow:
         if chosen not in found:
             raise SpecInvalidError(f"{self._path.name} has no materialization {chosen!r}{nearest(chosen, found)}.")
         own = found[chosen]
-        endpoint, bindings = _at(own, "endpoint"), _at(own, "bindings")
+        bindings = _at(own, "bindings")
         if not isinstance(bindings, list) or not bindings:
             raise SpecInvalidError(f"{self._path.name}: materialization {chosen!r} has no bindings.")
-        return endpoint if isinstance(endpoint, dict) else {}, bindings
+        self.keys.note(own, ("endpoint", "bindings"), f"materializations.{chosen}")
+        return dict(own)
 
-    def endpoint(self, endpoint: Data) -> dict[str, Any]:
-        """The connector's configuration, from the file that it names where it is a name."""
-        config = _at(_at(endpoint, "connector"), "config")
+    def _endpoint(self) -> tuple[dict[str, Any], dict[Location, tuple[str, Location]]]:
+        """The connector's configuration, from the file that it names where it is a name; and where it stands."""
+        config = _at(_at(self._own.get("endpoint"), "connector"), "config")
+        name, above = self._path.name, _CONFIG
         if isinstance(config, str):
-            config = _mapping(self._path.parent / config)
+            name, above = config, ()
+            config = mapping(self._path.parent / config)
         if not isinstance(config, dict):
             raise SpecInvalidError(f"{self._path.name} has no endpoint.connector.config.")
-        self._note(config, ENDPOINT_KEYS, "endpoint.connector.config")
-        return {key: value for key, value in config.items() if key in ENDPOINT_KEYS}
+        kept = self.keys.kept(config, EstuaryS3Parquet, ".".join(_CONFIG), ENDPOINT_KEYS)
+        return kept, {("destination", key): (name, (*above, key)) for key in kept}
 
-    def tables(self, bindings: Sequence[Any], given: Any) -> list[Any]:
-        """Each binding with its collection, and with what the lake.yaml's table of the same source says."""
-        own = given if isinstance(given, list) else []
-        waiting = [entry for entry in own if isinstance(entry, dict)]
-        tables = []
-        for number, binding in enumerate(bindings):
-            if not isinstance(binding, dict) or binding.get("disable"):
+    def _tables(self, entries: Sequence[Data]) -> list[_Table]:
+        """The lake.yaml's tables in their order, each with the binding of the same source."""
+        waiting = dict(enumerate(entries))
+        tables, disabled = [], []
+        for number, binding in enumerate(self._own["bindings"]):
+            if not isinstance(binding, dict):
                 continue
-            source = _source(binding.get("source"))
-            self._note(binding, (*_BINDING, "disable", "backfill"), f"bindings.{number}")
-            entry = next((each for each in waiting if each.get("source") == source), None)
-            if entry is None:
-                known = ", ".join(repr(each.get("source")) for each in own if isinstance(each, dict)) or "none"
+            place, source = f"bindings.{number}", binding.get("source")
+            if binding.get("disable"):
+                disabled.append(_at(source, "name") or source)
+                continue
+            name = self.keys.source(source, f"{place}.source")
+            old = next((each for each, entry in waiting.items() if entry.get("source") == name), None)
+            if old is None:
+                known = ", ".join(repr(each.get("source")) for each in entries) or "none"
                 raise SpecInvalidError(
-                    f"{self._path.name}: collection {source!r} of bindings.{number} has no source of documents; "
+                    f"{self._path.name}: collection {name!r} of {place} has no source of documents; "
                     f"tables has: {known}.",
-                    remedy=f"Add to tables: {{source: {source}, read: ...}}.",
+                    remedy=f"Add to tables: {{source: {name}, read: ...}}.",
                 )
-            waiting.remove(entry)
-            tables.append(self._table(binding, source, entry))
-        if waiting:
-            raise SpecInvalidError(f"tables has {waiting[0].get('source')!r}, and no binding of {self._path.name} has.")
-        return tables
+            tables.append(self._table(binding, name, old, waiting.pop(old), place))
+        for entry in waiting.values():
+            if entry.get("source") not in disabled:
+                raise SpecInvalidError(f"tables has {entry.get('source')!r}, and no binding of {self._path.name} has.")
+            self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")
+        return sorted(tables, key=lambda table: table.number)
 
-    def _table(self, binding: Data, source: str, entry: Data) -> dict[str, Any]:
-        kept = {key: value for key, value in binding.items() if key in _BINDING}
+    def _table(self, binding: Data, source: str, number: int, entry: Data, place: str) -> _Table:
+        self.keys.note(binding, (*_BINDING, "source", "disable", "backfill"), place)
+        self.keys.backfill(binding.get("backfill"), f"{place}.backfill")
+        own = {key: value for key, value in binding.items() if key in _BINDING}
+        kept = self.keys.kept(own, BindingEntry, place)
+        origins: dict[str, Location] = {key: (place, key) for key in kept}
         collection = _at(_at(self._data, "collections"), source)
         if isinstance(collection, dict) and "collection" not in entry:
+            at = f"collections.{source}"
             known = {key: value for key, value in collection.items() if key in _COLLECTION}
-            kept["collection"] = _opened(known, self._path.parent)
-        return kept | {"source": source} | dict(entry)
-
-    def _note(self, found: Data, known: Sequence[str], place: str) -> None:
-        for key in self._unknown(found, known):
-            self.warnings.append(f"{self._path.name}: {place}.{key} is not known here and has no effect.")
-
-    @staticmethod
-    def _unknown(found: Data, known: Sequence[str]) -> Iterator[str]:
-        return (str(key) for key in found if key not in known)
-
-
-def _source(value: Any) -> str:
-    """A binding's source is a name, or a mapping with the name."""
-    return str(value.get("name")) if isinstance(value, dict) else str(value)
+            kept["collection"] = opened(self.keys.kept(known, CollectionEntry, at), self._path.parent)
+            origins["collection"] = (at,)
+        return _Table(number, kept | {"source": source} | dict(entry), origins)
 
 
 def _at(value: Any, key: str) -> Any:

@@ -47,41 +47,45 @@ def model_at(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseMod
     """The model of the mapping that ``steps`` lead to from one of ``model``; the last one met where none is."""
     for step in steps:
         field = model.model_fields.get(str(step))
-        found = next(_models(field.annotation), None) if field else None
+        found = next(models(field.annotation), None) if field else None
         model = found or model
     return model
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def models(annotation: Any) -> Iterator[type[BaseModel]]:
     """Those in an annotation, such as that of ``tuple[Trust, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models(inner)
+        yield from models(inner)
 
 
 def problems(error: ValidationError, document: Document, known_keys: KnownKeys, tags: Sequence[str]) -> list[str]:
     """One line for each place; ``tags`` are the union tags that pydantic puts into locations."""
     places: dict[Location, list[Any]] = {}
     for found in error.errors(include_url=False):
-        location = _in_file(found, tuple(step for step in found["loc"] if step not in tags), document)
+        location = _in_data(found, tuple(step for step in found["loc"] if step not in tags), document.data)
         places.setdefault(location, []).append(found)
     return [f"{document.where(place)}: {_what(found, place, known_keys)}" for place, found in places.items()]
 
 
-def _in_file(found: Any, location: Location, document: Document) -> Location:
+def _in_data(found: Any, location: Location, data: Any) -> Location:
     """``location`` without the members of a union, which pydantic puts behind the place of the value."""
     if found["type"] in {"missing", "invalid_key"}:
         return location
-    known = (location[:end] for end in range(len(location), 0, -1) if location[:end] in document.lines)
-    return next(known, location)
+    for end, step in enumerate(location):
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return location[:end] or location
+    return location
 
 
 def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys) -> str:
     """What is wrong at one place; a value that no member of a union takes has a finding for each member."""
     found = next((each for each in findings if each["type"] not in _EXPECTED), findings[0])
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
-    shown = _shown(value, location)
+    shown = _shown(value, found["loc"])
     if kind in _EXPECTED:
         return f"{shown}: expected {_either(findings)}{_unquoted(findings, value)}."
     if kind == "missing":
@@ -91,7 +95,7 @@ def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys) ->
     if kind == "extra_forbidden":
         known = sorted(known_keys(location[:-1]))
         guess = nearest(str(location[-1]), known)
-        shown = _shown(value, (*location, guess))
+        shown = _shown(value, (*found["loc"], guess))
         return f"unknown key, with value {shown}{guess or '; known keys: ' + ', '.join(known) + '.'}"
     if kind in {"literal_error", "enum"}:
         options = [option.strip(" '") for option in str(context["expected"]).replace(" or ", ", ").split(",")]

@@ -17,7 +17,7 @@ class References:
     """``write`` is the collection's write schema; the relaxed one, which only the platform makes, is taken to be it."""
 
     def __init__(self, root: Schema, write: Schema | None) -> None:
-        self.root = root
+        self._root = root
         self._write = write
 
     def target(self, reference: str, document: Schema, place: str) -> tuple[Any, Schema] | None:
@@ -36,13 +36,15 @@ class References:
         return inside, found
 
     def _document(self, name: str, document: Schema) -> Schema | None:
-        for key, own in (*_bundled(document), *_bundled(self.root)):
-            if name in (key, own.get("$id")):
-                return own
+        for each in (document, self._root, self._write or {}):
+            for key, own in bundled(each):
+                if name in (key, own.get("$id")):
+                    return own
         return self._write if name in _WRITE else None
 
 
-def _bundled(document: Schema) -> Iterator[tuple[str, Schema]]:
+def bundled(document: Schema) -> Iterator[tuple[str, Schema]]:
+    """The schemas that come with a document, by their keys in it."""
     for bundle in _BUNDLES:
         own = document.get(bundle)
         if isinstance(own, Mapping):
@@ -52,7 +54,7 @@ def _bundled(document: Schema) -> Iterator[tuple[str, Schema]]:
 def _inside(document: Schema, fragment: str) -> Any:
     """What a JSON pointer or an anchor names."""
     if fragment and not fragment.startswith("/"):
-        return next((each for _, each in _bundled(document) if each.get("$anchor") == fragment), None)
+        return next((each for _, each in bundled(document) if each.get("$anchor") == fragment), None)
     found: Any = document
     for step in filter(None, fragment.split("/")):
         plain = step.replace("~1", "/").replace("~0", "~")

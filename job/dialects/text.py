@@ -1,7 +1,7 @@
 """A lake.yaml's text: read with the line of every key, stages merged, duplicate keys refused."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,24 @@ Location = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """The file's content and, for messages, the line (from 1) on which each key's value begins."""
+    """The file's content and, for messages, the line (from 1) on which each key's value begins.
+
+    ``origins`` has, for places that came from another file, its name and the place in it.
+    """
 
     name: str
     folder: Path
     data: Mapping[str, Any]
     lines: Mapping[Location, int]
+    origins: Mapping[Location, tuple[str, Location]] = field(default_factory=dict)
 
     def where(self, location: Location) -> str:
-        """``lake.yaml:12: tables.0.read`` for the nearest place of ``location`` that the file has."""
+        """``lake.yaml:12: tables.0.read`` for the nearest place of ``location`` that the file has, or
+        ``flow.yaml: endpoint.connector.config.bucket`` for what came from there."""
+        for end in range(len(location), 0, -1):
+            if location[:end] in self.origins:
+                name, above = self.origins[location[:end]]
+                return f"{name}: {'.'.join(map(str, (*above, *location[end:])))}".rstrip(": ")
         place = location
         while place and place not in self.lines:
             place = place[:-1]

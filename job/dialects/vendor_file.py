@@ -16,7 +16,7 @@ from job.errors import SpecInvalidError
 
 def expanded(document: Document, destinations: Mapping[str, type[BaseModel]]) -> tuple[Document, tuple[str, ...]]:
     """The document with the content of those files in place of their names, and warnings about what is in them."""
-    data, warnings = dict(document.data), []
+    data, warnings, origins = dict(document.data), [], dict(document.origins)
     destination, source = data.get("destination"), data.get("source")
     if isinstance(destination, dict) and "config_file" in destination:
         own = {key: value for key, value in destination.items() if key != "config_file"}
@@ -26,9 +26,12 @@ def expanded(document: Document, destinations: Mapping[str, type[BaseModel]]) ->
             content, unknown = known(kind, content)
             warnings = [f"{destination['config_file']}: {key} is not known here and has no effect." for key in unknown]
         data["destination"] = content | own
+        name = str(destination["config_file"])
+        origins |= {("destination", key): (name, (key,)) for key in content if key not in own}
     if isinstance(source, dict) and isinstance(source.get("catalog"), str):
         data["source"] = source | {"catalog": _read(document.folder, source["catalog"], "source.catalog")}
-    return replace(document, data=data), tuple(warnings)
+        origins["source", "catalog"] = (source["catalog"], ())
+    return replace(document, data=data, origins=origins), tuple(warnings)
 
 
 def _read(folder: Path, name: Any, key: str) -> dict[str, Any]:

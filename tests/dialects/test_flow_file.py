@@ -1,0 +1,221 @@
+"""Flow files taken as they are: the document's second example, what of a file has no effect, and what is refused."""
+
+import json
+
+import pytest
+import yaml
+
+from job.collection import Kind, Location
+from job.dialects.lake_yaml import load, load_spec
+from job.errors import SpecInvalidError
+from tests.dialects.files import lake
+from tests.dialects.flows import DOCUMENTED, READ, TABLE, bindings, flow
+
+CHANGES = "estuary/public/wikipedia/recentchange"
+RECENTCHANGES = """
+"bindings": [
+  {
+    "resource": {
+      "pathPrefix": "recentchanges"
+    },
+    "source": "estuary/public/wikipedia/recentchange",
+    "fields": {
+      "include": {
+        "length": {},
+        "revision": {}
+      },
+      "recommended": true
+    }
+  }
+]
+"""
+"""The document's second example, with the brackets that its text lost."""
+
+
+def edited(**over):
+    """The documented file with its one binding, its configuration or the file itself laid over."""
+    data = yaml.safe_load(DOCUMENTED)
+    own = data["materializations"]["PREFIX/mat_name"]
+    own["endpoint"]["connector"]["config"] |= over.pop("config", {})
+    own["bindings"][0] |= over.pop("binding", {})
+    own["bindings"] += over.pop("more", [])
+    return yaml.safe_dump(data | over)
+
+
+def test_documented_fields_unchanged(tmp_path):
+    data = yaml.safe_load(DOCUMENTED)
+    data["materializations"]["PREFIX/mat_name"] |= yaml.safe_load(RECENTCHANGES)
+    table = {"source": CHANGES, "read": READ, "primary_key": ["/meta/id"]}
+    (found,) = load_spec(flow(tmp_path, yaml.safe_dump(data), table)).tables
+    assert (found.path, found.source_table) == ("recentchanges", "recentchange")
+    assert (found.collection.selection.include, found.collection.selection.depth) == (("length", "revision"), None)
+
+
+NO_EFFECT = [
+    # laid over the file, the places of which a warning tells
+    ({"binding": {"resource": {"pathPrefix": "a", "deltaUpdates": True}}}, ["bindings.0.resource.deltaUpdates"]),
+    ({"binding": {"fields": {"groupBy": ["a"], "include": {"b": None}}}}, ["bindings.0.fields.groupBy"]),
+    ({"binding": {"onIncompatibleSchemaChange": "backfill"}}, ["bindings.0.onIncompatibleSchemaChange"]),
+    ({"binding": {"source": {"name": "PREFIX/source_collection", "x": 1}}}, ["bindings.0.source.x"]),
+    ({"config": {"advanced": {"feature_flags": "x", "endpoint": ""}, "credentials": {}}},
+     ["endpoint.connector.config.credentials", "endpoint.connector.config.advanced.feature_flags"]),
+    ({"collections": {"PREFIX/source_collection": {"projections": {"n": {"location": "/id", "x": 1}}, "derive": {}}}},
+     ["collections.PREFIX/source_collection.projections.n.x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("over", "places"), NO_EFFECT)
+def test_unknown_keys_are_warnings_wherever_they_are(tmp_path, over, places):
+    warnings = load_spec(flow(tmp_path, edited(**over))).warnings
+    said = [each for each in warnings if each.startswith("flow.yaml")]
+    assert said == [f"flow.yaml: {place} is not known here and has no effect." for place in places]
+
+
+def test_blanks_count_as_absent(tmp_path):
+    blank = {
+        "config": {"region": "", "compressionType": None, "advanced": None},
+        "binding": {
+            "resource": {"pathPrefix": "a", "compressionType": ""},
+            "fields": {"include": {"length": None}, "exclude": None, "recommended": None},
+            "source": {"name": "PREFIX/source_collection", "partitions": {"include": {}}, "notBefore": None},
+            "backfill": 0,
+        },
+    }
+    spec = load_spec(flow(tmp_path, edited(**blank)))
+    assert spec.tables[0].encoding.codec == "snappy"
+    assert spec.tables[0].collection.selection.include == ("length",)
+    assert len(spec.warnings) == 2
+
+
+DEPTHS = [(True, None), (False, 0), (0, 0), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("recommended", "depth"), DEPTHS)
+def test_recommended_is_a_switch_or_a_depth(tmp_path, recommended, depth):
+    fields = {"fields": {"recommended": recommended}}
+    for path in (
+        flow(tmp_path, edited(binding=fields)),
+        bindings(tmp_path, TABLE | fields | {"resource": {"pathPrefix": "a"}}),
+    ):
+        assert load_spec(path).tables[0].collection.selection.depth == depth
+
+
+CHOOSING = [
+    {"partitions": {"include": {"country": ["US"]}}},
+    {"notBefore": "2024-01-01T00:00:00Z"},
+    {"notAfter": "2024-01-01T00:00:00Z"},
+]
+
+
+@pytest.mark.parametrize("selector", CHOOSING)
+def test_what_chooses_documents_is_refused(tmp_path, selector):
+    (key,) = selector
+    text = edited(binding={"source": {"name": "PREFIX/source_collection"} | selector})
+    with pytest.raises(SpecInvalidError, match=rf"flow.yaml: bindings.0.source.{key} chooses among the documents"):
+        load_spec(flow(tmp_path, text))
+
+
+def test_backfill_is_a_warning_that_names_the_command(tmp_path):
+    warnings = load_spec(flow(tmp_path, edited(binding={"backfill": 2}))).warnings
+    assert warnings[0] == (
+        "flow.yaml: bindings.0.backfill has no effect; a new backfill begins by"
+        " lakewriter reset LAKE TABLE --backfill --reason TEXT."
+    )
+
+
+def test_options_of_a_field_are_warnings(tmp_path):
+    text = edited(binding={"fields": {"include": {"length": {"castToString": True}}}})
+    assert load_spec(flow(tmp_path, text)).warnings[-1] == (
+        "binding 'PREFIX/source_collection': fields.include.length.castToString has no effect;"
+        " a column's type is the schema's."
+    )
+
+
+def test_a_disabled_binding_may_keep_its_table(tmp_path):
+    off = {"resource": {"pathPrefix": "off"}, "source": "PREFIX/off", "disable": True}
+    spec = load_spec(flow(tmp_path, edited(more=[off]), TABLE | {"source": "PREFIX/off"}, TABLE))
+    assert [table.path for table in spec.tables] == ["my-prefix"]
+    assert spec.warnings[0] == "tables has 'PREFIX/off', whose binding is disabled: it is left out."
+
+
+def test_schemas_in_files_beside_the_flow_file(tmp_path):
+    (tmp_path / "types").mkdir()
+    files = {
+        "s.schema.yaml": {"properties": {"id": {"$ref": "types/ids.yaml#/$defs/id"}, "at": {"$ref": "#/$defs/at"}},
+                          "$defs": {"at": {"type": "string", "format": "date"}}},
+        "types/ids.yaml": {"$defs": {"id": {"$ref": "more.yaml"}}},
+        "types/more.yaml": {"type": "integer", "examples": [{"$ref": "none.yaml"}]},
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
+    read = {"allOf": [{"$ref": "flow://relaxed-write-schema"}, {"$ref": "flow://inferred-schema"}]}
+    collection = {"key": ["/id"], "writeSchema": "s.schema.yaml", "readSchema": read}
+    read_here = load(flow(tmp_path, edited(collections={"PREFIX/source_collection": collection})))
+    spec = read_here.spec
+    assert spec.tables[0].collection.locations == (Location(("id",), Kind.INTEGER), Location(("at",), Kind.DATE))
+    assert spec.warnings[-1].startswith("collection 'PREFIX/source_collection': its schema refers to 'flow://inferred")
+    (tmp_path / "elsewhere").mkdir()
+    shipped = tmp_path / "elsewhere" / "lake.yaml"
+    shipped.write_text(yaml.safe_dump(dict(read_here.data), sort_keys=False), "utf-8")
+    assert load_spec(shipped).tables[0].collection == spec.tables[0].collection
+
+
+SECRET = 98765432109876
+SECRETS = [
+    # the Flow file, more files, what is said
+    (edited(config={"awsSecretAccessKey": SECRET}), {},
+     "flow.yaml: endpoint.connector.config.awsSecretAccessKey: (not shown): expected text, in quotes."),
+    (edited(config={"awsSecretAccessKey": [SECRET]}), {},
+     "flow.yaml: endpoint.connector.config.awsSecretAccessKey: (not shown): expected text."),
+    (edited(config={"bucket": 5}), {}, "flow.yaml: endpoint.connector.config.bucket: 5: expected text, in quotes."),
+    (edited(binding={"resource": {"pathPrefix": "/"}}), {}, "flow.yaml: bindings.0.resource.pathPrefix: '/': expected"),
+    (edited(collections={"PREFIX/source_collection": {"schema": {"type": "x"}}}), {},
+     "flow.yaml: collections.PREFIX/source_collection: the collection's schema has type 'x'"),
+    (edited().replace("config:", "config: c.yaml\n        was:"), {"c.yaml": {"awsSecretAccessKey": SECRET}},
+     "c.yaml: awsSecretAccessKey: (not shown): expected text, in quotes."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "files", "message"), SECRETS)
+def test_problems_name_the_place_and_show_no_secret(tmp_path, text, files, message):
+    for name, content in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump(content), "utf-8")
+    with pytest.raises(SpecInvalidError) as raised:
+        load_spec(flow(tmp_path, text))
+    assert message in str(raised.value)
+    assert str(SECRET) not in str(raised.value)
+
+
+def test_secrets_of_an_airbyte_file_and_of_the_lake_are_not_shown(tmp_path):
+    config = {
+        "s3_bucket_name": "b",
+        "s3_bucket_path": "p",
+        "s3_bucket_region": "us-east-1",
+        "secret_access_key": SECRET,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+    airbyte = {"pipeline": "p", "destination": {"type": "airbyte-s3", "config_file": "config.json"},
+               "tables": [{"table": "t", "read": READ}]}  # fmt: skip
+    (tmp_path / "airbyte.yaml").write_text(yaml.safe_dump(airbyte), "utf-8")
+    inline = bindings(tmp_path, awsSecretAccessKey=SECRET)
+    for path, place in ((tmp_path / "airbyte.yaml", "config.json: secret_access_key"), (inline, "awsSecretAccessKey")):
+        with pytest.raises(SpecInvalidError) as raised:
+            load_spec(path)
+        assert f"{place}: (not shown): expected text, in quotes." in str(raised.value)
+        assert str(SECRET) not in str(raised.value)
+
+
+def test_problems_of_a_table_name_its_own_line(tmp_path):
+    """The file's bindings may have another order."""
+    more = [{"resource": {"pathPrefix": "b"}, "source": "PREFIX/b"}]
+    path = flow(tmp_path, edited(more=more), {"source": "PREFIX/b", "read": READ}, TABLE)
+    line = 1 + path.read_text("utf-8").splitlines().index("- source: PREFIX/b")
+    with pytest.raises(SpecInvalidError, match=f"lake.yaml:{line}: tables.0: a collection has keys"):
+        load_spec(path)
+
+
+def test_a_catalog_file_is_named(tmp_path):
+    (tmp_path / "catalog.json").write_text('{"streams": [{"stream": 1}]}', "utf-8")
+    path = lake(tmp_path, top={"source": {"messages": "m.jsonl", "catalog": "catalog.json"}})
+    with pytest.raises(SpecInvalidError, match=r"catalog.json: streams.0.stream: 1: expected a mapping"):
+        load_spec(path)
