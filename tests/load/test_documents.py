@@ -106,3 +106,35 @@ def test_counter_after_a_kill(wiki, match, files):
     wiki.load("a")
     assert [key[-11:] for key in wiki.data()] == ["000.parquet", "001.parquet"]
     assert not wiki.aws.uploads(BUCKET)
+
+
+def test_without_a_schema_every_batch_is_taken(wiki):
+    """Batches of one table that have ``length``, have none, have null, and have no document."""
+    entry = binding("log", "in", primary_key=["id"], fields={"include": {"length": {}}})
+    entry["read"] |= {"options": {"maxFilesPerTrigger": "1"}}
+    wiki.write(entry, checkpoint="checkpoint")
+    batches = [
+        [{"id": 1, "length": {"new": 9}}],
+        [{"id": 2, "type": "log"}],
+        [{"id": 3, "length": None}],
+        [],
+        [{"id": 4}],
+    ]
+    for number, documents in enumerate(batches):
+        wiki.documents(f"in/{number}.jsonl", documents)
+    with wiki.running():
+        wiki.until(len(batches) - 1, "log")
+    assert wiki.rows("SELECT id, length FROM t ORDER BY id", "log") == [
+        (1, '{"new":9}'),
+        (2, None),
+        (3, None),
+        (4, None),
+    ]
+    assert len(wiki.data()) == 4
+
+
+def test_a_source_without_documents_is_an_empty_load(wiki):
+    wiki.documents("none.jsonl", [])
+    wiki.write(binding("none", "none.jsonl", primary_key=["id"], fields={"include": {"length": {}}}))
+    (result,) = wiki.load("a").tables
+    assert (result.status, result.rows, result.files, wiki.data()) == ("done", 0, 0, {})
