@@ -13,7 +13,7 @@ from job.dialects.text import Document, Location
 from job.errors import SpecInvalidError
 
 KIND: Final = "estuary-s3-parquet"
-_CONFIG: Final[Location] = ("endpoint", "connector", "config")
+_CONFIG: Final = ("endpoint", "connector", "config")
 _BINDING: Final = ("resource", "fields")
 _COLLECTION: Final = ("key", "schema", "readSchema", "writeSchema", "projections")
 
@@ -96,7 +96,8 @@ class _Flow:
     def _endpoint(self) -> tuple[dict[str, Any], dict[Location, tuple[str, Location]]]:
         """The connector's configuration, from the file that it names where it is a name; and where it stands."""
         config = _at(_at(self._own.get("endpoint"), "connector"), "config")
-        name, above = self._path.name, _CONFIG
+        name = self._path.name
+        above: Location = _CONFIG
         if isinstance(config, str):
             name, above = config, ()
             config = mapping(self._path.parent / config)
