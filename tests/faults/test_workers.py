@@ -84,9 +84,10 @@ def test_killed_python_worker_on_a_cluster(lake, java, table, applied):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table", TABLES)
 def test_killed_executor(lake, java, table):
+    """With its Python workers, as when a machine is gone: left behind they would go on for a while."""
     books = Books(lake, table)
     with clustered(lake, java) as process:
-        process.gate.at(uploads_part, lambda: slaughter(process.executors()), applied=True)
+        process.gate.at(uploads_part, lambda: slaughter(process.executors() + process.workers()), applied=True)
         assert process.wait() == 0, process.errors
     assert books.audit(again=["a"]).left_uploads == {}
 
