@@ -83,6 +83,11 @@ def remedy(text: str) -> str:
         return f"Outside EMR Spark reads S3 with a package only. {_PACKAGES.format(_HADOOP_AWS)}"
     if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):
         return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_driver(text))}"
+    if "Parse Mode: FAILFAST" in text:
+        return (
+            "A record does not fit the columns: correct it, or declare others. With the option mode: PERMISSIVE what "
+            "does not fit becomes null, with mode: DROPMALFORMED its record is left out."
+        )
     if "DATA_SOURCE_NOT_FOUND" in text:
         return "Formats that Spark has: csv, json, text, parquet, orc, jdbc; others need spark.jars.packages."
     return ""

@@ -17,6 +17,8 @@ from job.source.arrow_types import arrow_schema, delivered
 from job.source.failures import SPARK_ERRORS, Origin, useful_line
 from job.spec import Read, TableSpec
 
+_STRICT: Final = ("csv", "json", "xml")
+"""Formats whose readers make null of whatever does not fit a column, and do not say so."""
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 
@@ -34,11 +36,18 @@ def loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str]) ->
     reader = session.read
     if read.format is not None:
         reader = reader.format(read.format)
-    options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
-    reader = reader.options(**options)
+    reader = reader.options(**reader_options(read, secrets))
     if read.columns is not None:
         reader = reader.schema(plain_columns(read.columns))
     return reader.load(list(read.paths)) if read.paths else reader.load()
+
+
+def reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
+    """The source's options, with its secrets; a record that does not fit is an error where they name no ``mode``."""
+    options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
+    if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
+        options["mode"] = "FAILFAST"
+    return options
 
 
 def plain_columns(columns: str) -> str:

@@ -1,5 +1,6 @@
 """Streams of rows: a ``readStream`` for every kind of source that Spark has, with a bound on what one batch takes."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,7 +10,7 @@ from pyspark.sql.types import StructType
 from job.access import SecretText
 from job.errors import SpecInvalidError
 from job.source.failures import SPARK_ERRORS, Origin
-from job.source.frames import origin_of, plain_columns, secrets_of
+from job.source.frames import origin_of, plain_columns, reader_options, secrets_of
 from job.source.session import isolated
 from job.source.spark_rows import RowsFeed, batch_rows
 from job.spec import MIB, Read, TableSpec
@@ -18,11 +19,14 @@ _FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 _TYPED: Final = ("text",)
 """File formats whose columns are always the same."""
 
-BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
-    **dict.fromkeys(_FILES, ("maxBytesPerTrigger", str(256 * MIB))),
-    "kafka": ("maxOffsetsPerTrigger", "1000000"),
+BOUNDS: Final[Mapping[str, tuple[str, int]]] = {
+    **dict.fromkeys(_FILES, ("maxBytesPerTrigger", 256 * MIB)),
+    "kafka": ("maxOffsetsPerTrigger", 1_000_000),
 }
 """What bounds a batch of each format where the options name no bound: so a backlog is not one load."""
+_BOUNDING: Final = ("maxfilespertrigger", "maxbytespertrigger", "maxoffsetspertrigger")
+OLDEST: Final = "36500d"
+"""For ``maxFileAge``, which is a week otherwise: files older than that beside the newest one are never read."""
 
 
 class TableStream:
@@ -38,6 +42,19 @@ class TableStream:
             raise self.origin.failed(error) from error
         if not self.frame.isStreaming:
             raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
+
+    def planned(self, checkpoint: str, number: int) -> str:
+        """A digest of what the checkpoint has planned for a batch, which has the time of planning in it. Spark writes
+        that once, before it calls the batch, wherever checkpoints are."""
+        spark = self.frame.sparkSession
+        jvm = spark._jvm
+        assert jvm is not None
+        path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/offsets/{number}")
+        stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
+        try:
+            return hashlib.sha256(stream.readAllBytes()).hexdigest()
+        finally:
+            stream.close()
 
     def feed(self, frame: DataFrame, tasks: int, *, deleted_column: str, twice: bool) -> RowsFeed:
         """The feed of one batch, in at most ``tasks`` partitions."""
@@ -57,19 +74,25 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> 
         )
     path = read.paths[0] if read.paths else None
     kind = str(read.format)
-    options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
-    reader = session.readStream.format(kind).options(**_bounded(kind, options))
+    options = reader_options(read, secrets)
+    reader = session.readStream.format(kind).options(**stream_options(kind, options))
     schema = _columns(session, read, options, path)
     if schema is not None:
         reader = reader.schema(schema)
     return reader.load(path)
 
 
-def _bounded(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    bound, size = BOUNDS.get(kind, ("", ""))
-    given = {key.lower() for key in options}
-    bounds = ("maxfilespertrigger", "maxbytespertrigger", "maxoffsetspertrigger", "minoffsetspertrigger")
-    return {**options, **({} if not bound or given.intersection(bounds) else {bound: size})}
+def stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with what a stream needs besides them."""
+    given, added = {key.lower(): value for key, value in options.items()}, {}
+    if kind in BOUNDS and given.keys().isdisjoint(_BOUNDING):
+        bound, size = BOUNDS[kind]
+        least = given.get("minoffsetspertrigger", "")
+        # Spark refuses a least number above the most.
+        added[bound] = str(max(size, int(least)) if least.isdecimal() else size)
+    if kind in _FILES and "maxfileage" not in given:
+        added["maxFileAge"] = OLDEST
+    return {**options, **added}
 
 
 def _columns(
