@@ -37,10 +37,14 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch of a continuous run: its query's id, which the checkpoint keeps, and its number from 0."""
+    """One micro-batch of a continuous run: its query's id, which the checkpoint keeps, and its number from 0.
+
+    ``offsets`` is a digest of what the checkpoint planned for it: the same number planned again is another batch.
+    """
 
     query: str
     number: int
+    offsets: str | None = None
 
     @property
     def job_id(self) -> str:

@@ -36,9 +36,10 @@ Progress = Callable[[TableSpec, str, str], None]
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A load of one table that is a micro-batch of a continuous run."""
+    """A load of one table that is a micro-batch of a continuous run; ``since`` was the last when its query started."""
 
     batch: Batch
+    since: Batch | None
     opener: FeedOpener
 
 

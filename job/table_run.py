@@ -63,6 +63,8 @@ class TableRun:
         self._lag = Lag(spec.interval_seconds)
         self._gate = threading.Lock()
         self._started = threading.Event()
+        self._checkpoint = ""
+        self._since: Batch | None = None
         self._query: StreamingQuery | None = None
         self._stream: TableStream | None = None
         self._raised: BaseException | None = None
@@ -101,9 +103,11 @@ class TableRun:
         self._raised = None
         state = self._control.state.read()
         place = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
-        checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
+        self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
+        # Read before Spark looks at the checkpoint, which is never behind what the table had before.
+        self._since = state.batch
         self._stream = TableStream(self._spark(), self.table)
-        writer = self._stream.frame.writeStream.foreachBatch(self._each).option("checkpointLocation", checkpoint)
+        writer = self._stream.frame.writeStream.foreachBatch(self._each).option("checkpointLocation", self._checkpoint)
         try:
             self._query = writer.trigger(processingTime=f"{self.spec.interval_seconds} seconds").start()
         except SPARK_ERRORS as error:
@@ -120,17 +124,18 @@ class TableRun:
         try:
             if self._stop.is_set():
                 raise _Stopping
-            self._load(frame, Batch(str(self.status.query), number))
+            self._load(frame, number)
         except BaseException as error:
             self._raised = error
             raise
         finally:
             self._gate.release()
 
-    def _load(self, frame: DataFrame, batch: Batch) -> None:
+    def _load(self, frame: DataFrame, number: int) -> None:
         began = time.time()
         stream = self._stream
         assert stream is not None
+        batch = Batch(str(self.status.query), number, stream.planned(self._checkpoint, number))
         # As many tasks as the batch before had files to fill: rows of one interval are much like those of the next.
         tasks = max(1, math.ceil(self._bytes / self.spec.limits.target_file_bytes))
 
@@ -151,7 +156,7 @@ class TableRun:
             clients=self._clients,
             spark=self._spark,
             progress=lambda table, step, detail: self._step(table, step, f"batch {batch.number}: {detail}"),
-            micro_batch=MicroBatch(batch, opener),
+            micro_batch=MicroBatch(batch, self._since, opener),
         )
         (result,) = report.tables
         if result.code is not None:
@@ -186,7 +191,14 @@ class TableRun:
         self.status = self.status.after(metrics).model_copy(update={"restarts": 0})
         self._watch.batch(self.table, metrics)
         if first or batch.number % KEPT == 0:
+            self._clear(batch)
+
+    def _clear(self, batch: Batch) -> None:
+        try:
             clear_batches(self._control, batch)
+        except LakeError as error:
+            # The batch is done; what could not be cleared away is only taking room.
+            self._step(self.table, "done", f"old control objects were not cleared away: {error}")
 
     def _behind(self) -> dict[str, str]:
         progress = self._query.lastProgress if self._query is not None else None

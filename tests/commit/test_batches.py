@@ -1,39 +1,69 @@
 """Batches of a continuous run: what comes next, and the whole of it through random histories of crashes."""
 
+import random
+
 import pytest
 
 from job.commit import attempt as attempts
 from job.commit.attempt import Attempt
 from job.commit.batches import KEPT, clear_batches, is_next
 from job.commit.control import Control
-from job.errors import CheckpointLostError
+from job.commit.syncing import Live, SyncState
+from job.errors import CheckpointLostError, ConcurrentLoadError
 from job.naming import ControlKeys
 from job.receipt import Batch
 from tests.commit import test_histories as histories
-from tests.commit.memory import Memory
+from tests.commit.memory import Memory, World
 
 one_thread = histories.one_thread
 
 NEXT = [
     # the state's last batch, the one that came, whether it is due
-    (None, Batch("q", 0), True),
-    (Batch("q", 0), Batch("q", 1), True),
-    (Batch("q", 4), Batch("q", 4), False),
-    (Batch("q", 4), Batch("q", 2), False),
+    (None, Batch("q", 0, "a"), True),
+    (Batch("q", 0, "a"), Batch("q", 1, "b"), True),
+    (Batch("q", 4, "a"), Batch("q", 4, "a"), False),
+    (Batch("q", 4), Batch("q", 4, "a"), False),
 ]
 
 
 @pytest.mark.parametrize(("last", "batch", "due"), NEXT)
 def test_is_next(last, batch, due):
-    assert is_next(last, batch, "t") is due
+    assert is_next(last, batch, "t", last) is due
 
 
-@pytest.mark.parametrize(
-    ("last", "batch"), [(None, Batch("q", 3)), (Batch("q", 4), Batch("q", 6)), (Batch("q", 4), Batch("r", 0))]
-)
-def test_lost_checkpoint(last, batch):
-    with pytest.raises(CheckpointLostError, match="reset LAKE t --backfill"):
-        is_next(last, batch, "t")
+LOST = [
+    # the state's last batch, the one that came, what is said; a checkpoint that Spark has not noted the last batch in
+    # calls that one again, with the offsets it was planned with, and none before it
+    (None, Batch("q", 3), "has no batch yet, and the checkpoint is at batch 3 of query q"),
+    (Batch("q", 4), Batch("q", 6), "last batch is 4 of query q, and the checkpoint is at batch 6, beyond the next one"),
+    (Batch("q", 4), Batch("r", 0), "last batch is 4 of query q, and the checkpoint is at batch 0 of query r"),
+    (Batch("q", 30), Batch("q", 26), "last batch is 30 of query q, and the checkpoint is an older one, at batch 26"),
+    (Batch("q", 4, "a"), Batch("q", 4, "b"), "an older one, which has planned that batch anew"),
+]
+
+
+@pytest.mark.parametrize(("last", "batch", "said"), LOST)
+def test_lost_checkpoint(last, batch, said):
+    with pytest.raises(CheckpointLostError, match=f"{said}.*reset LAKE t --backfill"):
+        is_next(last, batch, "t", last)
+
+
+@pytest.mark.parametrize("since", [None, Batch("q", 1), Batch("q", 2)])
+def test_another_process_has_gone_on(since):
+    with pytest.raises(ConcurrentLoadError, match="another process has gone on from batch 2 to 4"):
+        is_next(Batch("q", 4), Batch("q", 2), "t", since)
+
+
+def test_receipts_of_live_generations_are_not_cleared_away():
+    """A full refresh finds by them what it has to retire."""
+    control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
+    for number in range(4):
+        control.write_once(control.keys.report(Batch("q", number).job_id, "s.t"), {})
+    live = SyncState(live=(Live(job_id="stream-q-0000000001", generation_id=0),))
+    control.state.move(lambda state: state.changed(sync=live))
+    clear_batches(control, Batch("q", 23))
+    found = [number for number in range(4) if control.report(Batch("q", number).job_id) is not None]
+    assert found == [1, 3]
 
 
 def test_job_ids_sort_by_number():
@@ -55,31 +85,38 @@ class Stream(histories.History):
         """A process that goes on from the checkpoint, which it moves after each batch that came to its end."""
         self.depth += 1
         try:
+            since = self.control().state.read().batch
             for number in range(self.checkpoint, self.batches):
                 self.begun += 1
-                store = Memory(self.world, self.disturb, self.rng, self.unclear)
-                control = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
+                control = self.control()
                 batch = Batch("q", number)
                 own = Attempt("p", batch.job_id, f"A{self.begun}", self.world.tick(), histories.timedelta(days=30))
-                self.batch(control, own, batch)
+                self.batch(control, own, batch, since)
                 self.disturb()
                 self.checkpoint = max(self.checkpoint, number + 1)
                 clear_batches(control, Batch("q", number + KEPT - 1))
+        except CheckpointLostError:
+            raise
         except (histories.Crash, histories.LakeError):
             pass
         finally:
             self.depth -= 1
 
-    def batch(self, control: Control, own: Attempt, batch: Batch) -> None:
+    def control(self) -> Control:
+        store = Memory(self.world, self.disturb, self.rng, self.unclear)
+        return Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
+
+    def batch(self, control: Control, own: Attempt, batch: Batch, since: Batch | None) -> None:
         names = self.layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
         control.write_once(control.keys.begin(own.job_id, own.id), attempts.begin_record(own, {"s.t": names}))
         began = attempts.register(control, own, histories.reach)
         if began is None:
+            is_next(control.state.read().batch, batch, "s.t", since)
             return
         names = names.numbered(began.backfill, began.counter)
         receipts = []
         try:
-            if not is_next(began.batch, batch, "s.t"):
+            if not is_next(began.batch, batch, "s.t", since):
                 attempts.give_up(control, own, names, ())
                 return
             self.disturb()
