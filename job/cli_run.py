@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pyspark.sql import SparkSession
 
 from job import console, job_ids
 from job.cli import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
@@ -93,9 +94,16 @@ def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: stop.set())
 
+    def spark() -> SparkSession:
+        session = context.spark()
+        if threading.current_thread() is threading.main_thread():
+            # PySpark has set a handler of its own meanwhile, which cancels the batch in hand.
+            signal.signal(signal.SIGINT, lambda *_: stop.set())
+        return session
+
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
         with console.watch(context.spec, ERR) as watch:
-            return run_continuously(context.spec, clients=context.clients, spark=context.spark, watch=watch, stop=stop)
+            return run_continuously(context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop)
 
     status, error = handed_over(run_until_stopped, run_ended, name=name, controls=context.controls(), warn=warn)
     for table in status.tables.values():

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from job.aws import Clients
 from job.commit.s3_store import S3Store
@@ -16,9 +16,7 @@ from job.prepare import SparkFactory
 from job.spec import Spec
 from job.streamable import require_continuous
 from job.table_run import TableRun, Watch
-from job.watch import RunStatus, StatusObject
-
-POLL_SECONDS: Final = 0.5
+from job.watch import POLL_SECONDS, RunStatus, StatusObject, beat
 
 
 def run_continuously(
@@ -28,38 +26,34 @@ def run_continuously(
     require_continuous(spec)
     runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
     status = StatusObject(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline).continuous)
-    describe = _described(spec, runs)
+    describe, over = _described(spec, runs), threading.Event()
+    beating = threading.Thread(
+        target=lambda: beat(status, lambda: describe("stopping" if stop.is_set() else "running"), over), name="status"
+    )
+    beating.start()
     try:
-        _until_stopped(spec, runs, stop, status, describe)
+        _until_stopped(spec, runs, stop)
     finally:
         stop.set()
-        status.write(describe("stopping"), time.monotonic())
-        for each in runs:
-            each.stop()
+        try:
+            for each in runs:
+                each.stop()
+        finally:
+            over.set()
+            beating.join()
     error = ending([each.error for each in runs if each.over and each.error is not None])
     final = describe("failed" if error else "stopped")
     status.write(final, time.monotonic())
     return final, error
 
 
-def _until_stopped(
-    spec: Spec,
-    runs: list[TableRun],
-    stop: threading.Event,
-    status: StatusObject,
-    describe: Callable[[Any], RunStatus],
-) -> None:
-    seen = 0
+def _until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> None:
     while not stop.is_set():
         for each in runs:
             each.poll()
         failed = [each.over for each in runs]
         if all(failed) or (any(failed) and spec.on_failure == "stop"):
             return
-        batches = sum(each.status.batches for each in runs)
-        if status.due(time.monotonic(), news=batches != seen):
-            status.write(describe("running"), time.monotonic())
-            seen = batches
         stop.wait(POLL_SECONDS)
 
 

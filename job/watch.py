@@ -1,8 +1,9 @@
 """What a continuous run says of itself: metrics of every batch, and a status object that a monitor can read."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal, Protocol
 
 from pydantic import Field
 
@@ -12,7 +13,9 @@ from job.model import Model
 
 STATUS_SECONDS = 15.0
 """The status object is written no more often than this, and at least every ``HEARTBEAT_SECONDS``."""
-HEARTBEAT_SECONDS = 60.0
+HEARTBEAT_SECONDS = 45.0
+"""Less than the minute that is promised: a write that has to be repeated takes its time."""
+POLL_SECONDS: Final = 0.5
 
 RunState = Literal["running", "stopping", "stopped", "failed"]
 TableState = Literal["starting", "running", "restarting", "failed", "stopped"]
@@ -132,3 +135,26 @@ class StatusObject:
                 self._etag = self._store.replace(self._key, body, self._etag)
         except (Unclear, LakeError):
             self._etag = None
+
+
+class Over(Protocol):
+    """A ``threading.Event``, or what a test puts in its place."""
+
+    def wait(self, seconds: float, /) -> bool:
+        """Whether it is set, after ``seconds`` at most."""
+
+
+def beat(
+    status: StatusObject, describe: Callable[[], RunStatus], over: Over, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Write the status whenever it is due, and when the run's state changes, until it is over. This has a thread of its
+    own: what the run waits for, a batch in hand or a source that is looked through, may take long."""
+    told: tuple[str, int] | None = None
+    while True:
+        now = describe()
+        news = now.state, sum(table.batches for table in now.tables.values())
+        if status.due(clock(), news=news != told) or (told is not None and now.state != told[0]):
+            status.write(now, clock())
+            told = news
+        if over.wait(POLL_SECONDS):
+            return

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from job.commit.store import Unclear
-from job.watch import HEARTBEAT_SECONDS, STATUS_SECONDS, Lag, RunStatus, StatusObject
+from job.watch import HEARTBEAT_SECONDS, STATUS_SECONDS, Lag, RunStatus, StatusObject, TableStatus, beat
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 STATUS = RunStatus(pipeline="p", run="r", state="running", started_at=AT, at=AT, interval_seconds=5, tables={})
@@ -63,3 +63,45 @@ def test_status_object_is_due():
     seconds = (STATUS_SECONDS - 1, STATUS_SECONDS, HEARTBEAT_SECONDS)
     assert [status.due(100 + after, news=True) for after in seconds] == [False, True, True]
     assert [status.due(100 + after, news=False) for after in seconds] == [False, False, True]
+
+
+class Waiting:
+    """A run's end, ``seconds`` from its beginning by a clock that only waiting moves."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.now = seconds, 0.0
+
+    def wait(self, seconds):
+        self.now += seconds
+        return self.now >= self.seconds
+
+
+def beaten(seconds, describe):
+    """When the status was written and what it said, in seconds since the run began."""
+    clock, written = Waiting(seconds), []
+
+    class Noted(StatusObject):
+        def write(self, status, now):
+            written.append((now, status))
+            super().write(status, now)
+
+    beat(Noted(Cell(), "k"), lambda: describe(clock.now), clock, lambda: clock.now)
+    return written
+
+
+def test_a_run_that_waits_for_an_hour_is_seen_to_live():
+    """The guide: the status is replaced at least every minute while the process lives."""
+    times = [now for now, _ in beaten(3600, lambda _: STATUS)]
+    assert times[0] == 0
+    assert max(after - before for before, after in zip(times, [*times[1:], 3600], strict=True)) < 60
+
+
+def test_the_status_follows_batches_and_the_end():
+    """A batch a second: a status every 15; that the run is stopping is told at once."""
+
+    def describe(now):
+        state = "stopping" if now >= 20 else "running"
+        return STATUS.model_copy(update={"state": state, "tables": {"t": TableStatus(batches=int(min(now, 20)))}})
+
+    found = [(now, status.state) for now, status in beaten(60, describe)]
+    assert found == [(0, "running"), (15, "running"), (20, "stopping")]

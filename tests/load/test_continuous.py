@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import threading
+import time
 
 import pytest
 import yaml
@@ -11,11 +13,13 @@ import yaml
 from job.aws import Clients
 from job.commit.control import Control
 from job.commit.s3_store import S3Store
+from job.continuous import run_continuously
+from job.errors import SourceFailedError
 from job.naming import ControlKeys
 from job.repair import begin_backfill
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
-from tests.load.materializations import Materialization, binding
+from tests.load.materializations import Materialization, Running, binding
 
 pytestmark = pytest.mark.spark
 
@@ -44,10 +48,25 @@ def ids(lake):
 
 
 def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
+    """What cannot be cleared away ends nothing, and a file that arrives with an old time is read."""
+
+    def keep(call, proceed):
+        prefix = call.query.get("prefix", "")
+        if "/loads/stream-" not in prefix or not prefix.endswith("-"):
+            return proceed(call)
+        refused.append(prefix)
+        return call.denied()
+
+    refused = []
+    wiki.aws.interceptors.append(keep)
     arrive(wiki, 0, 1, 2)
     with wiki.running() as first:
         wiki.until(2, "changes")
+    assert refused
+    wiki.aws.interceptors.remove(keep)
     arrive(wiki, 3)
+    month_ago = time.time() - 30 * 86400
+    os.utime(wiki.folder / "in/3.jsonl", (month_ago, month_ago))
     with wiki.running() as second:
         wiki.until(3, "changes")
     # Spark calls a batch again whose end it did not note before the stop.
@@ -55,35 +74,49 @@ def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
     assert [(each.batch, each.rows, each.files) for each in done] == [(number, 10, 1) for number in range(4)]
     assert ids(wiki) == list(range(40))
     assert [key[-11:] for key in wiki.data()] == [f"{number:03d}.parquet" for number in range(4)]
-    status, error = second.ended
-    assert (status.state, status.tables["changes"].state, error) == ("stopped", "stopped", None)
-    kept = json.loads(wiki.aws.objects(BUCKET)["_lakewriter/wiki/continuous.json"])
+    last, error = second.ended
+    assert (last.state, last.tables["changes"].state, error) == ("stopped", "stopped", None)
+    kept = status(wiki)
     assert (kept["state"], kept["tables"]["changes"]["last"]["batch"]) == ("stopped", 3)
 
 
-def test_a_lost_checkpoint_is_an_error_and_a_backfill_the_way_out(wiki):
-    arrive(wiki, 0)
-    with wiki.running():
-        wiki.until(0, "changes")
-    shutil.rmtree(wiki.folder / "checkpoint")
-    wiki.documents("in/1.jsonl", [{"id": 10}])
-    with wiki.running() as run:
-        while run.stop.wait(0.2) is False:
-            pass
-    assert run.ended[1].code == "CHECKPOINT_LOST"
-    assert ids(wiki) == list(range(10))
-    begin_backfill(wiki.control("changes"), "a test")
+def test_an_older_or_a_lost_checkpoint_is_an_error_and_a_backfill_the_way_out(wiki):
+    arrive(wiki, 0, 1)
     with wiki.running():
         wiki.until(1, "changes")
-    assert sorted(wiki.data()) == [
-        "changes/v0000000000/00000000000000000000.parquet",
-        "changes/v0000000001/00000000000000000001.parquet",
-        "changes/v0000000001/00000000000000000002.parquet",
+    forget_batch(wiki, 1)
+    arrive(wiki, 2)
+    # Spark plans batch 1 anew, and its report is still there.
+    assert why_it_ended(wiki).startswith("CHECKPOINT_LOST: table changes: its last batch is 1 of query ")
+    shutil.rmtree(wiki.folder / "checkpoint")
+    assert why_it_ended(wiki).startswith("CHECKPOINT_LOST: table changes: its last batch is 1 of query ")
+    assert ids(wiki) == list(range(20))
+    begin_backfill(wiki.control("changes"), "a test")
+    with wiki.running():
+        wiki.until(2, "changes")
+    assert [(key[9:19], key[-11:]) for key in sorted(wiki.data())] == [
+        *(("0000000000", f"{number:03d}.parquet") for number in (0, 1)),
+        *(("0000000001", f"{number:03d}.parquet") for number in (2, 3, 4)),
     ]
 
 
+def forget_batch(lake, number):
+    """The checkpoint as it was before Spark planned this batch, its last one."""
+    (checkpoint,) = (lake.folder / "checkpoint/wiki/changes").glob("v*")
+    for folder in ("offsets", "commits", "sources/0"):
+        for name in (f"{number}", f".{number}.crc"):
+            (checkpoint / folder / name).unlink(missing_ok=True)
+
+
+def why_it_ended(lake):
+    with lake.running() as run:
+        assert run.stop.wait(240), "it goes on"
+    return str(run.ended[1])
+
+
 def test_killed_then_terminated(wiki):
-    """The batch in hand is completed by the next run; SIGTERM ends that one with 0."""
+    """The batch in hand is completed by the next run. SIGTERM, and Ctrl-C while that one waits, end it with 0 when its
+    own batch in hand is done."""
     arrive(wiki, 0, 1, 2)
     first = wiki.process()
 
@@ -97,13 +130,51 @@ def test_killed_then_terminated(wiki):
     assert first.wait(180) == -signal.SIGKILL
     first.communicate()
     wiki.aws.interceptors.remove(kill)
+    in_hand, go_on = threading.Event(), threading.Event()
+
+    def hold(call, proceed):
+        if go_on.is_set() or not completes(call) or not call.key.endswith("2.parquet"):
+            return proceed(call)
+        in_hand.set()
+        return call.error(503, "SlowDown", "Not yet.")
+
+    wiki.aws.interceptors.append(hold)
     second = wiki.process()
-    wiki.until(2, "changes")
+    assert in_hand.wait(240)
     second.send_signal(signal.SIGTERM)
-    out, _ = second.communicate(timeout=120)
-    assert (second.returncode, json.loads(out)["state"]) == (0, "stopped")
+    until(lambda: status(wiki)["state"] == "stopping")
+    second.send_signal(signal.SIGINT)
+    time.sleep(1)
+    go_on.set()
+    out, err = second.communicate(timeout=120)
+    assert (second.returncode, json.loads(out)["state"]) == (0, "stopped"), err
     assert ids(wiki) == list(range(30))
     assert not wiki.aws.uploads(BUCKET)
+
+
+def test_the_status_is_written_while_a_source_is_looked_through(tmp_path, aws, bucket):
+    lake = Materialization(tmp_path, aws, None)
+    lake.write(binding("changes", "in", primary_key=["id"]), checkpoint="checkpoint")
+    run = Running(lake.spec, None)
+
+    def spark():
+        until(lambda: "tables" in status(lake))
+        raise SourceFailedError("a test")
+
+    clients = Clients(run.spec.access)
+    ended = run_continuously(run.spec, clients=clients, spark=spark, watch=run, stop=run.stop)
+    assert (ended[0].state, str(ended[1])) == ("failed", "SOURCE_FAILED: a test")
+
+
+def status(lake):
+    return json.loads(lake.aws.objects(BUCKET).get("_lakewriter/wiki/continuous.json", '{"state": "none"}'))
+
+
+def until(done, seconds=60):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 @pytest.fixture
