@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 
 from job.receipt import Receipt
 from job.source.feed import Feed
@@ -15,17 +15,31 @@ from job.write.task import TaskPlan, write_partition
 
 def stage(feed: Feed, plan: TaskPlan) -> tuple[Receipt, ...]:
     """Every file of the table staged; receipts in the order of the files' numbers."""
-    texts = feed.run(partial(task_body, plan))
-    receipts = (Receipt.from_json(json.loads(text)) for text in texts)
+    told = [json.loads(text) for text in feed.run(partial(task_body, plan))]
+    before = {stage_id: _run_before(stage_id) for stage_id in {each["stage"] for each in told}}
+    receipts = (_again(Receipt.from_json(each["receipt"]), before[each["stage"]]) for each in told)
     return tuple(sorted(receipts, key=lambda receipt: receipt.seq))
 
 
 def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
     """One task: receipts as JSON text, since Spark carries them to the driver."""
     context = TaskContext.get()
-    attempt = context.attemptNumber() if context else 0
+    attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     for receipt in write_partition(plan, partition, batches):
-        yield json.dumps(replace(receipt, task_attempt=attempt).to_json())
+        yield json.dumps({"stage": number, "receipt": replace(receipt, task_attempt=attempt).to_json()})
+
+
+def _again(receipt: Receipt, times: int) -> Receipt:
+    return replace(receipt, task_attempt=receipt.task_attempt + times)
+
+
+def _run_before(stage_id: int | None) -> int:
+    """How often the stage ran before: when an executor takes its shuffle files along, tasks start anew at attempt 0."""
+    if stage_id is None:
+        return 0
+    found = SparkContext.getOrCreate().statusTracker().getStageInfo(stage_id)
+    # Spark forgets old stages; then it may have.
+    return 1 if found is None else found.currentAttemptId
 
 
 def first_indexes(feed: Feed) -> tuple[int, ...]:
