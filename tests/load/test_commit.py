@@ -1,12 +1,11 @@
 """Two loads at once, foreign objects, failing tables: what is committed, and what is said."""
 
-import subprocess
-import sys
-
 import pytest
+from click.testing import CliRunner
 
+from job.__main__ import main
 from job.errors import SpecInvalidError
-from tests.load.lakes import BUCKET, ROOT, Lake, completes, table
+from tests.load.lakes import BUCKET, Lake, completes, table
 from tests.support.call import Call
 
 pytestmark = pytest.mark.spark
@@ -168,9 +167,8 @@ def test_store_behind_an_endpoint_of_its_own(lake, conditional, single_writer, c
 
 def test_command_says_which_table_failed(lake):
     lake.write(table("good", lake.csv("t.csv", EVENTS)), table("bad", "missing.csv"))
-    command = [sys.executable, "-m", "job", "run", str(lake.file), "--job-id", "a"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
+    done = CliRunner().invoke(main, ["run", str(lake.file), "--job-id", "a"])
+    assert done.exit_code == 1
     assert "SOURCE_FAILED: " in done.stderr
     assert "Traceback" not in done.stderr
     assert "good" in done.stdout

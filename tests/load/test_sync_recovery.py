@@ -60,7 +60,7 @@ def test_killed_then_the_same_load(lake, form, match, after):
 
 STEPS = [
     pytest.param(uploads_part, 0, id="while staging", marks=pytest.mark.exhaustive),
-    pytest.param(completes, 1, id="while completing"),
+    pytest.param(completes, 1, id="while completing", marks=pytest.mark.exhaustive),
     pytest.param(deletes, 0, id="before it deletes", marks=pytest.mark.exhaustive),
     pytest.param(deletes, 1, id="while deleting"),
     pytest.param(writes(".report.json"), 0, id="before the report", marks=pytest.mark.exhaustive),
