@@ -10,7 +10,8 @@ from typing import Any, Final
 import boto3
 from boto3.s3.transfer import TransferConfig
 from botocore.client import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+from urllib3.exceptions import HTTPError as TransportError
 
 from job.access import Access
 from job.aws_errors import ELSEWHERE, explain
@@ -88,10 +89,16 @@ def _named_keys(session: boto3.Session) -> dict[str, str]:
 def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
     """An object's content, or its ``Range``, and its etag.
 
-    The SDK asks again until an answer begins; one that breaks off is asked for again here.
+    The SDK asks again until an answer begins; one that breaks off is asked for again here. Where that is an answer
+    that says no, the SDK lets the transport's own error out.
     """
+    broken: BotoCoreError
     for _ in range(_BROKEN_ANSWERS):
-        answer = client.get_object(**arguments)
+        try:
+            answer = client.get_object(**arguments)
+        except TransportError as error:
+            broken = ResponseStreamingError(error=error)
+            continue
         try:
             return answer["Body"].read(), str(answer["ETag"])
         except BotoCoreError as error:

@@ -6,10 +6,12 @@ from botocore.exceptions import (
     EndpointConnectionError,
     NoCredentialsError,
     ParamValidationError,
+    ResponseStreamingError,
 )
+from urllib3.exceptions import ProtocolError
 
 from job.access import Access, SecretText
-from job.aws import ClientError, Clients, explain, resolve
+from job.aws import ClientError, Clients, explain, read_object, resolve
 from job.errors import RoleNotAssumableError, SecretUnresolvedError
 
 ROLE = "arn:aws:iam::123456789012:role/LakeWriter"
@@ -157,3 +159,45 @@ UNSENT = [
 @pytest.mark.parametrize(("doing", "raised", "expected"), UNSENT)
 def test_explain_what_got_no_answer(doing, raised, expected):
     assert str(explain(raised, doing=doing, access=access(role_arn=ROLE))).startswith(expected)
+
+
+class BreakingClient:
+    """An S3 client whose first answers break off: before the object's content begins, or within it."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def get_object(self, **_):
+        error = self.errors.pop(0) if self.errors else None
+        if isinstance(error, ProtocolError):
+            raise error
+        return {"Body": self if error is None else Cut(error), "ETag": '"e"'}
+
+    def read(self):
+        return b"content"
+
+
+class Cut:
+    def __init__(self, error):
+        self.error = error
+
+    def read(self):
+        raise self.error
+
+
+# What botocore lets out while it reads a 404's text, and what its streaming body raises.
+RESET = ProtocolError("Connection broken: ConnectionResetError(104, 'Connection reset by peer')")
+CUT = ResponseStreamingError(error="IncompleteRead(3 bytes read, 4 more expected)")
+
+
+@pytest.mark.parametrize("errors", [(), (RESET,), (CUT,), (RESET, CUT, RESET, CUT)])
+def test_read_object_asks_again(errors):
+    assert read_object(BreakingClient(*errors), Bucket="b", Key="k") == (b"content", '"e"')
+
+
+@pytest.mark.parametrize("error", [RESET, CUT])
+def test_read_object_gives_up(error):
+    with pytest.raises(ResponseStreamingError, match="An error occurred while reading from response stream") as raised:
+        read_object(BreakingClient(*[error] * 5), Bucket="b", Key="k")
+    explained = explain(raised.value, doing="s3:GetObject on s3://b/k", access=access())
+    assert (explained.code, explained.transient) == ("TIMEOUT", True)

@@ -64,7 +64,7 @@ class S3Input(InputFile):
             bucket, key = split(self.location)
 
             def fetch(s3: Any) -> bytes:
-                return bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+                return aws.read_object(s3, Bucket=bucket, Key=key)[0]
 
             self._content = _asked("s3:GetObject", self.location, self._clients, fetch)
         return self._content
