@@ -62,7 +62,7 @@ def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | N
         except Lost:
             continue
         if earlier:
-            _abort_earlier(control, attempt, control.store.now())
+            _abort_earlier(control, attempt)
         return state
 
 
@@ -77,11 +77,8 @@ def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableS
     return state.changed(running=others | {attempt.job_id: own})
 
 
-def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | None) -> None:
-    """Abort what earlier attempts of this job left staged.
-
-    Only uploads begun before this attempt was registered: a later attempt may stage under the same keys.
-    """
+def _abort_earlier(control: Control, attempt: Attempt) -> None:
+    """Abort what earlier attempts of this job left staged."""
     for key in [entry.key for entry in control.store.entries(control.keys.load(attempt.job_id) + "/")]:
         if not key.endswith("/begin.json") or key == control.keys.begin(attempt.job_id, attempt.id):
             continue
@@ -89,9 +86,8 @@ def _abort_earlier(control: Control, attempt: Attempt, registered: datetime | No
         table = record["tables"].get(control.table_id)
         if table is not None:
             found = list(_uploads(control, table["location"], re.compile(table["pattern"])))
-            for upload in _own(control, attempt, found, shared=table.get("shared", False)):
-                if registered is None or upload.initiated <= registered:
-                    control.store.abort(upload.key, upload.upload_id)
+            own = _own(control, attempt, found, shared=table.get("shared", False))
+            _abort_while_registered(control, attempt, own)
 
 
 def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:
@@ -230,5 +226,6 @@ def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> N
 
 
 def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:
+    """Abort what was listed before; a later attempt, which may stage under the same keys, registers before it does."""
     if uploads and control.state.read().registered(attempt.job_id, attempt.id):
         abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))

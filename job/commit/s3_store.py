@@ -5,8 +5,6 @@ not there.
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -28,7 +26,6 @@ class S3Store:
         self._own = own or clients
         self._bucket = clients.access.bucket
         self._conditional = not clients.access.single_writer
-        self._now: datetime | None = None
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """A refusal counts as absence only when a listing does not show the key, and as a refusal only when it is
@@ -121,11 +118,7 @@ class S3Store:
         listing = self._own.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
         for page in self._asking("ListBucketMultipartUploads", prefix, listing):
             for entry in page.get("Uploads", ()):
-                yield Upload(entry["Key"], entry["UploadId"], entry["Initiated"])
-
-    def now(self) -> datetime | None:
-        """From the Date header."""
-        return self._now
+                yield Upload(entry["Key"], entry["UploadId"])
 
     def _listed(self, key: str) -> bool:
         return any(entry.key == key for entry in self.entries(key, limit=1))
@@ -144,7 +137,6 @@ class S3Store:
             raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
         except aws.BotoCoreError as error:
             raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
-        self._now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
         return str(answer["ETag"])
 
     def _incomplete(self, error: Exception, key: str) -> Completion:

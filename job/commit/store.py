@@ -55,7 +55,6 @@ class Upload:
 
     key: str
     upload_id: str
-    initiated: datetime
 
 
 class Store(Protocol):
@@ -90,6 +89,3 @@ class Store(Protocol):
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         """Incomplete uploads of keys that begin with ``prefix``."""
-
-    def now(self) -> datetime | None:
-        """The store's clock at its last answer to a write, to the second."""

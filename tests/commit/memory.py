@@ -18,7 +18,7 @@ class World:
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, str]] = {}
         self.data: dict[str, Found] = {}
-        self.staged: dict[str, tuple[str, str, datetime]] = {}
+        self.staged: dict[str, tuple[str, str]] = {}
         self.clock = datetime(2024, 1, 15, tzinfo=UTC)
         self.serial = 0
 
@@ -28,9 +28,9 @@ class World:
         return self.clock
 
     def stage(self, key: str, load: str) -> str:
-        started = self.tick()
+        self.tick()
         upload_id = f"upload{self.serial}"
-        self.staged[upload_id] = (key, load, started)
+        self.staged[upload_id] = (key, load)
         return upload_id
 
 
@@ -39,7 +39,6 @@ class Memory:
 
     def __init__(self, world: World, trouble: Callable[[], None], rng: random.Random, unclear: float) -> None:
         self.world, self._trouble, self._rng, self._unclear = world, trouble, rng, unclear
-        self._now: datetime | None = None
 
     def _maybe_unclear(self) -> None:
         if self._rng.random() < self._unclear:
@@ -59,7 +58,7 @@ class Memory:
 
     def _put(self, key: str, body: bytes) -> str:
         self._maybe_unclear()
-        self._now = self.world.tick()
+        self.world.tick()
         self.world.objects[key] = (body, f"etag{self.world.serial}")
         self._maybe_unclear()
         return f"etag{self.world.serial}"
@@ -80,7 +79,7 @@ class Memory:
             return Completion.GONE
         if receipt.key in self.world.data:
             return Completion.REFUSED
-        _, load, _ = self.world.staged.pop(receipt.upload_id)
+        _, load = self.world.staged.pop(receipt.upload_id)
         self.world.tick()
         self.world.data[receipt.key] = Found(receipt.size, load, f"etag{self.world.serial}")
         self._maybe_unclear()
@@ -99,8 +98,5 @@ class Memory:
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         self._trouble()
-        found = [Upload(key, upload_id, at) for upload_id, (key, _, at) in self.world.staged.items()]
+        found = [Upload(key, upload_id) for upload_id, (key, _) in self.world.staged.items()]
         return iter([upload for upload in found if upload.key.startswith(prefix)])
-
-    def now(self) -> datetime | None:
-        return self._now
