@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 from tests.faults.gate import Gate, Weather
-from tests.support import java
+from tests.support import java, sessions
 from tests.support.call import Call
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ class Process:
 
     def members(self) -> list[int]:
         """Every process of its session that lives."""
-        return [pid for pid, fields in _processes() if int(fields[3]) == self.pid and fields[0] != "Z"]
+        return sessions.members(self.pid)
 
     def workers(self) -> list[int]:
         """The Python processes that Spark's tasks run in."""
@@ -86,10 +86,8 @@ class Process:
     def kill(self) -> None:
         """SIGKILL to all of it at once, and nothing of it reaches the server any more."""
         self.gate.closed = True
-        while self._process is not None and (left := self.members()):
-            for pid in left:
-                _signal(pid, signal.SIGKILL)
-            time.sleep(0.01)
+        if self._process is not None:
+            sessions.kill(self._process.pid)
         self.gate.close()
 
     def stalled_at(self, match: Callable[[Call], bool], *, after: int = 0, applied: bool = False) -> Self:
@@ -107,12 +105,12 @@ class Process:
     def go_on(self) -> None:
         """SIGCONT."""
         for pid in self.members():
-            _signal(pid, signal.SIGCONT)
+            sessions.send(pid, signal.SIGCONT)
         self._resumed.set()
 
     def _stall(self) -> None:
         for pid in self.members():
-            _signal(pid, signal.SIGSTOP)
+            sessions.send(pid, signal.SIGSTOP)
         self._stalled.set()
         self._resumed.wait()
 
@@ -132,16 +130,6 @@ class Process:
         return (self.folder / "stderr").read_text("utf-8")
 
 
-def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Process ids with the fields of ``/proc/PID/stat`` that follow the name: state, parent, group, session."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                yield int(entry.name), (entry / "stat").read_text("utf-8").rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-
-
 def _command(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -150,12 +138,5 @@ def _command(pid: int) -> bytes:
 
 
 def _parent_is_daemon(pid: int) -> bool:
-    parents = dict(_processes())
+    parents = dict(sessions.processes())
     return pid in parents and b"pyspark.daemon" in _command(int(parents[pid][1]))
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return

@@ -17,6 +17,7 @@ import yaml
 from tests.faults.chain import SEED
 from tests.load.lakes import BUCKET
 from tests.load.materializations import DESTINATION, Materialization, binding, logged
+from tests.support import sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 
@@ -63,7 +64,7 @@ def killed_at_random(wiki: Materialization, rng: random.Random) -> None:
         if rng.random() < 0.7:
             assert next(log)["step"] == "batch"
         time.sleep(rng.uniform(0, 2 * INTERVAL))
-        os.killpg(process.pid, signal.SIGKILL)
+        sessions.kill(process.pid)
         process.wait()
 
 

@@ -1,7 +1,6 @@
 """A continuous run from a real Kafka broker: killed once, and every message there exactly once."""
 
 import json
-import os
 import signal
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.interop.brokers import CONNECTOR, broker, jars_of
 from tests.load.lakes import BUCKET, completes
 from tests.load.materializations import Materialization, binding
+from tests.support import sessions
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +33,7 @@ def test_kafka(tmp_path, aws, bucket, spark, kafka, monkeypatch):
 
     def kill(call, proceed):
         if completes(call) and first.poll() is None:
-            os.killpg(first.pid, signal.SIGKILL)
+            sessions.kill(first.pid)
             return call.error(503, "SlowDown", "The caller is dead.")
         return proceed(call)
 

@@ -1,6 +1,5 @@
 """The whole protocol on S3 servers that are not Amazon's: staged uploads, conditional completion, conditional state."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from job.errors import SpecInvalidError
 from tests.interop.conftest import RealLake
 from tests.interop.servers import BUCKET
 from tests.load.lakes import ROOT, table
+from tests.support import sessions
 
 pytestmark = pytest.mark.spark
 
@@ -62,7 +62,7 @@ def test_killed_while_it_uploads_then_the_same_job_again(lake: RealLake) -> None
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
     while process.poll() is None and not lake.aws.uploads(BUCKET):
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
+    sessions.kill(process.pid)
     assert process.wait() == -signal.SIGKILL
     assert lake.load("a").status == "done"
     assert by_job(lake) == [("a", 10, 10)]

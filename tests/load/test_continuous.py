@@ -20,6 +20,7 @@ from job.repair import begin_backfill
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.load.materializations import Materialization, Running, binding
+from tests.support import sessions
 
 pytestmark = pytest.mark.spark
 
@@ -122,7 +123,7 @@ def test_killed_then_terminated(wiki):
 
     def kill(call, proceed):
         if completes(call) and first.poll() is None:
-            os.killpg(first.pid, signal.SIGKILL)
+            sessions.kill(first.pid)
             return call.error(503, "SlowDown", "The caller is dead.")
         return proceed(call)
 
