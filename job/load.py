@@ -22,7 +22,6 @@ from job.prepare import SparkFactory
 from job.report import RunReport, TableResult, counted
 from job.resumption import keeps, resumption
 from job.run import run
-from job.source.airbyte_lines import StreamKey, stream_key
 from job.source.airbyte_messages import message_files
 from job.source.json_schema import record_type
 from job.source.message_input import Messages, look_through
@@ -65,7 +64,7 @@ class Loader:
                 self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
             )
             report = self.run(Sync(number, complete, failures))
-        known = [_key(table) for table in self.spec.tables]
+        known = [_stream(table).key for table in self.spec.tables]
         return report.model_copy(update={"notes": tuple(messages.notes(known))})
 
     def planned(self, table: TableSpec, number: int, ending: Ending) -> TableSync:
@@ -119,7 +118,7 @@ class Loader:
 
     def _verdict(self, table: TableSpec, seen: Input) -> Verdict:
         stream, state, given = _stream(table), self.states[table.id].sync, self._given.get(table.id)
-        found = seen.verdict(_key(table), self.job_id, state.source, given)
+        found = seen.verdict(_stream(table).key, self.job_id, state.source, given)
         refreshed = found.source is state.source and not keeps(table, state, continues=given is not None)
         if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
             return replace(found, source=None)
@@ -206,8 +205,3 @@ def _stream(table: TableSpec) -> Stream:
     if table.stream is None:
         raise ValueError(f"{table.id} is not read from messages")
     return table.stream
-
-
-def _key(table: TableSpec) -> StreamKey:
-    stream = _stream(table)
-    return stream_key(stream.namespace, stream.name)

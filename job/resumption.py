@@ -9,9 +9,9 @@ import msgspec
 
 from job.commit.state import TableState
 from job.commit.syncing import SourceState, SyncState
-from job.source.airbyte_lines import StreamKey, stream_key
-from job.source.messages import Descriptor
+from job.source.airbyte_lines import StreamState
 from job.spec import Mode, TableSpec
+from job.stream import StreamKey
 
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -23,10 +23,6 @@ class Resumption:
 
     text: str | None = None
     given: Mapping[str, SourceState] = field(default_factory=dict)
-
-
-class _StreamState(msgspec.Struct):
-    stream_descriptor: Descriptor
 
 
 def keeps(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
@@ -53,7 +49,7 @@ def resumption(tables: Iterable[TableSpec], states: Mapping[str, TableState], *,
         if sync.source is not None and goes_on and keeps(table, sync, continues=continues):
             kept[table.id] = sync.source
         else:
-            fresh.add(stream_key(stream.namespace, stream.name))
+            fresh.add(stream.key)
     whole = [name for name, state in kept.items() if state.kind != "stream"]
     if whole:
         oldest = kept[min(whole, key=lambda name: states[name].last_commit or _NEVER)]
@@ -89,7 +85,6 @@ def _rebuilt(data: msgspec.Raw, names: Collection[str]) -> str:
 
 def _key(state: msgspec.Raw) -> StreamKey | None:
     try:
-        own = msgspec.json.decode(state, type=_StreamState).stream_descriptor
+        return msgspec.json.decode(state, type=StreamState).stream_descriptor.key
     except msgspec.MsgspecError:
         return None
-    return stream_key(own.namespace, own.name)

@@ -5,6 +5,14 @@ from typing import Any, Literal
 
 from job.model import Model
 
+StreamKey = tuple[str | None, str]
+"""Namespace and name, as ``stream_key`` gives them."""
+
+
+def stream_key(namespace: str | None, name: str) -> StreamKey:
+    """A stream's identity: sources without namespaces leave it out, say null, or give the empty string."""
+    return namespace or None, name
+
 
 class Envelope(Model):
     """The columns put before a record's own, by name; None for one that is not written.
@@ -42,6 +50,11 @@ class Stream(Model):
     generation_id: int | None = None
     minimum_generation_id: int | None = None
     sync_id: int | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        """What tells its messages from others'."""
+        return stream_key(self.namespace, self.name)
 
 
 class MessageSource(Model):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from job.commit.syncing import SourceState
-from job.source.airbyte_lines import StreamKey
 from job.source.airbyte_messages import FILE_BITS, Stretch
 from job.source.messages import Event
+from job.stream import StreamKey
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,24 @@ source that went on from an earlier one would leave out what the next refresh re
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
 from job.airbyte.protocol import Emit, log, state
-from job.errors import CODES, LakeError, SourceFailedError
+from job.errors import LakeError, SourceFailedError
 from job.load import Loader
+from job.outcome import failure
 from job.prepare import SparkFactory
-from job.report import RunReport
-from job.source.airbyte_lines import Message, StreamKey, stream_key
+from job.source.airbyte_lines import Message
 from job.source.airbyte_messages import FILE_BITS, MessageFiles, MessagesFeed, Stretch, pieces_of
 from job.source.message_input import notes
 from job.source.messages import Contents, Event
 from job.source.packing import SourceFile
 from job.source.storage import Store
 from job.spec import MIB, Mode, TableSpec
+from job.stream import StreamKey
 from job.sync import Ending, Sync, TableSync
 from job.verdict import Input
 
@@ -60,7 +61,7 @@ class Writer:
         self._loader, self._spark, self._emit, self._folder = loader, spark, emit, folder
         self._step_bytes, self._clock = step_bytes, clock
         self._tables: dict[StreamKey, TableSpec] = {
-            stream_key(table.stream.namespace, table.stream.name): table for table in loader.spec.tables if table.stream
+            table.stream.key: table for table in loader.spec.tables if table.stream
         }
         self._starts: dict[StreamKey, int] = dict.fromkeys(self._tables, 0)
         self._begun: set[StreamKey] = set()
@@ -185,7 +186,7 @@ class Writer:
             self._emit(log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
             if result.status == "done":
                 committed.add(table_id)
-        return committed, _first_error(report)
+        return committed, failure(report)
 
     def _hand_back(self) -> None:
         """Each STATE whose records are all committed, in order."""
@@ -222,8 +223,3 @@ class Writer:
 
 def _is_uncounted(table: TableSpec) -> bool:
     return table.mode is Mode.OVERWRITE and table.stream is not None and table.stream.generation_id is None
-
-
-def _first_error(report: RunReport) -> LakeError | None:
-    failed: Sequence[LakeError] = [CODES[result.code](result.message or "") for result in report.tables if result.code]
-    return next((error for error in failed if not error.transient), failed[0] if failed else None)

@@ -42,7 +42,7 @@ def clear_batches(control: Control, batch: Batch) -> None:
     receipts of live generations, by which a full refresh knows what to retire."""
     root = f"{control.keys.root}/loads/"
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
-    live = {load.job_id for load in control.state.read().sync.live}
+    live = control.state.read().sync.live_jobs
     for entry in control.store.entries(root + batch_prefix(batch.query)):
         job = entry.key.removeprefix(root).split("/")[0]
         if job >= oldest:

@@ -41,8 +41,7 @@ def _sweep_runs(control: Control, before: datetime) -> int:
 
 
 def _unfinished(state: TableState) -> set[str]:
-    live = {load.job_id for load in state.sync.live}
-    return set(state.running) | ({state.pending.job_id} if state.pending else set()) | live
+    return set(state.running) | ({state.pending.job_id} if state.pending else set()) | state.sync.live_jobs
 
 
 def _mark(control: Control, now: datetime) -> None:

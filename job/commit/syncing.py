@@ -37,6 +37,11 @@ class SyncState(Model):
     source: SourceState | None = None
     unfinished: bool = False
 
+    @property
+    def live_jobs(self) -> set[str]:
+        """The loads whose receipts a full refresh goes by."""
+        return {load.job_id for load in self.live}
+
 
 class SyncIntent(Model):
     """Of one load of one table. ``retire`` names objects by key and etag; ``minimum_generation_id`` is what stays."""

@@ -7,14 +7,27 @@ from typing import Final
 
 import msgspec
 
+from job.stream import StreamKey, stream_key
+
 NOTHING: Final = msgspec.Raw(b"")
-StreamKey = tuple[str | None, str]
-"""Namespace and name, as ``stream_key`` gives them."""
 
 
-def stream_key(namespace: str | None, name: str) -> StreamKey:
-    """A stream's identity: sources without namespaces leave it out, say null, or give the empty string."""
-    return namespace or None, name
+class Descriptor(msgspec.Struct):
+    """A stream's identity."""
+
+    name: str
+    namespace: str | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        """Its stream."""
+        return stream_key(self.namespace, self.name)
+
+
+class StreamState(msgspec.Struct):
+    """The state of one stream, as far as it tells whose it is."""
+
+    stream_descriptor: Descriptor
 
 
 class Meta(msgspec.Struct):

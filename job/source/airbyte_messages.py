@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 from job.aws import BotoCoreError, ClientError
 from job.document import DOCUMENTS
 from job.errors import SourceFailedError
-from job.source.airbyte_lines import StreamKey, parsed
+from job.source.airbyte_lines import parsed
 from job.source.failures import SPARK_ERRORS, Origin
 from job.source.messages import Contents, scan
 from job.source.odd_lines import odd
 from job.source.packing import Chunk, SourceFile, pack, sizes_of
 from job.source.storage import AnyStore, NotListable, list_files
+from job.stream import StreamKey
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 

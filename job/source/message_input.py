@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from job.report import counted
-from job.source.airbyte_lines import StreamKey
 from job.source.airbyte_messages import MessageFiles, MessagesFeed, Piece, Stretch, holding, index, pieces_of
 from job.source.messages import Contents, Event, unknown_streams
 from job.source.storage import AnyStore
+from job.stream import StreamKey
 
 
 @dataclass(frozen=True)

@@ -11,28 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from job.source.airbyte_lines import Message, StreamKey, parsed, stream_key
+from job.source.airbyte_lines import Descriptor, Message, StreamState, parsed
 from job.source.odd_lines import Odd, odd
+from job.stream import StreamKey
 
 MOST_SAMPLES: Final = 5
 SHOWN: Final = 200
 """Characters of a line that is no message that are shown."""
 
 
-class Descriptor(msgspec.Struct):
-    """A stream's identity."""
-
-    name: str
-    namespace: str | None = None
-
-
-class _StreamState(msgspec.Struct):
-    stream_descriptor: Descriptor
-
-
 class _State(msgspec.Struct):
     type: str = "LEGACY"
-    stream: _StreamState | None = None
+    stream: StreamState | None = None
 
 
 class _StreamStatus(msgspec.Struct):
@@ -182,9 +172,10 @@ def _trace(place: int, trace: _Trace) -> Event | None:
 
 
 def _key(descriptor: Descriptor | None) -> StreamKey | None:
-    return None if descriptor is None else stream_key(descriptor.namespace, descriptor.name)
+    return None if descriptor is None else descriptor.key
 
 
 def unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:
     """Records of streams that no catalog names."""
-    return Counter({key: count for key, count in contents.records.items() if key not in set(known)})
+    named = set(known)
+    return Counter({key: count for key, count in contents.records.items() if key not in named})

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from job.source.airbyte_lines import MESSAGE, Message, Meta, Record, StreamKey, is_object, stream_key
+from job.source.airbyte_lines import MESSAGE, Message, Meta, Record, StreamState, is_object
+from job.stream import StreamKey, stream_key
 
 _BEGINS: Final = re.compile(rb'\s*\{\s*"(?:type"\s*:\s*"(?:RECORD|STATE)"|record"\s*:\s*\{|state"\s*:\s*\{)')
 _PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
@@ -48,17 +49,8 @@ class _Identity(msgspec.Struct):
     namespace: str | None = None
 
 
-class _Descriptor(msgspec.Struct):
-    name: str
-    namespace: str | None = None
-
-
-class _Owner(msgspec.Struct):
-    stream_descriptor: _Descriptor
-
-
 class _State(msgspec.Struct):
-    stream: _Owner
+    stream: StreamState
 
 
 def odd(line: bytes) -> Odd:
@@ -177,7 +169,6 @@ def _millis(raw: msgspec.Raw) -> int | None:
 
 def _owner(state: msgspec.Raw) -> StreamKey | None:
     try:
-        found = msgspec.json.decode(state, type=_State).stream.stream_descriptor
+        return msgspec.json.decode(state, type=_State).stream.stream_descriptor.key
     except msgspec.MsgspecError:
         return None
-    return stream_key(found.namespace, found.name)

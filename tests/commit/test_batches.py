@@ -13,6 +13,7 @@ from job.errors import CheckpointLostError, ConcurrentLoadError
 from job.naming import ControlKeys
 from job.receipt import Batch
 from tests.commit import test_histories as histories
+from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
 one_thread = histories.one_thread
@@ -122,7 +123,7 @@ class Stream(histories.History):
             self.disturb()
             key = names.object_key(0)
             receipts.append(histories.receipt(key, self.world.stage(key, own.load), [batch.number], 0))
-            bound = histories.intent(own, tuple(receipts), None, None)
+            bound = intent(own, tuple(receipts))
             counter = names.first + 1 if names.counts else None
             bound = bound.model_copy(update={"batch": batch, "counter_after": counter})
             attempts.bind(control, own, bound, began, histories.reach)

@@ -15,6 +15,7 @@ from job.commit.intent import GlueAction, Intent
 from job.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from job.naming import ControlKeys
 from job.repair import abandon
+from tests.commit import intents
 from tests.commit.memory import Memory, World
 from tests.support.call import Call
 from tests.support.server import StrictAws
@@ -45,22 +46,8 @@ def action(strategy: str = "HOUR", *columns: tuple[str, str]) -> GlueAction:
 
 
 def intent(own: Attempt, catalog: GlueAction) -> Intent:
-    return Intent(
-        pipeline=own.pipeline,
-        job_id=own.job_id,
-        attempt=own.id,
-        table_id="nyc.flights",
-        schema_name="nyc",
-        table="flights",
-        started=own.started,
-        access=ACCESS,
-        catalog=catalog,
-        receipts=(),
-        cursor_before=None,
-        cursor_after=None,
-        feed="rows",
-        staged_seconds=0,
-    )
+    names = {"table_id": "nyc.flights", "schema_name": "nyc", "table": "flights"}
+    return intents.intent(own, access=ACCESS, catalog=catalog, **names)
 
 
 def attempt(job_id: str) -> Attempt:

@@ -16,12 +16,12 @@ from job.commit import attempt as attempts
 from job.commit import uploads
 from job.commit.attempt import Attempt
 from job.commit.control import Control
-from job.commit.intent import FilesAction, Intent
 from job.errors import LakeError
 from job.layout import Layout, Template
 from job.naming import ControlKeys
 from job.receipt import Cursor, Part, Receipt
 from job.repair import abandon
+from tests.commit.intents import intent
 from tests.commit.memory import Crash, Memory, World
 
 LAYOUTS = [
@@ -158,25 +158,6 @@ def receipt(key: str, upload_id: str, rows: list[int], seq: int) -> Receipt:
         engine="none",
         row_groups=1,
         requests={},
-    )
-
-
-def intent(own: Attempt, receipts: tuple[Receipt, ...], before: Cursor | None, after: Cursor | None) -> Intent:
-    return Intent(
-        pipeline="p",
-        job_id=own.job_id,
-        attempt=own.id,
-        table_id="s.t",
-        schema_name="s",
-        table="t",
-        started=own.started,
-        access=ACCESS,
-        catalog=FilesAction(),
-        receipts=receipts,
-        cursor_before=before,
-        cursor_after=after,
-        feed="rows",
-        staged_seconds=0,
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +12,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from job.access import Access, SecretText
 from job.aws import Clients
 from job.catalogs import GlueService, RestService
+from job.commit.attempt import Attempt
 from job.commit.iceberg.append import IcebergTables
 from job.commit.iceberg.evolve import IcebergBefore
 from job.commit.intent import IcebergAction, Intent
@@ -20,6 +21,7 @@ from job.dialects.tables import partition_field
 from job.encode.footer import Tail, column_statistics
 from job.receipt import Part, Receipt
 from job.transforms import Transforms
+from tests.commit import intents
 from tests.load.lakes import BUCKET
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
 from tests.support.server import StrictAws
@@ -132,22 +134,9 @@ def receipt(key: str, body: bytes, rows: int) -> Receipt:
 
 
 def intent(job: str, action: IcebergAction, *receipts: Receipt) -> Intent:
-    return Intent(
-        pipeline="p",
-        job_id=job,
-        attempt=f"{job}1",
-        table_id="db.t",
-        schema_name="db",
-        table="t",
-        started=datetime.now(UTC),
-        access=ACCESS,
-        catalog=action,
-        receipts=receipts,
-        cursor_before=None,
-        cursor_after=None,
-        feed="rows",
-        staged_seconds=0,
-    )
+    own = Attempt("p", job, f"{job}1", datetime.now(UTC), timedelta(days=30))
+    names = {"table_id": "db.t", "schema_name": "db", "table": "t"}
+    return intents.intent(own, receipts, access=ACCESS, catalog=action, **names)
 
 
 def strays(aws: StrictAws, table: PyIcebergTable) -> set[str]:
