@@ -9,11 +9,13 @@ from job.spec import Encoding
 
 @dataclass(frozen=True)
 class Codec:
-    """``levels`` are those both engines take, none for a codec without levels."""
+    """``levels`` are those both engines take, none for a codec without levels; ``quick`` are the lowest ones that still
+    make Huffman codes of the data's own, of parquet-rs and of pyarrow."""
 
     arro3: str
     pyarrow: str
     levels: range | None = None
+    quick: tuple[int, int] | None = None
 
     def check(self, level: int) -> None:
         """``SPEC_INVALID`` for a level the codec does not have; a codec without levels ignores it."""
@@ -33,7 +35,7 @@ class Codec:
 
 
 CODECS: Final = {
-    "gzip": Codec("gzip", "gzip", range(1, 10)),
+    "gzip": Codec("gzip", "gzip", range(1, 10), quick=(2, 1)),
     "snappy": Codec("snappy", "snappy"),
     "zstd": Codec("zstd", "zstd", range(1, 23)),
     # Both spellings give LZ4_RAW; the older LZ4 framing is deprecated by the format.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from job.encode.codec import codec
-from job.encode.delta import delta_encodings, leaf_paths
+from job.encode.columns import SAMPLE_ROWS, choose, leaf_paths, sampled
 from job.encode.encoder import Encoder, Sink
 from job.encode.guard import Guard
 from job.errors import SpecInvalidError
@@ -49,8 +49,7 @@ class Arro3Encoder:
     footer = True
 
     def __init__(self, encoding: Encoding) -> None:
-        self._compression = codec(encoding).arro3_text(encoding.level)
-        self._delta = encoding.delta
+        self._codec, self._level, self._delta = codec(encoding), encoding.level, encoding.delta
         self._pages = _given(
             data_page_size_limit=encoding.page_bytes,
             dictionary_page_size_limit=encoding.dictionary_page_bytes,
@@ -63,25 +62,27 @@ class Arro3Encoder:
         from arro3.io import write_parquet
 
         with Guard(sink) as guard:
-            feed = guard.batches(batches)
-            options, feed = self._options(feed)
+            sample, feed = sampled(guard.batches(batches), row_group_rows)
             write_parquet(
                 pa.RecordBatchReader.from_batches(standard_schema(schema), feed),
                 guard,  # type: ignore[arg-type]
-                compression=self._compression,
+                compression=self._codec.arro3_text(self._level),
                 max_row_group_size=row_group_rows,
                 skip_arrow_metadata=True,
                 **self._pages,
-                **options,
+                **({} if sample is None else self._options(sample)),
             )
 
-    def _options(self, feed: Iterator[pa.RecordBatch]) -> tuple[dict[str, Any], Iterator[pa.RecordBatch]]:
-        first = next(feed, None) if self._delta else None
-        if first is None:
-            return {}, feed
-        encodings = {(name,): encoding.lower() for name, encoding in delta_encodings(first).items()}
-        options = {"column_encoding": encodings, "column_dictionary_enabled": dict.fromkeys(encodings, False)}
-        return options, chain([first], feed)
+    def _options(self, sample: pa.Table) -> dict[str, Any]:
+        choice = choose(sample, delta=self._delta)
+        options = {
+            "column_encoding": {(name,): encoding.lower() for name, encoding in choice.delta.items()},
+            "column_dictionary_enabled": {(name,): False for name in choice.without_dictionary},
+        }
+        if self._codec.quick is not None:
+            quick = self._codec.arro3_text(min(self._level, self._codec.quick[0]))
+            options["column_compression"] = {(name,): quick for name in choice.quick}
+        return options
 
 
 class PyarrowEncoder:
@@ -91,9 +92,7 @@ class PyarrowEncoder:
     footer = True
 
     def __init__(self, encoding: Encoding) -> None:
-        self._codec = codec(encoding)
-        self._level = self._codec.pyarrow_level(encoding.level)
-        self._delta = encoding.delta
+        self._codec, self._level, self._delta = codec(encoding), encoding.level, encoding.delta
         self._pages = _given(
             data_page_size=encoding.page_bytes,
             dictionary_pagesize_limit=encoding.dictionary_page_bytes,
@@ -110,21 +109,26 @@ class PyarrowEncoder:
                 guard,
                 bare,
                 compression=self._codec.pyarrow,
-                compression_level=self._level,
                 store_schema=False,
                 store_decimal_as_integer=True,
                 write_page_index=True,
-                **(self._pages | self._options(first)),
+                **({"compression_level": self._codec.pyarrow_level(self._level)} | self._pages | self._options(first)),
             ) as writer:
                 for group in chain([first] if first.num_rows else [], groups):
                     writer.write_table(group, row_group_size=row_group_rows)
 
     def _options(self, first: pa.Table) -> dict[str, Any]:
-        if not (self._delta and first.num_rows):
+        if not first.num_rows:
             return {}
-        encodings = delta_encodings(first.to_batches()[0])
-        rest = [path for path in leaf_paths(first.schema) if path not in encodings]
-        return {"column_encoding": encodings, "use_dictionary": rest or False}
+        choice = choose(first.slice(0, SAMPLE_ROWS), delta=self._delta)
+        paths = leaf_paths(first.schema)
+        options: dict[str, Any] = {"column_encoding": choice.delta} if choice.delta else {}
+        if choice.without_dictionary and self._pages.get("use_dictionary", True):
+            options["use_dictionary"] = [path for path in paths if path not in choice.without_dictionary] or False
+        if choice.quick and self._codec.quick is not None:
+            quick = dict.fromkeys(choice.quick, min(self._level, self._codec.quick[1]))
+            options["compression_level"] = dict.fromkeys(paths, self._level) | quick
+        return options
 
 
 def _given(**options: Any) -> dict[str, Any]:
