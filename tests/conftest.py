@@ -39,6 +39,12 @@ class ByFile(LoadScopeScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: what is killed, stalled or waited for leaves one idle."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """https://pytest-xdist.readthedocs.io/en/stable/how-to.html"""
     return ByFile(config, log)
