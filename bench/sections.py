@@ -98,10 +98,10 @@ def requests(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> lis
 
 
 def memory(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
-    """One partition, and one that is four times as long; the worker's own high-water mark."""
+    """One partition, and ones that are 4 and 16 times as long; the worker's own high-water mark."""
     lines = ["| rows in the partition | feed | peak MiB |", "|---|---|---|"]
     for options, feed in ((ROWS_FEED, "rows"), ({}, "splits")):
-        for times in (1, 4):
+        for times in (1, 4, 16):
             lines.append(_one_partition(folder / f"{feed}-{times}", times * max(copies // 4, 1), feed, options))
     return lines
 
@@ -118,6 +118,7 @@ def _one_partition(folder: Path, copies: int, feed: str, options: dict[str, str]
 
 def one_partition(folder: str, options: dict[str, str]) -> None:
     """In a process of its own, so that the workers are new; prints the peak in MiB."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[1]").config("spark.sql.files.maxPartitionBytes", "64g")
     spark = spark.config("spark.sql.files.minPartitionNum", "1").config("spark.ui.enabled", "false")
     with null_sink() as server, worker_peak() as peak:

@@ -62,7 +62,7 @@ class Arro3Encoder:
         from arro3.io import write_parquet
 
         with Guard(sink) as guard:
-            sample, feed = sampled(guard.batches(batches), row_group_rows)
+            options, feed = self._options(guard.batches(batches), row_group_rows)
             write_parquet(
                 pa.RecordBatchReader.from_batches(standard_schema(schema), feed),
                 guard,  # type: ignore[arg-type]
@@ -70,10 +70,15 @@ class Arro3Encoder:
                 max_row_group_size=row_group_rows,
                 skip_arrow_metadata=True,
                 **self._pages,
-                **({} if sample is None else self._options(sample)),
+                **options,
             )
 
-    def _options(self, sample: pa.Table) -> dict[str, Any]:
+    def _options(
+        self, batches: Iterator[pa.RecordBatch], row_group_rows: int
+    ) -> tuple[dict[str, Any], Iterator[pa.RecordBatch]]:
+        sample, feed = sampled(batches, row_group_rows)
+        if sample is None:
+            return {}, feed
         choice = choose(sample, delta=self._delta)
         options = {
             "column_encoding": {(name,): encoding.lower() for name, encoding in choice.delta.items()},
@@ -82,7 +87,7 @@ class Arro3Encoder:
         if self._codec.quick is not None:
             quick = self._codec.arro3_text(min(self._level, self._codec.quick[0]))
             options["column_compression"] = {(name,): quick for name in choice.quick}
-        return options
+        return options, feed
 
 
 class PyarrowEncoder:
