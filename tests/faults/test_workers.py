@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ def clustered(lake: Lake, java: str, weather: Weather = lambda _: None, **settin
     options = " ".join(f"--conf {name}={value}" for name, value in settings.items())
     driver = {
         "JAVA_HOME": java,
+        "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": f"{CLUSTER} --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
         f"--conf spark.executorEnv.PYTHONPATH={Path(__file__).parents[2]} {options} pyspark-shell",
