@@ -1,7 +1,7 @@
 """How each column of a file is stored, judged by the file's first rows."""
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -28,12 +28,11 @@ _GAIN: Final = 0.96
 @dataclass(frozen=True)
 class Choice:
     """Top-level columns by name. ``delta`` has the encodings; ``plain`` are those that a dictionary would only make
-    larger; ``quick`` those of either kind that gzip makes hardly smaller by searching longer: hashes, counters.
+    larger.
     """
 
     delta: Mapping[str, str]
     plain: Collection[str]
-    quick: Collection[str]
 
     @property
     def without_dictionary(self) -> list[str]:
@@ -57,7 +56,7 @@ def choose(sample: pa.Table, *, delta: bool) -> Choice:
     With ``delta``, columns of which more than half of the values differ get a DELTA encoding where there is one for
     their type. BYTE_STREAM_SPLIT is never chosen: Spark's vectorised reader fails on it.
     """
-    encodings, plain, quick = {}, [], []
+    encodings, plain = {}, []
     for field, column in zip(sample.schema, sample.columns, strict=True):
         values = len(column) - column.null_count
         if not _is_counted(field.type) or values * 2 <= len(column) or _repeats_at_once(column):
@@ -68,11 +67,12 @@ def choose(sample: pa.Table, *, delta: bool) -> Choice:
             encodings[field.name] = encoding
         elif distinct >= UNIQUE * values:
             plain.append(field.name)
-        else:
-            continue
-        if _is_quick(column):
-            quick.append(field.name)
-    return Choice(encodings, plain, quick)
+    return Choice(encodings, plain)
+
+
+def quick_columns(sample: pa.Table, names: Iterable[str]) -> list[str]:
+    """Those of the named flat columns that gzip makes hardly smaller by searching longer: hashes, counters."""
+    return [name for name in names if _is_quick(sample.column(name))]
 
 
 def leaf_paths(schema: pa.Schema) -> list[str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from job.encode.codec import codec
-from job.encode.columns import SAMPLE_ROWS, choose, leaf_paths, sampled
+from job.encode.columns import SAMPLE_ROWS, choose, leaf_paths, quick_columns, sampled
 from job.encode.encoder import Encoder, Sink
 from job.encode.guard import Guard
 from job.errors import SpecInvalidError
@@ -86,7 +86,8 @@ class Arro3Encoder:
         }
         if self._codec.quick is not None:
             quick = self._codec.arro3_text(min(self._level, self._codec.quick[0]))
-            options["column_compression"] = {(name,): quick for name in choice.quick}
+            names = quick_columns(sample, choice.without_dictionary)
+            options["column_compression"] = {(name,): quick for name in names}
         return options, feed
 
 
@@ -117,7 +118,7 @@ class PyarrowEncoder:
                 store_schema=False,
                 store_decimal_as_integer=True,
                 write_page_index=True,
-                **({"compression_level": self._codec.pyarrow_level(self._level)} | self._pages | self._options(first)),
+                **({"compression_level": self._codec.pyarrow_level(self._level)} | self._options(first) | self._pages),
             ) as writer:
                 for group in chain([first] if first.num_rows else [], groups):
                     writer.write_table(group, row_group_size=row_group_rows)
@@ -125,14 +126,15 @@ class PyarrowEncoder:
     def _options(self, first: pa.Table) -> dict[str, Any]:
         if not first.num_rows:
             return {}
-        choice = choose(first.slice(0, SAMPLE_ROWS), delta=self._delta)
+        sample = first.slice(0, SAMPLE_ROWS)
+        choice = choose(sample, delta=self._delta)
         paths = leaf_paths(first.schema)
         options: dict[str, Any] = {"column_encoding": choice.delta} if choice.delta else {}
-        if choice.without_dictionary and self._pages.get("use_dictionary", True):
+        if choice.without_dictionary:
             options["use_dictionary"] = [path for path in paths if path not in choice.without_dictionary] or False
-        if choice.quick and self._codec.quick is not None:
-            quick = dict.fromkeys(choice.quick, min(self._level, self._codec.quick[1]))
-            options["compression_level"] = dict.fromkeys(paths, self._level) | quick
+        if self._codec.quick is not None and (names := quick_columns(sample, choice.without_dictionary)):
+            quick = min(self._level, self._codec.quick[1])
+            options["compression_level"] = dict.fromkeys(paths, self._level) | dict.fromkeys(names, quick)
         return options
 
 
