@@ -5,7 +5,7 @@ import sys
 import click
 
 from infra.node import use_packaged_node
-from job.errors import LakeError
+from lakewriter.errors import LakeError
 
 
 class KeyValue(click.ParamType[tuple[str, str]]):

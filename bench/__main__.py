@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bench import sections
 from bench.sinks import credentials
-from job.source.session import spark_session
+from lakewriter.source.session import spark_session
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 HEAD: Final = """# Benchmarks

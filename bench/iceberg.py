@@ -27,10 +27,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from bench.data import KEYS, sources
 from bench.sinks import BUCKET
-from job.aws import Clients
-from job.dialects.lake_yaml import load_spec
-from job.run import run
-from job.source.session import spark_session
+from lakewriter.aws import Clients
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.run.table_load import run
+from lakewriter.source.session import spark_session
 from tests.support.server import StrictAws
 
 DATABASE = "bench"

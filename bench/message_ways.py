@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 
 from bench.measure import high_water, worker_peak
 from bench.sinks import BUCKET
-from job.aws import Clients
-from job.dialects.lake_yaml import load_spec
-from job.load import load
-from job.source.session import spark_session
+from lakewriter.aws import Clients
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.run.load import load
+from lakewriter.source.session import spark_session
 
 FORMS: Final[dict[str, dict[str, Any]]] = {
     "CSV": {"format_type": "CSV", "flattening": "Root level flattening"},

@@ -159,14 +159,14 @@ def start(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[s
 def _first_byte(folder: Path) -> tuple[float, int]:
     with null_sink() as server:
         lake, clock = lake_file(folder, server, {}), time.time()
-        command = [sys.executable, "-m", "job", "run", str(lake), "--job-id", "a"]
+        command = [sys.executable, "-m", "lakewriter", "run", str(lake), "--job-id", "a"]
         subprocess.run(command, cwd=ROOT, env=os.environ, check=True, capture_output=True)
         with urllib.request.urlopen(f"{server}/_first") as answer:
             return float(answer.read()) - clock, 0
 
 
 def _session() -> tuple[float, int]:
-    script = "from job.source.session import spark_session; spark_session('bench')"
+    script = "from lakewriter.source.session import spark_session; spark_session('bench')"
     clock = time.monotonic()
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
     return time.monotonic() - clock, 0

@@ -21,10 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from bench.data import KEYS, TRACKED
 from bench.sinks import BUCKET
-from job.aws import Clients
-from job.dialects.lake_yaml import load_spec
-from job.report import RunReport
-from job.run import run
+from lakewriter.aws import Clients
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.report import RunReport
+from lakewriter.run.table_load import run
 
 Way = Callable[[str | None], int]
 """Writes to the S3 server at the address, or to nowhere."""

@@ -12,7 +12,7 @@ from infra.destination.stack import DestinationStack
 from infra.pipeline.stack import PipelineStack
 from infra.review import write_review
 from infra.settings import Settings, defaults, output_folder
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 
 
 def synthesise(context: Mapping[str, Any]) -> Path:

@@ -11,7 +11,7 @@ from datetime import date, datetime, time, timedelta
 from itertools import islice, pairwise
 from typing import Final
 
-from job.deployment import Schedule
+from lakewriter.spec.deployment import Schedule
 
 MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

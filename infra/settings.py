@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from job.deployment import Deployment
-from job.dialects.lake_yaml import Lake, load
-from job.errors import SecretUnresolvedError, SpecInvalidError
-from job.spec import Spec
-from job.trust import Trust
+from lakewriter.dialects.lake_yaml import Lake, load
+from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
+from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.trust import Trust
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUNDLE: Final = ROOT / "build" / "bundle"

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
-from job.source.session import spark_session
+from lakewriter.source.session import spark_session
 from tests.support import java
 from tests.support.server import StrictAws
 
@@ -19,7 +20,7 @@ EVERYTHING = os.environ.get("LAKEWRITER_FAULTS") == "all"
 TOGETHER = ("tests/infra/bundle/", "tests/infra/destination/", "tests/infra/pipeline/", "tests/interop/")
 """Folders whose files share what takes its time to make, or may be made once only."""
 
-LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg", "deploy", "airbyte", "infra"))
+LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg", "deploy", "cli", "infra"))
 """Folders that go first, so that no process is left with a long file at the end."""
 
 
@@ -55,6 +56,8 @@ def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
     """One local session for all tests; its Python workers keep the environment it starts with."""
     with pytest.MonkeyPatch.context() as lasting:
         lasting.setenv("JDK_JAVA_OPTIONS", java.options())
+        # Workers do not import from the working folder, and some functions that they run are the tests' own.
+        lasting.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("AWS_ENDPOINT_URL", aws_server.url)
             environment.setenv("AWS_ACCESS_KEY_ID", "testing")

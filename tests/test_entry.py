@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from job import entry
+from lakewriter import entry
 
 BUILT = {"python": "3.11", "architecture": "x86_64", "spark": "4.1"}
 

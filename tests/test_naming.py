@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.naming import ControlKeys, column_names, cut, join_key, normalise, schema_name, table_names, unique
+from lakewriter.naming import ControlKeys, column_names, cut, join_key, normalise, schema_name, table_names, unique
 
 NORMALISED = [
     ("crème", "creme"),
@@ -141,6 +141,6 @@ def test_control_keys_lie_under_the_pipeline() -> None:
 
 def test_importing_loads_the_standard_library_only():
     loaded = "{name.split('.')[0] for name in sys.modules} - sys.stdlib_module_names"
-    code = f"import sys; import job.naming; print(*sorted({loaded}))"
+    code = f"import sys; import lakewriter.naming; print(*sorted({loaded}))"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "__main__ job\n"

@@ -132,7 +132,7 @@ def iso(times: pa.ChunkedArray) -> pa.ChunkedArray:
 def lakewriter(*arguments: str, quiet: bool = False) -> None:
     """The command as a person types it; its first lines only when ``quiet``."""
     out.print(f"[bold]$ lakewriter {' '.join(arguments[:1])} examples/demo/lake.yaml {' '.join(arguments[2:])}[/]")
-    command = [sys.executable, "-m", "job", *arguments]
+    command = [sys.executable, "-m", "lakewriter", *arguments]
     if not quiet:
         subprocess.run(command, cwd=ROOT, check=True)
         return

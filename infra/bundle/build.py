@@ -28,7 +28,7 @@ from infra.bundle.manifest import (
     job_files,
     requirements_digest,
 )
-from job.entry import MARK
+from lakewriter.entry import MARK
 
 SPARK: Final = ".".join(version("pyspark").split(".")[:2])
 """The version that the tests run on."""

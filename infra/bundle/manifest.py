@@ -6,12 +6,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from infra.bundle.archive import below, digest
-from job.errors import SpecInvalidError
-from job.model import Model
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.model import Model
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-JOB: Final = ROOT / "job"
-ENTRY: Final = JOB / "entry.py"
+PACKAGE: Final = ROOT / "job" / "lakewriter"
+ENTRY: Final = PACKAGE / "entry.py"
 REQUIREMENTS: Final = ROOT / "requirements-job.txt"
 RECIPE: Final = ("archive.py", "build.py", "dependencies.py")
 """The modules that decide what an archive holds."""
@@ -50,7 +50,7 @@ class Manifest(Model):
 
 def job_files() -> dict[str, Path]:
     """The job's sources, by the names they have in its archive."""
-    return {f"job/{name}": path for name, path in below(JOB).items()}
+    return {f"{PACKAGE.name}/{name}": path for name, path in below(PACKAGE).items()}
 
 
 def job_digest() -> str:

@@ -12,7 +12,7 @@ from infra.checks.schedule import schedule
 from infra.checks.stages import stages
 from infra.settings import Settings
 from infra.text import counted
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     region,

@@ -6,7 +6,7 @@ from infra.bundle.manifest import read_manifest
 from infra.bundle.release import refused
 from infra.pipeline.artifact import dependencies_for
 from infra.settings import Settings
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 
 
 def bundle(settings: Settings) -> Iterator[str]:

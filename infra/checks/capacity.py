@@ -6,7 +6,7 @@ from datetime import timedelta
 from infra.pipeline.capacity import disk_of, memory_of
 from infra.settings import Settings
 from infra.text import counted, hours
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 
 
 def workers(settings: Settings) -> Iterator[str]:

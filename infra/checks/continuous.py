@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from infra.settings import Settings
-from job.naming import CONTROL_DIRECTORY, join_key
-from job.policy.bucket import start_of
-from job.policy.checkpoint import place_of
-from job.streamable import unfit
+from lakewriter.naming import CONTROL_DIRECTORY, join_key
+from lakewriter.policy.bucket import start_of
+from lakewriter.policy.checkpoint import place_of
+from lakewriter.spec.streamable import unfit
 
 
 def continuous(settings: Settings) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from infra.settings import Settings
-from job.errors import LakeError
-from job.policy.roles import snowflake_of
-from job.trust import ALPHABET, EXTERNAL_ID
+from lakewriter.errors import LakeError
+from lakewriter.policy.roles import snowflake_of
+from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
 
 def region(settings: Settings) -> Iterator[str]:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from infra.pipeline.lake_file import shippable
 from infra.settings import Settings
-from job.spec import Read, TableSpec
+from lakewriter.spec.specification import Read, TableSpec
 
 _MADE_UP = ("rate", "rate-micro-batch")
 """Sources whose rows Spark makes itself."""

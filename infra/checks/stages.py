@@ -5,9 +5,9 @@ from itertools import combinations, permutations, product
 from typing import Final
 
 from infra.settings import Settings
-from job.dialects.lake_yaml import Lake
-from job.naming import join_key
-from job.policy.storage import held
+from lakewriter.dialects.lake_yaml import Lake
+from lakewriter.naming import join_key
+from lakewriter.policy.s3_statements import held
 
 PREFIX_KEYS: Final = {"airbyte-s3": "s3_bucket_path", "heropixel-s3": "s3_bucket_path", "estuary-s3-parquet": None}
 """What a dialect calls its prefix, where that is not ``s3_path_prefix``; None for one without."""

@@ -11,7 +11,7 @@ from constructs import Construct
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
-from job.policy.arns import Arns
+from lakewriter.policy.arns import Arns
 
 LOGICAL_ID: Final = "Bucket"
 LOGS_LOGICAL_ID: Final = "AccessLogs"

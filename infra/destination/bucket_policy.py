@@ -9,8 +9,8 @@ from aws_cdk import aws_iam as iam
 
 from infra.destination.bucket import LakeBucket
 from infra.settings import Settings
-from job.policy.arns import Arns
-from job.policy.bucket import bucket_policy, kept
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.bucket import bucket_policy, kept
 
 _MOST_SHOWN: Final = 3
 

@@ -6,7 +6,7 @@ from constructs import Construct
 
 from infra.destination.logical_ids import logical_id, pin
 from infra.settings import Settings
-from job.spec import Spec
+from lakewriter.spec.specification import Spec
 
 
 def locations(spec: Spec) -> dict[str, str]:

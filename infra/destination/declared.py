@@ -1,4 +1,4 @@
-"""The roles of ``job.policy`` with this stack's ARNs in them."""
+"""The roles of ``lakewriter.policy`` with this stack's ARNs in them."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,9 @@ from aws_cdk import aws_ssm as ssm
 
 from infra.destination.policies import Declared
 from infra.settings import Settings
-from job.policy.arns import Arns
-from job.policy.roles import roles, snowflake_of
-from job.trust import Trust
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.roles import roles, snowflake_of
+from lakewriter.spec.trust import Trust
 
 
 def declare(settings: Settings, *, arns: Arns, shown: Arns, external_ids: Mapping[str, str]) -> list[Declared]:

@@ -10,8 +10,8 @@ from constructs import Construct
 
 from infra.destination.logical_ids import pin
 from infra.settings import Settings
-from job.policy.arns import Arns
-from job.policy.statements import Statement
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.statements import Statement
 
 LOGICAL_ID: Final = "Key"
 

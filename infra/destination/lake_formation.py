@@ -12,7 +12,7 @@ from constructs import Construct
 
 from infra.destination.databases import Databases
 from infra.destination.logical_ids import logical_id
-from job.policy.documents import Who
+from lakewriter.policy.role_documents import Who
 
 DATABASE: Final = {
     Who.JOB: ("DESCRIBE", "CREATE_TABLE"),

@@ -10,10 +10,10 @@ from constructs import Construct
 from infra.destination.logical_ids import logical_id
 from infra.destination.roles import Consumer
 from infra.settings import Settings
-from job.access import Access
-from job.dialects.form import FormField, Provided
-from job.naming import join_key
-from job.trust import VENDORS
+from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.naming import join_key
+from lakewriter.spec.access import Access
+from lakewriter.spec.trust import VENDORS
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9]")
 

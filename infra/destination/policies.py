@@ -1,4 +1,4 @@
-"""What a role or user may do, attached as managed policies: one for each document of ``job.policy``."""
+"""What a role or user may do, attached as managed policies: one for each document of ``lakewriter.policy``."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ from constructs import Construct
 
 from infra.destination.reasons import reason
 from infra.nag import acknowledge
-from job.errors import SpecInvalidError
-from job.policy.roles import Role
-from job.policy.statements import Document
+from lakewriter.errors import SpecInvalidError
+from lakewriter.policy.roles import Role
+from lakewriter.policy.statements import Document
 
 LIMIT: Final = 6144
 """Characters of a managed policy without white space.

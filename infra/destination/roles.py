@@ -11,7 +11,7 @@ from constructs import Construct
 from infra.destination.logical_ids import logical_id, pin
 from infra.destination.policies import Declared, Permissions
 from infra.settings import Settings
-from job.policy.documents import Who
+from lakewriter.policy.role_documents import Who
 
 JOB_LOGICAL_ID: Final = "JobRole"
 

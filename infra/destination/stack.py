@@ -21,8 +21,8 @@ from infra.destination.roles import Consumer, Roles
 from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
 from infra.settings import Settings
-from job.policy.arns import Arns
-from job.policy.documents import Who
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.role_documents import Who
 
 
 class DestinationStack(Stack):

@@ -21,7 +21,7 @@ from infra.cron import periods
 from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, Told, dimensions
 from infra.settings import Settings
-from job.deployment import Deployment
+from lakewriter.spec.deployment import Deployment
 
 PENDING_HOURS: Final = 24
 """An intent that is pending for so long needs somebody to look at it."""

@@ -13,7 +13,7 @@ from infra.bundle.manifest import Dependencies, Manifest, read_manifest
 from infra.bundle.release import refused, unproven
 from infra.pipeline.lake_file import shippable, shipped
 from infra.settings import Settings
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 
 MACHINES: Final = {"X86_64": "x86_64", "ARM64": "aarch64"}
 """What EMR Serverless calls an architecture, and what Python calls it."""

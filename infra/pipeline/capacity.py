@@ -6,8 +6,8 @@ https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.htm
 from dataclasses import dataclass
 from typing import Final
 
-from job.deployment import Spark, Worker
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.deployment import Spark, Worker
 
 GIGABYTES: Final = {
     1: range(2, 9),

@@ -16,7 +16,7 @@ from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts
 from infra.settings import Settings
-from job.deployment import Spark
+from lakewriter.spec.deployment import Spark
 
 MOST_RESTARTS: Final = 10
 """The most failures in an hour after which EMR Serverless starts a streaming job again."""

@@ -7,10 +7,10 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
-from job.access import SecretText
-from job.dialects.lake_yaml import Lake
-from job.spec import Read
-from job.stream import MessageSource
+from lakewriter.dialects.lake_yaml import Lake
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.specification import Read
+from lakewriter.spec.stream import MessageSource
 
 PUBLIC: Final = {"external_id", "access_key_id"}
 """Written out, these open nothing: the trust policy shows the one, every request the other."""

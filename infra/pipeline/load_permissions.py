@@ -10,8 +10,8 @@ from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.shown import shown
 from infra.settings import Settings
-from job.naming import ControlKeys
-from job.policy.arns import Arns, literal
+from lakewriter.naming import ControlKeys
+from lakewriter.policy.arns import Arns, literal
 
 
 class LoadPermissions(Construct):

@@ -16,7 +16,7 @@ from infra.cron import periods
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
-from job.deployment import Schedule
+from lakewriter.spec.deployment import Schedule
 
 LOGICAL_ID: Final = "DeadLetters"
 RETRIES: Final = 10

@@ -14,7 +14,7 @@ from infra.pipeline.definition import SLACK, Machine
 from infra.pipeline.load_permissions import LoadPermissions
 from infra.pipeline.metrics import dimensions
 from infra.settings import Settings
-from job.naming import ControlKeys
+from lakewriter.naming import ControlKeys
 
 
 class Loads(Construct):

@@ -11,11 +11,11 @@ from infra.review.page import Cell, Code, Line, Section, Table
 from infra.review.templates import Templates
 from infra.settings import Settings
 from infra.text import counted, hours
-from job.deployment import Deployment, Schedule, Spark, Worker
-from job.key_layout import KeyNames
-from job.naming import ControlKeys, join_key
-from job.spec import Spec, TableSpec
-from job.stream import MessageSource
+from lakewriter.naming import ControlKeys, join_key
+from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
+from lakewriter.spec.key_layout import KeyNames
+from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.stream import MessageSource
 
 JOB_ID: Final = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
 STARTED: Final = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from job.access import Access
-from job.commit.attempt import Attempt
-from job.commit.intent import FilesAction, Intent
-from job.receipt import Cursor, Receipt
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.intent import FilesAction, Intent
+from lakewriter.receipt import Cursor, Receipt
+from lakewriter.spec.access import Access
 
 
 def intent(

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from job.commit.store import Completion, Entry, Found, Unclear, Upload
-from job.receipt import Receipt
+from lakewriter.commit.store import Completion, Entry, Found, Unclear, Upload
+from lakewriter.receipt import Receipt
 
 
 class Crash(BaseException):

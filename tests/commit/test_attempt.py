@@ -2,15 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
-from job.access import Access
-from job.aws import Clients
-from job.commit import attempt as attempts
-from job.commit.attempt import Attempt
-from job.commit.control import Control
-from job.commit.reach import reach_from
-from job.commit.s3_store import S3Store
-from job.layout import Layout, Template
-from job.naming import ControlKeys
+from lakewriter.aws import Clients
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.naming import ControlKeys
+from lakewriter.spec.access import Access
+from lakewriter.spec.layout import Layout, Template
 from tests.support.sdk import sdk
 
 NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)

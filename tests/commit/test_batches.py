@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from job.commit import attempt as attempts
-from job.commit.attempt import Attempt
-from job.commit.batches import KEPT, clear_batches, is_next
-from job.commit.control import Control
-from job.commit.syncing import Live, SyncState
-from job.errors import CheckpointLostError, ConcurrentLoadError
-from job.naming import ControlKeys
-from job.receipt import Batch
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.batches import KEPT, clear_batches, is_next
+from lakewriter.commit.control import Control
+from lakewriter.commit.generations import Live, SyncState
+from lakewriter.errors import CheckpointLostError, ConcurrentLoadError
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Batch
 from tests.commit import test_histories as histories
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World

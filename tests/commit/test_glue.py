@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from job.access import Access
-from job.aws import Clients
-from job.commit.attempt import Attempt, bind, register, settle
-from job.commit.control import Control
-from job.commit.glue import TRIES, GlueTables
-from job.commit.intent import GlueAction, Intent
-from job.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
-from job.naming import ControlKeys
-from job.repair import abandon
+from lakewriter.aws import Clients
+from lakewriter.commit.attempt import Attempt, bind, register, settle
+from lakewriter.commit.control import Control
+from lakewriter.commit.glue import TRIES, GlueTables
+from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
+from lakewriter.naming import ControlKeys
+from lakewriter.operate.repair import abandon
+from lakewriter.spec.access import Access
 from tests.commit import intents
 from tests.commit.memory import Memory, World
 from tests.support.call import Call

@@ -11,16 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from job.access import Access
-from job.commit import attempt as attempts
-from job.commit import uploads
-from job.commit.attempt import Attempt
-from job.commit.control import Control
-from job.errors import LakeError
-from job.layout import Layout, Template
-from job.naming import ControlKeys
-from job.receipt import Cursor, Part, Receipt
-from job.repair import abandon
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit import uploads
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
+from lakewriter.operate.repair import abandon
+from lakewriter.receipt import Cursor, Part, Receipt
+from lakewriter.spec.access import Access
+from lakewriter.spec.layout import Layout, Template
 from tests.commit.intents import intent
 from tests.commit.memory import Crash, Memory, World
 

@@ -1,8 +1,8 @@
 """Answers of S3 that a store must not take at their word."""
 
-from job.access import Access
-from job.aws import Clients
-from job.commit.s3_store import S3Store
+from lakewriter.aws import Clients
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.spec.access import Access
 
 
 def test_get_of_an_object_created_between_two_looks(aws, bucket):

@@ -37,7 +37,7 @@ class Deployment:
 
 @dataclass(frozen=True)
 class Load:
-    """A load by ``python -m job run``, from a file that knows nothing but the outputs."""
+    """A load by ``python -m lakewriter run``, from a file that knows nothing but the outputs."""
 
     report: dict[str, Any]
     calls: list[tuple[str, str, int]]
@@ -114,7 +114,7 @@ def trust_as_deployed(aws: StrictAws) -> None:
 def run(lake: Path, aws: StrictAws) -> dict[str, Any]:
     """Its report."""
     done = subprocess.run(
-        [sys.executable, "-m", "job", "run", str(lake), "--job-id", "first", "--json"],
+        [sys.executable, "-m", "lakewriter", "run", str(lake), "--job-id", "first", "--json"],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         | {

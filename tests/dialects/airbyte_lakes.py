@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from job.dialects.lake_yaml import load_spec
-from job.errors import SpecInvalidError
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import SpecInvalidError
 
 START = datetime(2021, 1, 1, 2, 3, 4, 56789, UTC)
 BASE: dict[str, Any] = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from job.dialects.lake_yaml import load, load_spec
-from job.errors import TlsRequiredError
+from lakewriter.dialects.lake_yaml import load, load_spec
+from lakewriter.errors import TlsRequiredError
 from tests.dialects.airbyte_lakes import from_vendor, lake, problems
 
 PROBLEMS = [

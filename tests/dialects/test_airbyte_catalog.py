@@ -2,7 +2,7 @@
 
 import pytest
 
-from job.dialects.airbyte_catalog import SourceEntry, streams
+from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, streams
 
 GENERATIONS = [
     # destination sync mode, generation and minimum of the catalog, the lowest that stays

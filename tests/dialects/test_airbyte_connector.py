@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from job.dialects.airbyte_connector import connector_spec, connector_specification
+from lakewriter.dialects.airbyte.connector import connector_spec, connector_specification
 from tests.dialects.airbyte_lakes import BASE
 from tests.dialects.test_airbyte_formats import FORMATS
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from job.dialects.lake_yaml import load_spec
-from job.spec import MIB, Encoding
-from job.stream import AvroEncoding, TextEncoding
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.spec.specification import MIB, Encoding
+from lakewriter.spec.stream import AvroEncoding, TextEncoding
 from tests.dialects.airbyte_lakes import from_vendor, key, lake, problems
 
 FORMATS = [

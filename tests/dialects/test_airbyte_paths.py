@@ -2,9 +2,9 @@
 
 import pytest
 
-from job.dialects.lake_yaml import load_spec
-from job.errors import SpecInvalidError
-from job.layout import file_uuid
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.layout import file_uuid
 from tests.dialects.airbyte_lakes import START, TABLE, key, lake, problems
 
 UUID = str(file_uuid("a", 0))

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from job.dialects.lake_yaml import load_spec
-from job.errors import NameCollisionError, SpecInvalidError
-from job.spec import Mode
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import NameCollisionError, SpecInvalidError
+from lakewriter.spec.specification import Mode
 from tests.dialects.airbyte_lakes import TABLE, lake
 
 TABLES = [

@@ -2,9 +2,9 @@
 
 import pytest
 
-from job.collection import Kind, Location
-from job.dialects.collection_schema import read_schema
-from job.errors import SpecInvalidError
+from lakewriter.dialects.estuary.collection_schema import read_schema
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.collection import Kind, Location
 
 
 def locations(schema):

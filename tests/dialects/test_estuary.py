@@ -6,11 +6,11 @@ import jsonschema
 import pytest
 import yaml
 
-from job.access import SecretText
-from job.catalogs import NoCatalog
-from job.collection import Kind, Location
-from job.dialects.lake_yaml import LakeFile, load, load_spec
-from job.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
+from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.collection import Kind, Location
 from tests.dialects.files import lake
 from tests.dialects.flows import BINDING, DOCUMENTED, TABLE, bindings, flow
 

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
-from job.dialects.lake_yaml import LakeFile, load_spec
+from lakewriter.dialects.lake_yaml import LakeFile, load_spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from job.collection import Kind, Location
-from job.dialects.lake_yaml import load, load_spec
-from job.errors import SpecInvalidError
+from lakewriter.dialects.lake_yaml import load, load_spec
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.collection import Kind, Location
 from tests.dialects.files import lake
 from tests.dialects.flows import DOCUMENTED, READ, TABLE, bindings, flow
 

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 import yaml
 
-from job.dialects.lake_yaml import LakeFile, load_spec
-from job.errors import SpecInvalidError, TlsRequiredError
+from lakewriter.dialects.lake_yaml import LakeFile, load_spec
+from lakewriter.errors import SpecInvalidError, TlsRequiredError
 from tests.dialects.files import READ, TABLE, lake
 
 PROBLEMS = [

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from job.catalogs import GlueCatalog, NoCatalog
-from job.dialects.lake_yaml import load_spec
-from job.errors import LakeError, NameCollisionError, SpecInvalidError
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import LakeError, NameCollisionError, SpecInvalidError
+from lakewriter.spec.catalogs import GlueCatalog, NoCatalog
 from tests.dialects.files import READ, TABLE, lake
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

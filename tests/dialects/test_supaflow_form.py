@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from job.catalogs import GlueService, IcebergCatalog, NoCatalog
-from job.dialects.form import Provided
-from job.dialects.lake_yaml import load, load_spec
+from lakewriter.dialects.common.form import Provided
+from lakewriter.dialects.lake_yaml import load, load_spec
+from lakewriter.spec.catalogs import GlueService, IcebergCatalog, NoCatalog
 from tests.dialects.files import lake
 
 FILLED = {"s3_path_prefix": "data", "custom_s3_endpoint": "https://s3.example.com"}

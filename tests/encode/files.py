@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from job.encode.parquet import ARRO3_INSTALLED, encoder
-from job.spec import Encoding
+from lakewriter.encode.parquet import ARRO3_INSTALLED, encoder
+from lakewriter.spec.specification import Encoding
 
 ENGINES = [
     pytest.param("arro3", marks=pytest.mark.skipif(not ARRO3_INSTALLED, reason="arro3-io is not installed")),

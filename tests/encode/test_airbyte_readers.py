@@ -14,10 +14,10 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from job.dialects.airbyte import encoding
-from job.dialects.airbyte_form import AirbyteS3
-from job.document import JSON, KIND
-from job.encode.formats import encoder
+from lakewriter.dialects.airbyte.settings import AirbyteS3
+from lakewriter.dialects.airbyte.translate import encoding
+from lakewriter.documents.document_types import JSON, KIND
+from lakewriter.encode.formats import encoder
 
 PARTS = ["\n", "\r\n", "\r", '"', ",", "\\", "ü", "日", "🎉", "\u2028", "\t", "'", " "]
 TEXTS = [None, "", "null", *(f"{a}{part}{b}" for part, (a, b) in itertools.product(PARTS, itertools.product(["", "x"], repeat=2)))]  # fmt: skip # noqa: E501

@@ -11,12 +11,24 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from job.document import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Kind, Leaf, Record, Union, arrow_type
-from job.encode.avro import AvroEncoder
-from job.encode.avro_schema import avro_schema
-from job.encode.avro_values import varint
-from job.naming import avro_names
-from job.stream import AvroEncoding
+from lakewriter.documents.document_types import (
+    KIND,
+    ORIGINAL,
+    RECORD,
+    UNION,
+    UUID,
+    Items,
+    Kind,
+    Leaf,
+    Record,
+    Union,
+    arrow_type,
+)
+from lakewriter.encode.avro import AvroEncoder
+from lakewriter.encode.avro_schema import avro_schema
+from lakewriter.encode.avro_values import varint
+from lakewriter.naming import avro_names
+from lakewriter.spec.stream import AvroEncoding
 
 VARINTS = [
     # value, its bytes; the first seven are the specification's own

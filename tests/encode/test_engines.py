@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from job.encode.parquet import encoder
-from job.errors import SpecInvalidError
-from job.spec import Encoding
+from lakewriter.encode.parquet import encoder
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.specification import Encoding
 from tests.encode.files import ENGINES, MemorySink, numbers, written
 
 

@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from job.encode.codec import CODECS
-from job.encode.footer import column_statistics
-from job.encode.parquet import encoder
-from job.receipt import ColumnStatistics
-from job.spec import Encoding
+from lakewriter.encode.parquet import CODECS, encoder
+from lakewriter.encode.parquet_footer import column_statistics
+from lakewriter.receipt import ColumnStatistics
+from lakewriter.spec.specification import Encoding
 from tests.encode.files import ENGINES, MemorySink, numbers, opened, written
 
 UTC = dt.UTC

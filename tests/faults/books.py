@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from job.aws import Clients
-from job.commit.control import Control
-from job.verify import verify
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.operate.verification import verify
 from tests.load.lakes import BUCKET, PREFIX, Lake, table
 
 SCHEMA = "supaflow_nyc_public"

@@ -20,7 +20,7 @@ KILLED = -signal.SIGKILL
 
 
 class Process:
-    """``python -m job run``: as a context manager, started at its beginning and gone at its end.
+    """``python -m lakewriter run``: as a context manager, started at its beginning and gone at its end.
 
     Java and the Python workers belong to its session, and die with it.
     """
@@ -36,7 +36,7 @@ class Process:
         **environment: str,
     ) -> None:
         self.gate = Gate(upstream, weather, stall_seconds=stall_seconds)
-        self.command = [sys.executable, "-m", "job", "run", str(lake), "--job-id", job_id, "--json"]
+        self.command = [sys.executable, "-m", "lakewriter", "run", str(lake), "--job-id", job_id, "--json"]
         self.folder = lake.parent / "processes" / f"{job_id}-{time.monotonic_ns()}"
         self.folder.mkdir(parents=True)
         self._environment = environment

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from job.__main__ import main
-from job.report import RunReport
+from lakewriter.cli.main import main
+from lakewriter.report import RunReport
 from tests.faults.books import EVENTS, ORDERS, SCHEMA, Books
 from tests.faults.process import Process
 from tests.load.lakes import BUCKET, Lake, writes

@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from job.__main__ import main
-from job.errors import RoleNotAssumableError
-from job.report import TableResult
+from lakewriter.cli.main import main
+from lakewriter.errors import RoleNotAssumableError
+from lakewriter.report import TableResult
 from tests.faults.books import ENTRIES, EVENTS, SCHEMA, Books
 from tests.faults.gate import Gate
 from tests.load.lakes import BUCKET, PREFIX, Lake, calls, completes

@@ -3,9 +3,9 @@
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from job.access import Access
-from job.aws import Clients
-from job.commit.s3_store import S3Store
+from lakewriter.aws import Clients
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.spec.access import Access
 from tests.faults.gate import Fault, Gate, once
 from tests.load.lakes import calls
 from tests.support.sdk import sdk

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from job.aws import Clients
-from job.commit.control import Control
-from job.commit.reach import reach_from
-from job.commit.recover import recover
-from job.commit.s3_store import S3Store
-from job.naming import ControlKeys
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.recover import recover
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.naming import ControlKeys
 from tests.faults.books import EVENTS, SCHEMA, Books
 from tests.faults.gate import Gate
 from tests.load.lakes import BUCKET, PREFIX, completes

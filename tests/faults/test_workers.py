@@ -4,14 +4,13 @@ import os
 import signal
 import stat
 import sys
-from pathlib import Path
 
 import pytest
 
-from job.source.session import find_java
+from lakewriter.source.session import find_java
 from tests.faults.books import ORDERS, TABLES, Books
 from tests.faults.gate import Fault, Weather, once
-from tests.faults.process import Process
+from tests.faults.process import ROOT, Process
 from tests.load.lakes import Lake, uploads_part
 from tests.support.call import Call
 
@@ -49,7 +48,7 @@ def clustered(lake: Lake, java: str, weather: Weather = lambda _: None, **settin
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": f"{CLUSTER} --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
-        f"--conf spark.executorEnv.PYTHONPATH={Path(__file__).parents[2]} {options} pyspark-shell",
+        f"--conf spark.executorEnv.PYTHONPATH={ROOT / 'job'}:{ROOT} {options} pyspark-shell",
     }
     return Process(lake.file, "a", lake.aws.url, weather=weather, stall_seconds=15, **driver)
 

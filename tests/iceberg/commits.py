@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
 
-from job.access import Access, SecretText
-from job.aws import Clients
-from job.catalogs import GlueService, RestService
-from job.commit.attempt import Attempt
-from job.commit.iceberg.append import IcebergTables
-from job.commit.iceberg.evolve import IcebergBefore
-from job.commit.intent import IcebergAction, Intent
-from job.commit.state import TableState
-from job.dialects.tables import partition_field
-from job.encode.footer import Tail, column_statistics
-from job.receipt import Part, Receipt
-from job.transforms import Transforms
+from lakewriter.aws import Clients
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.iceberg.append import IcebergTables
+from lakewriter.commit.iceberg.evolve import IcebergBefore
+from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.state import TableState
+from lakewriter.dialects.common.tables import partition_field
+from lakewriter.encode.parquet_footer import Tail, column_statistics
+from lakewriter.receipt import Part, Receipt
+from lakewriter.shape.partitions import Transforms
+from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.catalogs import GlueService, RestService
 from tests.commit import intents
 from tests.load.lakes import BUCKET
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog

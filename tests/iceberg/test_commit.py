@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from job.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
+from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from tests.iceberg.commits import Table, strays
 from tests.support.call import Call
 from tests.support.open_catalog import OpenCatalog

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from job.errors import CatalogNotFoundError, CatalogRegionMismatchError, CatalogUnauthorizedError, NoAnswerError
+from lakewriter.errors import CatalogNotFoundError, CatalogRegionMismatchError, CatalogUnauthorizedError, NoAnswerError
 from tests.iceberg.commits import Table, rest_service, strays
 from tests.support.open_catalog import OpenCatalog
 

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from pyiceberg.catalog import load_catalog
 
-from job.aws import Clients
-from job.repair import abandon
-from job.verify import verify
+from lakewriter.aws import Clients
+from lakewriter.operate.repair import abandon
+from lakewriter.operate.verification import verify
 from tests.iceberg.commits import rest_options, stores
 from tests.iceberg.tables import SCHEMA
 from tests.load.lakes import BUCKET, completes, table, uploads_part

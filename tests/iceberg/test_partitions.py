@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.expressions import EqualTo, GreaterThanOrEqual, IsNull
 
-from job.aws import Clients
-from job.plan import plan
+from lakewriter.aws import Clients
+from lakewriter.operate.planning import plan
 from tests.iceberg.commits import strays
 from tests.iceberg.tables import SCHEMA
 from tests.iceberg.test_readers import by_duckdb

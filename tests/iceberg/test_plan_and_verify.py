@@ -2,9 +2,9 @@
 
 import pytest
 
-from job.aws import Clients
-from job.plan import plan
-from job.verify import verify
+from lakewriter.aws import Clients
+from lakewriter.operate.planning import plan
+from lakewriter.operate.verification import verify
 from tests.iceberg.tables import SCHEMA
 from tests.load.lakes import BUCKET, table
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from job.aws_vended import Vended, VendedCredentials
-from job.commit.iceberg.vended import vendor_of
-from job.errors import CatalogUnauthorizedError, S3AccessDeniedError
+from lakewriter.aws.vended import Vended, VendedCredentials
+from lakewriter.commit.iceberg.catalog_vendor import vendor_of
+from lakewriter.errors import CatalogUnauthorizedError, S3AccessDeniedError
 from tests.iceberg.commits import ACCESS, Table
 from tests.support.open_catalog import CLIENT_SECRET, OpenCatalog
 

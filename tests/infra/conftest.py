@@ -10,7 +10,7 @@ import yaml
 
 from infra.node import use_packaged_node
 from infra.settings import Settings
-from job.dialects.lake_yaml import load
+from lakewriter.dialects.lake_yaml import load
 
 use_packaged_node()
 # Node takes its environment when aws_cdk is imported; what tests validation starts a process of its own.

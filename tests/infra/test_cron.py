@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from infra.cron import Cron, periods
-from job.deployment import Schedule
+from lakewriter.spec.deployment import Schedule
 
 # Expressions and their meaning: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
 # and .../AmazonCloudWatch/latest/events/ScheduledEvents.html. The dates were looked up in a calendar.

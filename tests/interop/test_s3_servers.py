@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from job.aws import Clients
-from job.check import run_checks
-from job.errors import SpecInvalidError
+from lakewriter.aws import Clients
+from lakewriter.doctor import run_checks
+from lakewriter.errors import SpecInvalidError
 from tests.interop.conftest import RealLake
 from tests.interop.servers import BUCKET
 from tests.load.lakes import ROOT, table
@@ -58,7 +58,7 @@ def test_a_load_and_the_same_again(lake: RealLake) -> None:
 @conditional
 def test_killed_while_it_uploads_then_the_same_job_again(lake: RealLake) -> None:
     events(lake)
-    command = [sys.executable, "-m", "job", "run", str(lake.file), "--job-id", "a"]
+    command = [sys.executable, "-m", "lakewriter", "run", str(lake.file), "--job-id", "a"]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
     while process.poll() is None and not lake.aws.uploads(BUCKET):
         time.sleep(0.01)

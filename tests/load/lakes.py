@@ -9,15 +9,15 @@ import pyarrow as pa
 import yaml
 from pyspark.sql import SparkSession
 
-from job.aws import Clients
-from job.commit.control import Control
-from job.commit.s3_store import S3Store
-from job.dialects.lake_yaml import load_spec
-from job.errors import LakeError
-from job.naming import ControlKeys
-from job.report import RunReport
-from job.run import run
-from job.spec import Spec
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
+from lakewriter.report import RunReport
+from lakewriter.run.table_load import run
+from lakewriter.spec.specification import Spec
 from tests.faults.process import Process
 from tests.support.call import Call
 from tests.support.server import StrictAws

@@ -12,15 +12,15 @@ from typing import Any
 import yaml
 from pyspark.sql import SparkSession
 
-from job.aws import Clients
-from job.commit.control import Control
-from job.commit.s3_store import S3Store
-from job.continuous import run_continuously
-from job.errors import LakeError
-from job.naming import ControlKeys
-from job.plan import PlannedTable, plan
-from job.spec import Spec, TableSpec
-from job.watch import BatchMetrics, RunStatus
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
+from lakewriter.operate.planning import PlannedTable, plan
+from lakewriter.run.continuous import run_continuously
+from lakewriter.run.continuous_status import BatchMetrics, RunStatus
+from lakewriter.spec.specification import Spec, TableSpec
 from tests.load.lakes import BUCKET, ROOT, Lake
 
 DESTINATION = {
@@ -74,7 +74,7 @@ class Materialization(Lake):
 
     def process(self) -> "subprocess.Popen[str]":
         """A continuous run in a process group of its own."""
-        command = [sys.executable, "-m", "job", "run", str(self.file), "--continuous", "--json"]
+        command = [sys.executable, "-m", "lakewriter", "run", str(self.file), "--continuous", "--json"]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=pipe, stderr=pipe, text=True)
 

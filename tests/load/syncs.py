@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import SparkSession
 
-from job.aws import Clients
-from job.commit.control import Control
-from job.commit.s3_store import S3Store
-from job.dialects.lake_yaml import load_spec
-from job.load import load
-from job.naming import ControlKeys
-from job.report import RunReport
-from job.spec import Spec
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.naming import ControlKeys
+from lakewriter.report import RunReport
+from lakewriter.run.load import load
+from lakewriter.spec.specification import Spec
 from tests.load.lakes import Lake
 from tests.support.server import StrictAws
 

@@ -3,8 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from job.__main__ import main
-from job.errors import SpecInvalidError
+from lakewriter.cli.main import main
+from lakewriter.errors import SpecInvalidError
 from tests.load.lakes import BUCKET, Lake, completes, table
 from tests.support.call import Call
 

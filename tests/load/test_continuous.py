@@ -10,13 +10,13 @@ import time
 import pytest
 import yaml
 
-from job.aws import Clients
-from job.commit.control import Control
-from job.commit.s3_store import S3Store
-from job.continuous import run_continuously
-from job.errors import SourceFailedError
-from job.naming import ControlKeys
-from job.repair import begin_backfill
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.errors import SourceFailedError
+from lakewriter.naming import ControlKeys
+from lakewriter.operate.repair import begin_backfill
+from lakewriter.run.continuous import run_continuously
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.load.materializations import Materialization, Running, binding

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from job.dialects.estuary_form import COMPRESSIONS
+from lakewriter.dialects.estuary.settings import COMPRESSIONS
 from tests.dialects.flows import DOCUMENTED
 from tests.load.lakes import BUCKET, completes, uploads_part
 from tests.load.materializations import DESTINATION, Materialization, binding

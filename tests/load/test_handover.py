@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from job.errors import NoAnswerError, SourceFailedError
-from job.handover import Counts, handed_over, load_ended, run_ended
-from job.report import RunReport
-from job.watch import RunStatus, TableStatus
+from lakewriter.errors import NoAnswerError, SourceFailedError
+from lakewriter.report import RunReport
+from lakewriter.run.continuous_status import RunStatus, TableStatus
+from lakewriter.run.outcome import Counts, handed_over, load_ended, run_ended
 from tests.load.lakes import BUCKET, Lake, table
 from tests.support.server import StrictAws
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from job.aws import Clients
-from job.errors import SchemaIncompatibleError
-from job.load import Loader
+from lakewriter.aws import Clients
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.run.load import Loader
 from tests.load.syncs import SyncLake, catalog, failure, record, state, status, stream
 
 pytestmark = pytest.mark.spark

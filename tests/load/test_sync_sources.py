@@ -8,8 +8,8 @@ import sys
 import duckdb
 import pytest
 
-from job.aws import Clients
-from job.plan import plan
+from lakewriter.aws import Clients
+from lakewriter.operate.planning import plan
 from tests.load.syncs import BUCKET, SyncLake, catalog, record, state, stream
 
 pytestmark = pytest.mark.spark

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from job.__main__ import main
-from job.aws import Clients
-from job.commit.sweep import sweep
-from job.repair import abandon
-from job.verify import verify
+from lakewriter.aws import Clients
+from lakewriter.cli.main import main
+from lakewriter.commit.retention import sweep
+from lakewriter.operate.repair import abandon
+from lakewriter.operate.verification import verify
 from tests.load.lakes import BUCKET, Lake, completes, table
 
 pytestmark = pytest.mark.spark

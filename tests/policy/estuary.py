@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from job.dialects.lake_yaml import Lake, load
+from lakewriter.dialects.lake_yaml import Lake, load
 
 CHECKPOINT = "s3://acme-lake/_checkpoints"
 

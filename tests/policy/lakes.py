@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from job.dialects.lake_yaml import Lake, load
-from job.policy.arns import Arns
-from job.policy.documents import Document, Who, documents
+from lakewriter.dialects.lake_yaml import Lake, load
+from lakewriter.policy.arns import Arns
+from lakewriter.policy.role_documents import Document, Who, documents
 from tests.dialects import files
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from job.policy.bucket import append_only, control_objects_denied
-from job.policy.documents import Who, documents
-from job.policy.sources import sources
-from job.policy.storage import loader, vendor
+from lakewriter.policy.bucket import append_only, control_objects_denied
+from lakewriter.policy.role_documents import Who, documents
+from lakewriter.policy.s3_statements import loader, vendor
+from lakewriter.policy.sources import sources
 from tests.policy.airbyte import airbyte, messages, stream, table
 from tests.policy.lakes import ARNS, BUCKET
 

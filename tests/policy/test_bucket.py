@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from job.policy.bucket import append_only, bucket_policy
+from lakewriter.policy.bucket import append_only, bucket_policy
 from tests.policy.lakes import ARNS, BUCKET, lake
 from tests.support.iam import Policies, Request, simulate
 from tests.support.lint import findings

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from job.__main__ import main
+from lakewriter.cli.main import main
 from tests.dialects import files
 from tests.policy.lakes import DESTINATION, KEY, TABLES
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from job.policy.bucket import bucket_policy
-from job.policy.documents import Document, Who
+from lakewriter.policy.bucket import bucket_policy
+from lakewriter.policy.role_documents import Document, Who
 from tests.policy.lakes import ARNS, BUCKET, CATALOG, DATABASE, KEY, TABLE, lake, made
 from tests.support.iam import Decision, Policies, Request, simulate
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from job.policy.difference import permissions, uncovered
-from job.policy.statements import allow, document
+from lakewriter.policy.difference import permissions, uncovered
+from lakewriter.policy.statements import allow, document
 
 OBJECTS = "arn:aws:s3:::acme-lake/data/*"
 PREFIX = {"StringLike": {"s3:prefix": ["data", "data/*"]}}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from job.errors import SpecInvalidError
-from job.policy.bucket import append_only
-from job.policy.documents import Who, documents
+from lakewriter.errors import SpecInvalidError
+from lakewriter.policy.bucket import append_only
+from lakewriter.policy.role_documents import Who, documents
 from tests.policy.estuary import endless, estuary
 from tests.policy.lakes import ARNS, BUCKET, KEY, statement
 from tests.support.lint import findings

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from job.policy.bucket import append_only
-from job.policy.documents import Who
-from job.policy.roles import roles
+from lakewriter.policy.bucket import append_only
+from lakewriter.policy.role_documents import Who
+from lakewriter.policy.roles import roles
 from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, lake, made, statement
 
 GLUE = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}

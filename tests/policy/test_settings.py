@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from job.errors import SpecInvalidError
-from job.policy.documents import Who, documents
+from lakewriter.errors import SpecInvalidError
+from lakewriter.policy.role_documents import Who, documents
 from tests.policy.lakes import (
     ARNS,
     BUCKET,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from job.policy.documents import Document, Who
-from job.policy.roles import roles
-from job.policy.trust import Party, closed_trust, job_trust, role_trust
+from lakewriter.policy.role_documents import Document, Who
+from lakewriter.policy.roles import roles
+from lakewriter.policy.trust_policies import Party, closed_trust, job_trust, role_trust
 from tests.policy.lakes import ARNS, lake
 from tests.support.iam import Policies, Request, simulate
 

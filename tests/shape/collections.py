@@ -6,12 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from job.collection import Collection, Selection
-from job.dialects.collection_schema import read_schema
-from job.layout import Layout, Template
-from job.shape.flatten import FlattenPlan, plan_flatten
-from job.shape.flattener import Flattener
-from job.spec import IndexKind, Read, TableSpec
+from lakewriter.dialects.estuary.collection_schema import read_schema
+from lakewriter.shape.flattening import Flattener, FlattenPlan, plan_flatten
+from lakewriter.spec.collection import Collection, Selection
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import IndexKind, Read, TableSpec
 
 _PAIR = {"type": "object", "properties": {"new": {"type": "integer"}, "old": {"type": "integer"}}}
 RECENTCHANGE: Mapping[str, Any] = {

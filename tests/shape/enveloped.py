@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from job.document import DOCUMENTS
-from job.encode.formats import encoder
-from job.layout import Layout, Template
-from job.shape.envelope import EnvelopePlan, plan_documents
-from job.shape.enveloper import EnvelopeShaper
-from job.source.json_schema import declared_properties, record_type
-from job.spec import Encoding, Read, TableSpec
-from job.stream import AvroEncoding, Envelope, TextEncoding
+from lakewriter.documents.document_types import DOCUMENTS
+from lakewriter.documents.json_schema import declared_properties, record_type
+from lakewriter.encode.formats import encoder
+from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import Encoding, Read, TableSpec
+from lakewriter.spec.stream import AvroEncoding, Envelope, TextEncoding
 
 ENVELOPE = Envelope(raw_id="_id", extracted_at="_at", meta="_meta", generation="_generation")
 TABLE = TableSpec(

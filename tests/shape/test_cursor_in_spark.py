@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from job.receipt import Cursor
-from job.shape.cursor import highest_in, spark_literal
+from lakewriter.receipt import Cursor
+from lakewriter.shape.cursor import highest_in, spark_literal
 
 pytestmark = pytest.mark.spark
 

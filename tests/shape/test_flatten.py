@@ -5,11 +5,10 @@ from datetime import UTC, date, datetime, time
 import pyarrow as pa
 import pytest
 
-from job.collection import Kind, Location
-from job.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
-from job.shape.flatten import plan_flatten
-from job.shape.flattener import Flattener
-from job.shape.inference import merged, seen_in
+from lakewriter.documents.inference import merged, seen_in
+from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
+from lakewriter.shape.flattening import Flattener, plan_flatten
+from lakewriter.spec.collection import Kind, Location
 from tests.shape.collections import CHANGE, collection_table, flattened, planned
 
 STAMP = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

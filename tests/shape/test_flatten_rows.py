@@ -7,10 +7,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from job.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
-from job.shape.flatten import plan_flatten
-from job.shape.flattener import Flattener
-from job.spec import Read
+from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
+from lakewriter.shape.flattening import Flattener, plan_flatten
+from lakewriter.spec.specification import Read
 from tests.shape.collections import collection_table
 
 STAMP = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

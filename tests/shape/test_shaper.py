@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from job.access import Access
-from job.catalogs import NoCatalog
-from job.errors import SourceFailedError, ValueUnrepresentableError
-from job.layout import Layout, Template
-from job.receipt import Cursor
-from job.shape.plan import DELETED, plan_shape
-from job.shape.shaper import Shaper
-from job.spec import Read, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
+from lakewriter.receipt import Cursor
+from lakewriter.shape.table import DELETED, Shaper, plan_shape
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import Read, Spec, TableSpec, Tracking, TrackingColumn
 
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TRACKING = tuple(TrackingColumn(name=f"_supa_{holds}", holds=holds) for holds in Tracking)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from job.layout import Layout, Template
-from job.source.feed import Feed
-from job.spec import IndexKind, Read, TableSpec
+from lakewriter.source.feed import Feed
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import IndexKind, Read, TableSpec
 
 DELETED = "__deleted"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from job.errors import SourceFailedError
-from job.source.airbyte_messages import message_files
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.messages.splits import message_files
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from job.source.airbyte_lines import parsed
-from job.source.messages import Contents, Event
-from job.source.odd_lines import odd
+from lakewriter.source.messages.contents import Contents, Event
+from lakewriter.source.messages.lines import parsed
+from lakewriter.source.messages.odd_lines import odd
 
 CUT = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
 NO_NUMBER = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from job.source.packing import Chunk, Sizes, SourceFile, pack, row_groups_in, size_in_bytes
+from lakewriter.source.packing import Chunk, Sizes, SourceFile, pack, row_groups_in, size_in_bytes
 
 SIZES = Sizes(partition_bytes=100, open_cost=10, least_partitions=1)
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from job.errors import SourceFailedError, SpecInvalidError
-from job.source.feed import open_feed
-from job.source.parquet_splits import SplitsFeed
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.source.feed import open_feed
+from lakewriter.source.parquet_splits import SplitsFeed
 from tests.source.tables import DELETED, partitions, rows, table
 
 pytestmark = pytest.mark.spark

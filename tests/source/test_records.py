@@ -2,9 +2,9 @@
 
 import pytest
 
-from job.errors import SourceFailedError
-from job.source.feed import open_feed
-from job.source.streams import TableStream
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.feed import open_feed
+from lakewriter.source.streams import TableStream
 from tests.source.tables import DELETED, partitions, rows, table
 
 pytestmark = pytest.mark.spark

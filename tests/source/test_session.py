@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from job.source.session import find_java, is_configured
+from lakewriter.source.session import find_java, is_configured
 
 CONFIGURED = [
     # environment, whether somebody else decides where Spark runs
@@ -46,9 +46,7 @@ def test_find_java_in_the_package():
 
 
 SCRIPT = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from job.source.session import spark_session
+from lakewriter.source.session import spark_session
 import tests.source.tables as tables
 spark = spark_session("quiet")
 print(spark.sparkContext.master, spark.range(1).mapInArrow(tables.count, "n int").collect()[0][0])
@@ -58,8 +56,6 @@ print(spark.sparkContext.master, spark.range(1).mapInArrow(tables.count, "n int"
 @pytest.mark.spark
 def test_local_session_is_quiet_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, root], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("local[*] 1\n", "", [])

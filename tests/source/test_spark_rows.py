@@ -4,16 +4,16 @@ import signal
 import pyarrow as pa
 import pytest
 
-from job.access import SecretText
-from job.errors import (
+from lakewriter.errors import (
     NoAnswerError,
     SchemaIncompatibleError,
     SourceFailedError,
     SpecInvalidError,
     ValueUnrepresentableError,
 )
-from job.source.feed import open_feed
-from job.spec import IndexKind
+from lakewriter.source.feed import open_feed
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.specification import IndexKind
 from tests.source.tables import DELETED, partitions, rows, table
 
 pytestmark = pytest.mark.spark

@@ -2,11 +2,11 @@
 
 import io
 
-from job.access import Access
-from job.aws import Clients
-from job.source.airbyte_messages import Piece, lines
-from job.source.packing import Chunk
-from job.source.spool import BucketSpool, LocalSpool
+from lakewriter.aws import Clients
+from lakewriter.source.messages.splits import Piece, lines
+from lakewriter.source.messages.spool import BucketSpool, LocalSpool
+from lakewriter.source.packing import Chunk
+from lakewriter.spec.access import Access
 
 TEXT = b"".join(b'{"n":%d}\n' % number for number in range(1000))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from job.source.streams import stream_options
+from lakewriter.source.streams import stream_options
 
 FILES = {"maxBytesPerTrigger": "268435456", "maxFileAge": "36500d"}
 OPTIONS = [

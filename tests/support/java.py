@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from job.source.session import find_java
+from lakewriter.source.session import find_java
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "java"
@@ -24,7 +24,7 @@ _SILENT = "-Xlog:disable -Xlog:all=error:stderr"
 _VARIABLE = "JDK_JAVA_OPTIONS"
 _TYPICAL = """
 import sys
-from job.source.session import spark_session
+from lakewriter.source.session import spark_session
 spark = spark_session("archive")
 folder = sys.argv[1]
 frame = spark.range(0, 9, 1, 2).selectExpr("id", "string(id) text", "current_timestamp() at", "decimal(id) number")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from job.naming import ControlKeys
+from lakewriter.naming import ControlKeys
 from tests.support.call import Answer, Call
 from tests.support.product_calls import Pattern, patterns
 from tests.support.recording import Record, known_calls

@@ -13,7 +13,7 @@ import yaml
 
 from infra.bundle.archive import write_archive
 from infra.pipeline.lake_file import shipped
-from job.dialects.lake_yaml import load
+from lakewriter.dialects.lake_yaml import load
 from tests.support.bundles import SparkMachine
 from tests.support.server import StrictAws
 

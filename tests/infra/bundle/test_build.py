@@ -80,8 +80,8 @@ def test_botocore_keeps_the_services_that_the_job_calls() -> None:
 def test_job_archive_holds_the_job_alone(bundle: Path) -> None:
     with zipfile.ZipFile(bundle / "job.zip") as archive:
         names = archive.namelist()
-    assert {"job/__init__.py", "job/__main__.py", "job/source/log4j2.properties"} <= set(names)
-    assert [name for name in names if not name.startswith("job/")] == []
+    assert {"lakewriter/__init__.py", "lakewriter/__main__.py", "lakewriter/source/log4j2.properties"} <= set(names)
+    assert [name for name in names if not name.startswith("lakewriter/")] == []
 
 
 class Fetch:

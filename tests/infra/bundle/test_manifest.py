@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.bundle.manifest import read_manifest
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 from tests.support.bundles import light_bundle
 
 

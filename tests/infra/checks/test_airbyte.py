@@ -9,7 +9,7 @@ import yaml
 from infra.checks.reach import network
 from infra.checks.stages import stages
 from infra.settings import Settings
-from job.dialects.lake_yaml import load
+from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, table
 
 READ = {"format": "jdbc", "options": {"url": "jdbc:postgresql://db/crm", "dbtable": "users"}}

@@ -10,8 +10,8 @@ import yaml
 
 from infra.checks import require_deployable
 from infra.settings import Settings
-from job.dialects.lake_yaml import load
-from job.errors import SpecInvalidError
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.errors import SpecInvalidError
 from tests.infra.checks.deployments import BAD, GOOD, GOOD_TOO
 
 

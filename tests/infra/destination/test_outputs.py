@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infra.destination.outputs import form_values, vendor_of
-from job.dialects.form import FormField, Provided
+from lakewriter.dialects.common.form import FormField, Provided
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import lake
 

@@ -6,7 +6,7 @@ import pytest
 
 from infra.destination.policies import wildcards
 from infra.destination.reasons import reason
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import TABLES, attached, lake, of_type
 

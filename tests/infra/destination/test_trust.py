@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from job.errors import SecretUnresolvedError, SpecInvalidError
+from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import BOUNDARY, SUPAFLOW, lake, of_type, trust

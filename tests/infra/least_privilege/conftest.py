@@ -11,8 +11,8 @@ import pytest
 
 from infra.application import add_stacks
 from infra.settings import Settings, defaults
-from job.dialects.lake_yaml import load
-from job.policy.statements import Document
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.policy.statements import Document
 from tests.deploy.lakes import STAGE, demo, deployed, written
 from tests.support.bundles import light_bundle
 from tests.support.cloudformation import our_templates, resource

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from job.policy.statements import Document
+from lakewriter.policy.statements import Document
 from tests.infra.least_privilege.conftest import Stacks
 from tests.support.iam import Decision, Policies, Request, simulate
 

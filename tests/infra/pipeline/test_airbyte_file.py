@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from infra.pipeline.lake_file import shippable, shipped
-from job.dialects.lake_yaml import load
+from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, stream
 
 EXPECTED = "expected ${secret:ARN} or ${ssm:NAME}, which the job's role reads."

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from infra.pipeline.alarms import silence_hours
-from job.deployment import Deployment
+from lakewriter.spec.deployment import Deployment
 from tests.infra.pipeline.deployments import EMAIL
 from tests.infra.pipeline.templates import has, properties
 

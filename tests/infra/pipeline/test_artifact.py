@@ -14,7 +14,7 @@ import yaml
 
 from infra.pipeline.artifact import Artifacts
 from infra.settings import Settings
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 from tests.infra.conftest import SettingsFor
 from tests.infra.pipeline.conftest import LAKE
 from tests.support.bundles import light_bundle

@@ -4,8 +4,8 @@ import pytest
 
 from infra.pipeline.capacity import Capacity, capacity, disk_of, memory_of
 from infra.pipeline.schedule import longest_age
-from job.deployment import Schedule, Spark, Worker
-from job.errors import SpecInvalidError
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.deployment import Schedule, Spark, Worker
 
 pytestmark = pytest.mark.synth
 

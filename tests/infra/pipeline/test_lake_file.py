@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from infra.pipeline.lake_file import shippable, shipped
-from job.dialects.lake_yaml import Lake, load
+from lakewriter.dialects.lake_yaml import Lake, load
 
 DESTINATION = {
     "type": "supaflow-s3-data-lake",

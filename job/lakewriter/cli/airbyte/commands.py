@@ -1,0 +1,113 @@
+"""The Airbyte destination protocol on the command line: what the platform calls a destination with."""
+
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from lakewriter.aws import Clients
+from lakewriter.cli.airbyte.protocol import Emit, connection_status, log, standard_output, trace
+from lakewriter.cli.airbyte.writer import STEP_BYTES, Writer
+from lakewriter.dialects.airbyte.connector import connector_spec, connector_specification
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.doctor import run_checks
+from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError
+from lakewriter.run.load import Loader
+from lakewriter.source.session import spark_session
+from lakewriter.spec.specification import MIB, Spec
+
+CONFIG = click.option("--config", type=click.Path(path_type=Path), required=True, help="The destination's JSON.")
+
+
+@click.group(name="airbyte")
+def airbyte() -> None:
+    """Stand where Airbyte's S3 destination stands: the destination protocol itself."""
+
+
+@airbyte.command()
+def spec() -> None:
+    """Print the SPEC message."""
+    with standard_output() as emit:
+        emit({"type": "SPEC", "spec": connector_specification()})
+
+
+@airbyte.command()
+@CONFIG
+def check(config: Path) -> None:
+    """Print a CONNECTION_STATUS message."""
+    with standard_output() as emit:
+        emit(connection_status(_problem(config, emit)))
+
+
+@airbyte.command()
+@click.argument("lake", type=click.Path(path_type=Path))
+@click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
+def state(lake: Path, stage: str | None) -> None:
+    """Print the state that the source of a pipeline is to go on from, for its --state; nothing where there is none."""
+    try:
+        own = load_spec(lake, stage=stage)
+        loader = Loader(own, "", Clients(own.access), lambda: spark_session("lakewriter airbyte"), lambda *_: None)
+        click.echo(loader.saved_state() or "", nl=False)
+    except LakeError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+
+
+@airbyte.command()
+@CONFIG
+@click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
+@click.option("--step-mb", default=STEP_BYTES // MIB, show_default=True, help="Messages between two commits.")
+def write(config: Path, catalog: Path, step_mb: int) -> None:
+    """Write the messages on standard input; print each STATE once the records before it are committed."""
+
+    def work(emit: Emit) -> None:
+        own = _spec(config, catalog, emit)
+        clients, spark = Clients(own.access), spark_session("lakewriter airbyte")
+        with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
+            loader = Loader(own, uuid.uuid4().hex, clients, lambda: spark, lambda *_: None)
+            Writer(loader, lambda: spark, emit, Path(folder), step_bytes=step_mb * MIB).write(sys.stdin.buffer)
+
+    with standard_output() as emit:
+        code = _guarded(work, emit)
+    sys.exit(code)
+
+
+def _guarded(work: Callable[[Emit], None], emit: Emit) -> int:
+    """The exit code: the platform takes anything but 0 for a failure, and reads why from the TRACE."""
+    try:
+        work(emit)
+    except LakeError as error:
+        emit(trace(error))
+        return EXIT_FAILED
+    except Exception as error:
+        emit(trace(error))
+        raise
+    return EXIT_OK
+
+
+def _spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
+    own = connector_spec(config, catalog)
+    for warning in own.warnings:
+        emit(log("WARN", warning))
+    return own
+
+
+def _problem(config: Path, emit: Emit) -> str | None:
+    """What keeps the destination from working, None where nothing does."""
+    try:
+        own = _spec(config, None, emit)
+        findings = run_checks(own, Clients(own.access))
+    except LakeError as error:
+        return str(error)
+    for finding in findings:
+        if finding.status == "warning":
+            emit(log("WARN", f"{finding.probe}: {finding.message} {finding.remedy}"))
+    failed = [
+        f"{finding.probe}: {finding.message} {finding.remedy}".strip()
+        for finding in findings
+        if finding.status == "failed"
+    ]
+    return " ".join(failed) or None

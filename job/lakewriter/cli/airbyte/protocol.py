@@ -1,0 +1,69 @@
+"""What a destination says to Airbyte's platform: one JSON message a line on standard output, and nothing else.
+
+See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from lakewriter.errors import LakeError, SpecInvalidError
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+@contextmanager
+def standard_output() -> Iterator[Emit]:
+    """The way to standard output; whatever else writes there goes to standard error meanwhile."""
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(own), "wb") as out:
+
+            def emit(message: dict[str, Any]) -> None:
+                out.write(msgspec.json.encode(message) + b"\n")
+                out.flush()
+
+            yield emit
+    finally:
+        sys.stdout.flush()
+        os.dup2(own, 1)
+        os.close(own)
+
+
+def log(level: str, message: str) -> dict[str, Any]:
+    """A LOG; ``level`` is INFO, WARN or ERROR."""
+    return {"type": "LOG", "log": {"level": level, "message": message}}
+
+
+def trace(error: BaseException) -> dict[str, Any]:
+    """A TRACE with an error, which tells the platform whether a retry may help."""
+    kind = "system_error"
+    if isinstance(error, SpecInvalidError):
+        kind = "config_error"
+    elif isinstance(error, LakeError) and error.transient:
+        kind = "transient_error"
+    message = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {error}"
+    content = {"message": message, "internal_message": message, "failure_type": kind}
+    return {"type": "TRACE", "trace": {"type": "ERROR", "emitted_at": int(time.time() * 1000), "error": content}}
+
+
+def state(text: str, records: int) -> dict[str, Any]:
+    """A STATE handed back: the records before it, so many since the one before, are committed.
+
+    Its parts stay text: the source's numbers may be of more digits than a float has.
+    """
+    own = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return {"type": "STATE", "state": {**own, "destinationStats": {"recordCount": records}}}
+
+
+def connection_status(problem: str | None) -> dict[str, Any]:
+    """The answer to a check."""
+    own = {"status": "SUCCEEDED"} if problem is None else {"status": "FAILED", "message": problem}
+    return {"type": "CONNECTION_STATUS", "connectionStatus": own}

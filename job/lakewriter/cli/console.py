@@ -1,0 +1,230 @@
+"""What people see: tables and progress on a terminal, plain text and JSON lines elsewhere."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.padding import Padding
+from rich.spinner import Spinner
+from rich.table import Column, Table
+from rich.text import Text
+
+from lakewriter.commit.state import TableState
+from lakewriter.doctor import Finding
+from lakewriter.operate.planning import PlannedTable
+from lakewriter.operate.queries import Query
+from lakewriter.operate.verification import Verified
+from lakewriter.report import RunReport, counted
+from lakewriter.run.continuous_status import BatchMetrics, RunStatus
+from lakewriter.run.continuous_table import Watch, batch_line
+from lakewriter.run.table_staging import Progress
+from lakewriter.spec.specification import Spec, TableSpec
+
+_FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]"}
+_STATUS = {"done": "[green]done[/]", "already_done": "[green]already done[/]", "failed": "[red]failed[/]"}
+
+
+@contextmanager
+def progress(spec: Spec, errors: Console) -> Iterator[Progress]:
+    """A line per table that changes on a terminal; a JSON line per step elsewhere."""
+    if not errors.is_terminal:
+        yield lambda table, step, detail: _log(errors, spec, table, step, detail)
+        return
+    steps: dict[str, tuple[str, str]] = {table.id: ("waiting", "") for table in spec.tables}
+    spinners = {table.id: Spinner("dots") for table in spec.tables}
+    lock = threading.Lock()
+
+    def draw() -> Table:
+        grid = Table.grid(padding=(0, 2))
+        with lock:
+            for table_id, (step, detail) in steps.items():
+                mark = Text.from_markup(_FINAL[step]) if step in _FINAL else spinners[table_id]
+                grid.add_row(mark, table_id, step, Text(detail, overflow="ellipsis", no_wrap=True))
+        return grid
+
+    def step(table: TableSpec, name: str, detail: str) -> None:
+        with lock:
+            steps[table.id] = (name, detail)
+
+    with Live(get_renderable=draw, console=errors, refresh_per_second=10):
+        yield step
+
+
+def _log(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
+    line = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "pipeline": spec.pipeline,
+        "table": table.id,
+        "step": step,
+        "detail": detail,
+    }
+    errors.out(json.dumps(line), highlight=False)
+
+
+class _Lines:
+    """A continuous run as JSON lines: metrics of every batch, and steps that are not of one."""
+
+    def __init__(self, spec: Spec, errors: Console) -> None:
+        self._spec, self._errors = spec, errors
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        if step in ("running", "restarting", "failed"):
+            _log(self._errors, self._spec, table, step, detail)
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        line = {"step": "batch"} | metrics.model_dump(mode="json")
+        self._errors.out(json.dumps(line), highlight=False)
+
+
+class _Live:
+    """The same as a line per table that changes."""
+
+    def __init__(self, step: Progress) -> None:
+        self.step = step
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        self.step(table, "waiting", batch_line(metrics))
+
+
+@contextmanager
+def watch(spec: Spec, errors: Console) -> Iterator[Watch]:
+    """A line per table that changes on a terminal; a JSON line per batch elsewhere."""
+    if not errors.is_terminal:
+        yield _Lines(spec, errors)
+        return
+    with progress(spec, errors) as step:
+        yield _Live(step)
+
+
+def show_continuous(out: Console, status: RunStatus) -> None:
+    """What a continuous run did."""
+    grid = Table(
+        "table", "state", _right("batches"), _right("rows"), _right("files"), _right("small"), _right("size"), box=None
+    )
+    for table_id, table in status.tables.items():
+        numbers = (f"{table.batches:,}", f"{table.rows:,}", f"{table.files:,}", f"{table.small_files:,}")
+        grid.add_row(escape(table_id), table.state, *numbers, size_text(table.bytes))
+    out.print(grid)
+    out.print(f"run {status.run} {status.state} after {(status.at - status.started_at).total_seconds():.0f} s")
+
+
+def show_run(out: Console, report: RunReport) -> None:
+    """The report as a table, the failures under it."""
+    grid = Table(
+        "table", "status", _right("rows"), _right("files"), _right("size"), "feed", _right("seconds"), box=None
+    )
+    for result in report.tables:
+        name = ".".join(part for part in (result.schema_, result.table) if part)
+        status = _STATUS.get(result.status, result.status.replace("_", " "))
+        size = size_text(result.bytes) if result.files else ""
+        feed = " ".join(part for part in (result.feed, result.engine) if part)
+        row = (f"{result.rows:,}", f"{result.files:,}", size, feed, f"{result.seconds:.1f}")
+        grid.add_row(escape(name), status, *row)
+    out.print(grid)
+    rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
+    calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
+    out.print(
+        f"load {report.job_id} {report.status}: {counted(rows, 'row')}, {counted(files, 'file')} "
+        f"in {report.seconds:.1f} s ({calls})"
+    )
+
+
+def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
+    """One block per table."""
+    for table in tables:
+        out.print(f"[bold]{escape(table.table)}[/]  from {escape(table.source)}")
+        out.print(f"  first key  {escape(table.key)}", soft_wrap=True)
+        if table.error:
+            out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
+            continue
+        rows = "" if table.rows is None else f", {counted(table.rows, 'row')}"
+        out.print(
+            f"  feed       {table.feed}: {escape(table.reason)} ({counted(table.tasks, 'task')}{rows})", soft_wrap=True
+        )
+        out.print(f"  reads      {escape(table.reads)}", soft_wrap=True)
+        for change in table.catalog:
+            out.print(f"  catalog    {escape(change)}", soft_wrap=True)
+        for key in table.deletes:
+            out.print(f"  deletes    {escape(key)}", soft_wrap=True)
+        for warning in table.warnings:
+            out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
+        grid = Table("column", "type", "from", box=None, pad_edge=False)
+        for column in table.columns:
+            origin = column.source if not column.change else f"{column.source} ({column.change})".strip()
+            grid.add_row(escape(column.name), escape(column.type), escape(origin))
+        out.print(_indented(grid))
+
+
+def show_status(out: Console, states: Mapping[str, TableState]) -> None:
+    """One row per table; under them what is pending or running."""
+    grid = Table("table", _right("loads"), "last commit (UTC)", "last load", "cursor", box=None)
+    for table_id, state in states.items():
+        grid.add_row(
+            escape(table_id),
+            str(state.committed),
+            f"{state.last_commit:%Y-%m-%d %H:%M:%S}" if state.last_commit else "never",
+            state.last_job or "",
+            escape(state.cursor.text) if state.cursor else "",
+        )
+    out.print(grid)
+    for table_id, state in states.items():
+        if state.pending:
+            what = f"load {state.pending.job_id} is pending ({state.pending.phase})"
+            since = f"since {state.pending.since:%Y-%m-%d %H:%M}"
+            out.print(f"[yellow]{escape(table_id)}: {escape(what)} {since}[/]", soft_wrap=True)
+        for job, entry in state.running.items():
+            out.print(f"{escape(table_id)}: load {job} runs since {entry.since:%Y-%m-%d %H:%M}", soft_wrap=True)
+
+
+def show_verified(out: Console, found: Verified) -> None:
+    """What was compared, then each difference."""
+    for difference in found.differences:
+        out.print(f"[red]{difference.code}[/]: {escape(difference.message)}", soft_wrap=True)
+    for table_id in found.missing:
+        out.print(f"[yellow]{escape(table_id)} has no report of this load[/]")
+    verdict = counted(len(found.differences), "difference") if found.differences else "all as the load left it"
+    out.print(
+        f"load {found.job_id}: {counted(len(found.tables), 'table')}, {counted(found.files, 'file')}, "
+        f"{counted(found.rows, 'row')} compared "
+        f"with S3 and the catalog: {verdict}"
+    )
+
+
+def show_findings(out: Console, findings: Sequence[Finding]) -> None:
+    """One line per finding, its remedy under what is not as it should be."""
+    marks = {"ok": "[green]✓[/]", "failed": "[red]✗[/]", "warning": "[yellow]![/]", "skipped": "[dim]-[/]"}
+    for finding in findings:
+        code = f"{finding.code}: " if finding.code and finding.status == "failed" else ""
+        out.print(f"{marks[finding.status]} {finding.probe}: {code}{escape(finding.message)}", soft_wrap=True)
+        if finding.status in ("failed", "warning") and finding.remedy:
+            out.print(f"    {escape(finding.remedy)}", soft_wrap=True)
+    counts = [f"{sum(f.status == kind for f in findings)} {kind}" for kind in marks]
+    out.print(", ".join(counts))
+
+
+def show_queries(out: Console, queries: Sequence[Query]) -> None:
+    """SQL with its title as a comment, ready to paste."""
+    for query in queries:
+        out.print(f"-- {query.table}: {query.title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def size_text(size: float) -> str:
+    """Bytes in the unit a person would choose."""
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def _right(name: str) -> Column:
+    return Column(name, justify="right")
+
+
+def _indented(grid: Table) -> Padding:
+    return Padding(grid, (0, 0, 1, 2))

@@ -1,0 +1,38 @@
+"""A specification and what reaches its destination and its sources; each made when a command needs it."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import Clients, located
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.naming import ControlKeys
+from lakewriter.source.session import spark_session
+from lakewriter.spec.specification import Spec
+
+
+class Context:
+    """One command's."""
+
+    def __init__(self, lake: Path, stage: str | None) -> None:
+        loaded = load(lake, stage=stage)
+        self.spec: Spec = loaded.spec.model_copy(update={"access": located(loaded.spec.access)})
+        self.deployment = loaded.deployment
+        self.clients = Clients(self.spec.access)
+        self._spark: SparkSession | None = None
+        self._lock = threading.Lock()
+
+    def spark(self) -> SparkSession:
+        """The one Spark session, started at its first use."""
+        with self._lock:
+            self._spark = self._spark or spark_session(f"lakewriter {self.spec.pipeline}")
+            return self._spark
+
+    def controls(self) -> Mapping[str, Control]:
+        """The control objects of every table, by its id."""
+        keys, store = ControlKeys(self.spec.access.prefix, self.spec.pipeline), S3Store(self.clients)
+        return {table.id: Control(store, keys, table.id) for table in self.spec.tables}

@@ -1,0 +1,226 @@
+"""The command line: arguments to a command to an exit code; each command prints and exits."""
+
+from pathlib import Path
+
+import click
+
+from lakewriter import __version__
+from lakewriter.cli import console, job_ids
+from lakewriter.cli.airbyte.commands import airbyte
+from lakewriter.cli.context import Context
+from lakewriter.cli.policy_command import policy
+from lakewriter.cli.run_command import run
+from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import TableState
+from lakewriter.dialects.lake_yaml import LakeFile
+from lakewriter.doctor import run_checks
+from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
+from lakewriter.operate import queries, snowflake
+from lakewriter.operate.planning import plan as plan_tables
+from lakewriter.operate.repair import abandon as abandon_load
+from lakewriter.operate.repair import begin_backfill, reset_cursor
+from lakewriter.operate.verification import verify as verify_load
+from lakewriter.receipt import Cursor
+from lakewriter.shape.cursor import parsed_cursor
+from lakewriter.spec.catalogs import IcebergCatalog, NoCatalog, RestService
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="lakewriter")
+def main() -> None:
+    """Write tables to an S3 data lake, exactly once, as lake.yaml says."""
+
+
+main.add_command(run)
+main.add_command(policy)
+main.add_command(airbyte)
+
+
+@main.command()
+@LAKE
+@STAGE
+@JSON
+@report_errors
+def check(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Try every permission and setting a load needs; say what to mend."""
+    context = opened(lake, stage)
+    findings = run_checks(context.spec, context.clients, deployment=context.deployment)
+    if as_json:
+        print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
+    else:
+        console.show_findings(OUT, findings)
+    failed = [finding for finding in findings if finding.status == "failed"]
+    return CODES[failed[0].code].exit_code if failed and failed[0].code else EXIT_FAILED if failed else EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.option("--job-id", help="Show keys as for this load.")
+@STAGE
+@JSON
+@report_errors
+def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+    """Show keys, columns, types and catalog changes a run would make; write nothing."""
+    context = opened(lake, stage)
+    job = None if job_id is None else job_ids.parsed(job_id)
+    tables = plan_tables(
+        context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
+    )
+    if as_json:
+        print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
+    else:
+        console.show_plan(OUT, tables)
+    errors = [table.error for table in tables if table.error]
+    return CODES[errors[0].partition(":")[0]].exit_code if errors else EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.argument("job")
+@STAGE
+@JSON
+@report_errors
+def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
+    """Compare a committed load's receipts with S3, row counts and the catalog."""
+    context = opened(lake, stage)
+    found = verify_load(context.controls(), job_ids.parsed(job), context.clients)
+    if as_json:
+        print_json(found)
+    else:
+        console.show_verified(OUT, found)
+    return EXIT_FAILED if found.differences else EXIT_OK
+
+
+@main.command()
+@LAKE
+@STAGE
+@JSON
+@report_errors
+def status(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Show each table's cursor, last commit, running attempts and pending intent."""
+    controls = opened(lake, stage).controls()
+    states = {table_id: control.state.read() for table_id, control in controls.items()}
+    first = next(iter(controls.values()))
+    continuous = first.read_json(first.keys.continuous)
+    if as_json:
+        tables = {table_id: state.model_dump(mode="json") for table_id, state in states.items()}
+        print_json({"tables": tables, "continuous": continuous})
+    else:
+        console.show_status(OUT, states)
+        if continuous is not None:
+            OUT.print(
+                f"continuous run {continuous['run']}: {continuous['state']} at {continuous['at']}", soft_wrap=True
+            )
+    return EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.argument("job")
+@click.option("--reason", required=True, help="Kept with the table's state.")
+@STAGE
+@report_errors
+def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
+    """Give up a pending load that cannot go on."""
+    context = opened(lake, stage)
+    for table_id, what in abandon_load(context.controls(), job_ids.parsed(job), reason, context.clients).items():
+        OUT.print(f"{table_id}: {what}", markup=False, soft_wrap=True)
+    return EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.argument("table")
+@click.option("--cursor", help="The value after which the next load reads.")
+@click.option("--type", "kind", help="The cursor's type, where the table has none yet: int64, string, date32[day], ...")
+@click.option("--no-cursor", "way", flag_value="no-cursor", help="The next load reads everything.")
+@click.option("--backfill", "way", flag_value="backfill", help="Load all again, under the next backfill number.")
+@click.option("--reason", required=True, help="Kept with the table's state.")
+@STAGE
+@report_errors
+def reset(
+    lake: Path,
+    table: str,
+    cursor: str | None,
+    kind: str | None,
+    way: str | None,
+    reason: str,
+    stage: str | None,
+) -> int:
+    """Move a table's cursor back, forward or away, or load it anew."""
+    if (cursor is None) == (way is None):
+        raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor and --backfill.")
+    context = opened(lake, stage)
+    control = _control(context, table)
+    if way == "backfill":
+        state = begin_backfill(control, reason)
+        OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
+        return EXIT_OK
+    if next(each for each in context.spec.tables if each.id == control.table_id).cursor is None and cursor is not None:
+        raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
+    new = None if cursor is None else _cursor(control, cursor, kind)
+    state = reset_cursor(control, new, reason)
+    OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
+    return EXIT_OK
+
+
+def _cursor(control: Control, text: str, kind: str | None) -> Cursor:
+    known = control.state.read().cursor
+    if known is None and kind is None:
+        raise SpecInvalidError(f"table {control.table_id} has no cursor yet.", remedy="Give its type by --type.")
+    return parsed_cursor(kind or str(known and known.type), text)
+
+
+def _control(context: Context, table: str) -> Control:
+    controls = context.controls()
+    wanted = {t.id: t for t in context.spec.tables if table in (t.id, t.name, t.source_table)}
+    if len(wanted) != 1:
+        raise SpecInvalidError(f"{table!r} names {len(wanted)} tables, expected one of: {', '.join(controls)}.")
+    return controls[next(iter(wanted))]
+
+
+@main.command(name="queries")
+@LAKE
+@STAGE
+@JSON
+@report_errors
+def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
+    """Print SQL to read the tables with."""
+    context = opened(lake, stage)
+    if context.spec.tracking and isinstance(context.spec.catalog, NoCatalog):
+        warn("Athena sees the tables once they are in Glue, which is off here")
+    found = _queries(context)
+    if as_json:
+        print_json({"queries": [vars(query) for query in found]})
+    else:
+        console.show_queries(OUT, found)
+    return EXIT_OK
+
+
+def _queries(context: Context) -> tuple[queries.Query, ...]:
+    spec, catalog = context.spec, context.spec.catalog
+    if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
+        return snowflake.statements(spec, context.deployment, catalog.service)
+    states = _latest(context)
+    jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
+    times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
+    more = queries.time_travel(spec, times) if isinstance(catalog, IcebergCatalog) else ()
+    return (*queries.athena(spec, jobs), *more)
+
+
+def _latest(context: Context) -> dict[str, TableState]:
+    """Each table's state; none where the destination cannot be reached, since the SQL does without."""
+    try:
+        return {table_id: control.state.read() for table_id, control in context.controls().items()}
+    except LakeError as error:
+        warn(f"placeholders stand for the latest loads ({error})")
+        return {}
+
+
+@main.command()
+@report_errors
+def schema() -> int:
+    """Print the JSON Schema of lake.yaml."""
+    print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
+    return EXIT_OK

@@ -1,0 +1,83 @@
+"""``lakewriter policy``: the documents that the stacks attach, for whoever attaches them by hand."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from lakewriter.cli.shared import JSON, LAKE, STAGE, print_json, report_errors
+from lakewriter.dialects.lake_yaml import Lake, load
+from lakewriter.errors import EXIT_OK, SpecInvalidError
+from lakewriter.policy.arns import Arns, partition_of
+from lakewriter.policy.bucket import bucket_policy
+from lakewriter.policy.role_documents import Who, documents
+from lakewriter.policy.roles import Role, roles
+
+_UNKNOWN: Final = "ACCOUNT-ID"
+
+
+@click.command()
+@LAKE
+@click.option("--who", type=click.Choice([who.value for who in Who]), help="Only the documents for these.")
+@click.option("--account", metavar="ID", help="The AWS account; by default deployment.account, or the role's.")
+@click.option("--kms-key", metavar="ARN", help="The bucket's key, where a stack makes it.")
+@STAGE
+@JSON
+@report_errors
+def policy(
+    lake: Path, who: str | None, account: str | None, kms_key: str | None, stage: str | None, as_json: bool
+) -> int:
+    """Print the least-privilege IAM documents of every role on the destination."""
+    loaded = load(lake, stage=stage)
+    region = _region(loaded)
+    arns = Arns(partition_of(region), account or _account(loaded), region, kms_key)
+    found = _asked(loaded, arns, Who(who) if who else None)
+    owner = None if who else bucket_policy(loaded.spec, arns)
+    shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
+    if _UNKNOWN in json.dumps(shown):
+        raise SpecInvalidError(
+            "these documents name the AWS account, and it is not known.",
+            remedy="Give --account, or deployment.account in quotes.",
+        )
+    if as_json:
+        print_json(shown)
+        return EXIT_OK
+    for role in found:
+        _show_role(role)
+    if owner:
+        _show("policy of the bucket, for its owner", owner)
+    return EXIT_OK
+
+
+def _region(lake: Lake) -> str:
+    if not lake.spec.access.region:
+        raise SpecInvalidError(
+            "these documents name the bucket's region, and it is not known.", remedy="Give destination.region."
+        )
+    return lake.spec.access.region
+
+
+def _account(lake: Lake) -> str:
+    role = lake.spec.access.role_arn
+    return lake.deployment.account or (role.split(":")[4] if role else _UNKNOWN)
+
+
+def _asked(lake: Lake, arns: Arns, who: Who | None) -> list[Role]:
+    """The file's roles; for ``who`` that the file has none of, what one would need."""
+    found = [role for role in roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
+    if found or who is None:
+        return found
+    return [Role(who.value, who, documents(lake.spec, lake.deployment, who, arns), None)]
+
+
+def _show_role(role: Role) -> None:
+    for name, content in role.documents.items():
+        _show(f"role {role.name!r} ({role.who}): policy {name}", content)
+    if role.trust:
+        _show(f"role {role.name!r} ({role.who}): trust policy", role.trust)
+
+
+def _show(title: str, content: Any) -> None:
+    click.secho(title, bold=True)
+    click.echo(json.dumps(content, indent=2) + "\n")

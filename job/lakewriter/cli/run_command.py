@@ -1,0 +1,123 @@
+"""``lakewriter run``: the command that loads."""
+
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from pyspark.sql import SparkSession
+
+from lakewriter.cli import console, job_ids
+from lakewriter.cli.context import Context
+from lakewriter.cli.shared import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.errors import EXIT_OK, LakeError, SpecInvalidError
+from lakewriter.report import RunReport
+from lakewriter.run.continuous import run_continuously
+from lakewriter.run.continuous_status import RunStatus
+from lakewriter.run.load import load, with_messages
+from lakewriter.run.outcome import failure, handed_over, load_ended, run_ended
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which load it is to be, what it reads in place of the file's messages, and under what name it tells its end."""
+
+    job_id: str | None
+    scheduled_at: str | None
+    sync_id: int | None
+    messages: str | None
+    outcome: str | None
+
+    @property
+    def for_one_load(self) -> str | None:
+        """An option given that means nothing to a continuous run."""
+        given = {
+            "--job-id": self.job_id,
+            "--scheduled-at": self.scheduled_at,
+            "--sync-id": self.sync_id,
+            "--messages": self.messages,
+        }
+        return next((option for option, value in given.items() if value is not None), None)
+
+
+@click.command()
+@LAKE
+@click.option("--job-id", help="The load's name; the same name again is the same load.")
+@click.option("--scheduled-at", metavar="TIME", help="The load of this time, such as 2026-01-31T06:00:00Z.")
+@click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, where the destination has one.")
+@click.option("--messages", help="Airbyte messages in place of source.messages; - is standard input.")
+@click.option("--outcome", metavar="NAME", help="Leave the outcome under NAME, for whoever started this.")
+@click.option("--continuous", is_flag=True, help="Go on loading what arrives, until SIGTERM.")
+@STAGE
+@JSON
+@report_errors
+def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **options: Any) -> int:
+    """Load every table once under this job id."""
+    wanted = Wanted(**options)
+    if continuous and wanted.for_one_load:
+        raise SpecInvalidError(f"{wanted.for_one_load} goes with one load; a continuous run names each of its own.")
+    name = None if wanted.outcome is None else job_ids.parsed(wanted.outcome, "outcome")
+    context = opened(lake, stage)
+    if continuous:
+        return _run_continuously(context, name, as_json)
+    controls = context.controls()
+    report = handed_over(lambda: _loaded(context, wanted), load_ended, name=name, controls=controls, warn=warn)
+    for note in report.notes:
+        warn(note)
+    error = _print_failures(report)
+    if as_json:
+        print_json(report)
+    else:
+        console.show_run(OUT, report)
+    return error.exit_code if error else EXIT_OK
+
+
+def _loaded(context: Context, wanted: Wanted) -> RunReport:
+    job_id = job_ids.chosen(context.spec.pipeline, wanted.job_id, wanted.scheduled_at)
+    spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
+    with console.progress(spec, ERR) as progress:
+        return load(
+            spec,
+            job_id=job_id,
+            clients=context.clients,
+            spark=context.spark,
+            progress=progress,
+            sync_id=wanted.sync_id,
+        )
+
+
+def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
+    stop = threading.Event()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: stop.set())
+
+    def spark() -> SparkSession:
+        session = context.spark()
+        if threading.current_thread() is threading.main_thread():
+            # PySpark has set a handler of its own meanwhile, which cancels the batch in hand.
+            signal.signal(signal.SIGINT, lambda *_: stop.set())
+        return session
+
+    def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
+        with console.watch(context.spec, ERR) as watch:
+            return run_continuously(context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop)
+
+    status, error = handed_over(run_until_stopped, run_ended, name=name, controls=context.controls(), warn=warn)
+    for table in status.tables.values():
+        if table.state == "failed":
+            click.echo(table.message, err=True)
+    if as_json:
+        print_json(status)
+    else:
+        console.show_continuous(OUT, status)
+    return error.exit_code if error else EXIT_OK
+
+
+def _print_failures(report: RunReport) -> LakeError | None:
+    failed = [result for result in report.tables if result.code]
+    error = failure(report)
+    for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
+        click.echo("\n".join((f"{result.code}: {result.message}", *result.notes)), err=True)
+    return error

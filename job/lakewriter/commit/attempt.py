@@ -1,0 +1,231 @@
+"""One attempt at one table: registered, bound to an intent, or withdrawn; steps 1 and 4 of a load."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import Reach
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.recover import failure_of, recover
+from lakewriter.commit.state import Lost, Pending, Running, TableState
+from lakewriter.commit.store import Store, Upload
+from lakewriter.commit.uploads import abort_all
+from lakewriter.errors import ConcurrentLoadError
+from lakewriter.receipt import Receipt
+from lakewriter.spec.key_layout import Names
+from lakewriter.spec.layout import ObjectNames
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One process working on a load; ``started`` (UTC) is the time its paths and rows carry."""
+
+    pipeline: str
+    job_id: str
+    id: str
+    started: datetime
+    keep: timedelta
+
+    @property
+    def load(self) -> str:
+        """The value of the objects' load metadata."""
+        return f"{self.pipeline}/{self.job_id}/{self.id}"
+
+
+def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
+    """What an attempt would name its files, by table, for whoever has to clear up after it."""
+    tables = {
+        table: {"location": own.location, "pattern": own.pattern().pattern, "shared": own.shared}
+        for table, own in names.items()
+    }
+    return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
+
+
+def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | None:
+    """Make this the attempt of its job that may bind, and clear up after earlier ones; None when the job is done.
+
+    Whatever is pending, whoever's it is, is recovered first.
+    """
+    while True:
+        seen = recover(control, reach)
+        if control.report(attempt.job_id) is not None:
+            return None
+        earlier = attempt.job_id in seen.running
+        try:
+            state = control.state.move(
+                lambda state, seen=seen: _registered(state, seen, attempt),  # type: ignore[misc]
+                lambda state: state.registered(attempt.job_id, attempt.id),
+            )
+        except Lost:
+            continue
+        if earlier:
+            _abort_earlier(control, attempt)
+        return state
+
+
+def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableState:
+    """A report is only written while its intent is pending, so none can be new when ``committed`` is as seen."""
+    if state.pending is not None or state.committed != seen.committed:
+        raise Lost
+    others = {job: entry for job, entry in state.running.items() if attempt.started - entry.since < attempt.keep}
+    earlier = state.running.get(attempt.job_id)
+    first = (earlier.first or earlier.since) if earlier else None
+    own = Running(attempt=attempt.id, since=attempt.started, first=first)
+    return state.changed(running=others | {attempt.job_id: own})
+
+
+def _abort_earlier(control: Control, attempt: Attempt) -> None:
+    """Abort what earlier attempts of this job left staged."""
+    for key in [entry.key for entry in control.store.entries(control.keys.load(attempt.job_id) + "/")]:
+        if not key.endswith("/begin.json") or key == control.keys.begin(attempt.job_id, attempt.id):
+            continue
+        record = control.read_json(key) or {"tables": {}}
+        table = record["tables"].get(control.table_id)
+        if table is not None:
+            found = list(_uploads(control, table["location"], re.compile(table["pattern"])))
+            own = _own(control, attempt, found, shared=table.get("shared", False))
+            _abort_while_registered(control, attempt, own)
+
+
+def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:
+    """Uploads that were ``found`` by their keys; none where loads share those and another one has registered by now,
+    since they may be its own. What is left then is the lifecycle rule's."""
+    if not shared or not found:
+        return found
+    others = control.state.read().without(attempt.job_id)
+    return [] if others else found
+
+
+def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Upload]:
+    return (
+        found for found in control.store.uploads(f"{location}/" if location else "") if pattern.fullmatch(found.key)
+    )
+
+
+def free_names(store: Store, attempt: Attempt, names: Names) -> Names:
+    """The names with numbers beyond those that another pipeline's load of the same job id has taken.
+
+    Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``. Nor is one with the table's
+    counter: no two loads are bound under the same one.
+    """
+    if not isinstance(names, ObjectNames) or names.unique or names.counts:
+        return names
+    pattern, taken = names.pattern(), []
+    for key in [entry.key for entry in store.entries(names.stem) if pattern.fullmatch(entry.key)]:
+        found = store.find(key)
+        if found is not None and found.of_another(attempt.pipeline):
+            taken.append(key)
+    return names.after(taken)
+
+
+def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
+    """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
+
+    Loads that go by the table as it was when they began need it as it was; plain appends commit in turn.
+    """
+    control.write_once(
+        control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
+    )
+    pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
+    exclusive = intent.exclusive
+    while True:
+        try:
+            control.state.move(
+                lambda state: _bound(state, pending, began if exclusive else None),
+                lambda state: pending.same(state.pending),
+            )
+        except Lost:
+            state = recover(control, reach)
+            if control.report(attempt.job_id) is not None:
+                return
+            if not _may_bind(state, pending, began if exclusive else None):
+                raise _concurrent(control, state, attempt) from None
+        else:
+            return
+
+
+def _bound(state: TableState, pending: Pending, began: TableState | None) -> TableState:
+    if state.pending is not None or not _may_bind(state, pending, began):
+        raise Lost
+    return state.changed(pending=pending)
+
+
+def _may_bind(state: TableState, pending: Pending, began: TableState | None) -> bool:
+    registered = state.registered(pending.job_id, pending.attempt)
+    return registered and (began is None or state.committed == began.committed)
+
+
+def _concurrent(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:
+    if not state.registered(attempt.job_id, attempt.id):
+        why = f"another attempt of load {attempt.job_id!r} has taken over"
+    else:
+        why = "another load committed first, and this one went by what the table was before it"
+    return ConcurrentLoadError(
+        f"table {control.table_id}: {why}; nothing of this attempt was published.",
+        remedy="Run the same job id again.",
+    )
+
+
+def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
+    """Take the bound intent to its end; raises why it was withdrawn, if it was."""
+    recover(control, reach, mine=attempt.id)
+    if control.report(attempt.job_id) is None:
+        failure = failure_of(control, attempt.job_id, attempt.id)
+        raise failure or _concurrent(control, control.state.read(), attempt)
+
+
+def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable[Receipt]) -> None:
+    """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all.
+
+    The state is written before: no binding that is still under way can arrive any more. Uploads that no receipt tells
+    of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
+    none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
+    """
+    strays = _own(control, attempt, list(_uploads(control, names.location, names.pattern())), shared=names.shared)
+    if not _moved(control, lambda state: _unbound(state, attempt)):
+        strays = []
+    if _is_bound(control.state.latest(), attempt) or control.report(attempt.job_id) is not None:
+        return
+    abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
+    abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+    _moved(control, lambda state: _unbound(state, attempt).changed(running=state.without(attempt.job_id)))
+
+
+def _moved(control: Control, change: Callable[[TableState], TableState]) -> bool:
+    try:
+        control.state.move(change)
+    except Lost:
+        return False
+    return True
+
+
+def _unbound(state: TableState, attempt: Attempt) -> TableState:
+    if not state.registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
+        raise Lost
+    return state
+
+
+def _is_bound(state: TableState, attempt: Attempt) -> bool:
+    pending = state.pending
+    return pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id)
+
+
+def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
+    """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
+    kept = {receipt.upload_id for receipt in receipts}
+    found = [each for each in _uploads(control, names.location, names.pattern()) if each.upload_id not in kept]
+    _abort_while_registered(control, attempt, _own(control, attempt, found, shared=names.shared))
+
+
+def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> None:
+    """Abort what earlier attempts staged where the catalog keeps the table, which their records do not know."""
+    _abort_while_registered(control, attempt, list(_uploads(control, names.location, names.of_every_attempt())))
+
+
+def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:
+    """Abort what was listed before; a later attempt, which may stage under the same keys, registers before it does."""
+    if uploads and control.state.read().registered(attempt.job_id, attempt.id):
+        abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))

@@ -1,0 +1,110 @@
+"""What a load asks of a catalog, whichever it is, before it writes and when it commits; and the one that is none."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from lakewriter import aws
+from lakewriter.commit.glue import GlueBefore, GlueTables
+from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
+from lakewriter.commit.state import TableState
+from lakewriter.report import TableHealth
+from lakewriter.spec.specification import Partition
+
+
+class CatalogTable(Protocol):
+    """The table as a load finds it; nothing is changed but by ``ready``."""
+
+    def location(self) -> str | None:
+        """The ``s3://`` URI that the catalog keeps the table at; None where the layout decides."""
+
+    def occupied(self) -> str | None:
+        """What tells that others have written to the table, in words; None where only its path can."""
+
+    def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+        """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
+
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+        """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
+
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[CatalogAction, pa.Schema]:
+        """Do what has to be done before a file is encoded: the action to commit, and the schema to encode by.
+
+        ``state`` is the table's own, with this attempt registered. ``partition`` has none but Iceberg's fields.
+        """
+
+
+class CatalogWriter(Protocol):
+    """Every call may be made any number of times for one intent, by several processes at once."""
+
+    def publish(self, intent: Intent, number: int) -> None:
+        """Make the intent's files known to readers, as load ``number`` of its pipeline in this table."""
+
+    def read_back(self, intent: Intent) -> TableHealth | None:
+        """Compare what the catalog says with the intent; ``COMMIT_UNKNOWN`` when they differ."""
+
+    def clear_up(self, intent: Intent) -> None:
+        """Delete what processes that are gone left in the catalog's own files; once the intent is published."""
+
+
+class NoTable:
+    """Readers list the bucket."""
+
+    def location(self) -> str | None:
+        """See ``CatalogTable``."""
+        return None
+
+    def occupied(self) -> str | None:
+        """See ``CatalogTable``."""
+        return None
+
+    def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+        """Files are what they are."""
+        return {}
+
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+        """There is nothing to change."""
+        return []
+
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[CatalogAction, pa.Schema]:
+        """There is nothing to do."""
+        return FilesAction(), schema
+
+
+class FilesOnly:
+    """Readers list the bucket."""
+
+    def publish(self, intent: Intent, number: int) -> None:
+        """Complete objects are published."""
+
+    def read_back(self, intent: Intent) -> TableHealth | None:
+        """The store has answered for each object already."""
+        return None
+
+    def clear_up(self, intent: Intent) -> None:
+        """There is nothing of its own."""
+
+
+def catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:
+    """The table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
+    if isinstance(action, FilesAction):
+        return NoTable()
+    if isinstance(action, GlueAction):
+        return GlueBefore(action, clients)
+    # PyIceberg is loaded where there is an Iceberg table: it takes a second, which every other load would wait for.
+    from lakewriter.commit.iceberg.evolve import IcebergBefore
+
+    return IcebergBefore(action, clients, load)
+
+
+def catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
+    """The catalog that the intent names."""
+    action = intent.catalog
+    if isinstance(action, FilesAction):
+        return FilesOnly()
+    if isinstance(action, GlueAction):
+        return GlueTables(clients)
+    from lakewriter.commit.iceberg.append import IcebergTables
+
+    return IcebergTables(action, clients, intent.load)

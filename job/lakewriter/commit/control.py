@@ -1,0 +1,69 @@
+"""The control objects of one table in one pipeline: read, written once, never replaced (but for the state)."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.state import PAUSES, TRIES, StateFile
+from lakewriter.commit.store import Store, Unclear
+from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
+from lakewriter.naming import ControlKeys
+
+
+class Control:
+    """``pause`` is ``time.sleep``, or what a test puts in its place."""
+
+    def __init__(
+        self, store: Store, keys: ControlKeys, table_id: str, *, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.store = store
+        self.keys = keys
+        self.table_id = table_id
+        self.pause = pause
+        self.state = StateFile(store, keys.state(table_id), pause=pause)
+
+    def write_once(self, key: str, content: Mapping[str, Any] | str) -> None:
+        """Create the object; one that is there already is this one, written before."""
+        body = content if isinstance(content, str) else json.dumps(content, indent=1)
+        for number in range(TRIES):
+            try:
+                self.store.create(key, body.encode())
+            except Unclear:
+                self.pause(PAUSES[min(number, len(PAUSES) - 1)])
+            else:
+                return
+        raise CommitUnknownError(f"{key} could not be written.", remedy="Run the same job id again.")
+
+    def require_conditions(self, key: str, content: Mapping[str, Any]) -> None:
+        """``SPEC_INVALID`` from a store that writes the object at ``key`` once more although it is there."""
+        try:
+            written = self.store.create(key, json.dumps(content, indent=1).encode())
+        except Unclear:
+            return
+        if written is not None:
+            raise SpecInvalidError(
+                "the store ignores If-None-Match, so nothing would keep two loads from writing over each other.",
+                remedy="Set single_writer: true, which promises that one load runs at a time; or use another store.",
+            )
+
+    def read_json(self, key: str) -> dict[str, Any] | None:
+        """The object's content, None when it is not there."""
+        found = self.store.get(key)
+        return None if found is None else dict(json.loads(found[0]))
+
+    def report(self, job_id: str) -> dict[str, Any] | None:
+        """The table's report under this job id: it is there when the table is done."""
+        return self.read_json(self.keys.report(job_id, self.table_id))
+
+    def intent(self, job_id: str, attempt: str) -> Intent:
+        """The intent that the state names."""
+        key = self.keys.intent(job_id, attempt, self.table_id)
+        found = self.store.get(key)
+        if found is None:
+            raise PendingUnrecoverableError(
+                f"{key} is named as pending by the state of {self.table_id}, and is not there.",
+                remedy="Restore the object from its bucket's versions.",
+            )
+        return Intent.parse(key, found[0])

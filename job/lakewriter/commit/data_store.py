@@ -1,0 +1,31 @@
+"""What reaches an intent's destination, which may name another role than today's lake.yaml."""
+
+from collections.abc import Callable
+
+from lakewriter.aws import Clients
+from lakewriter.commit.iceberg.catalog_vendor import data_clients, vendor_of
+from lakewriter.commit.intent import CatalogAction
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.store import Store
+from lakewriter.spec.access import Access
+
+Reach = Callable[[Access], Clients]
+"""The clients for an intent's destination."""
+
+
+def reach_from(clients: Clients) -> Reach:
+    """Today's clients where the intent was bound with the same role, else clients for the intent's own."""
+
+    def reach(access: Access) -> Clients:
+        same = (access.role_arn, access.region) == (clients.access.role_arn, clients.access.region)
+        return clients if same else Clients(access)
+
+    return reach
+
+
+def data_store(own: Store, action: CatalogAction, access: Access, reach: Reach) -> Store:
+    """The store for a load's objects: ``own``, unless the catalog is to be asked for credentials to them."""
+    if vendor_of(action, access) is None:
+        return own
+    clients = reach(access)
+    return S3Store(data_clients(action, clients), clients)

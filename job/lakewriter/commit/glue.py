@@ -1,0 +1,262 @@
+"""Hive-style Parquet tables in the Glue Data Catalog: checked before a load, published after it, read back."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+
+from lakewriter import aws, types
+from lakewriter.commit.glue_table import (
+    FORMAT,
+    Columns,
+    check_layout,
+    columns_of,
+    differences,
+    merge,
+    named,
+    table_input,
+)
+from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.state import TableState
+from lakewriter.errors import CommitUnknownError
+from lakewriter.spec.specification import Partition
+
+TRIES: Final = 8
+
+_KEPT: Final = (
+    "Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters",
+)  # fmt: skip
+"""What UpdateTable takes of what GetTable gives."""
+_CONFLICTS: Final = ("ConcurrentModificationException", "ResourceNotReadyException")
+_LATE: Final = ("AlreadyExistsException", *_CONFLICTS)
+"""That somebody else is making, or has made, the same thing or one beside it."""
+
+T = TypeVar("T")
+
+
+class GlueTables:
+    """Glue, called with the destination's credentials; every call may be repeated."""
+
+    def __init__(self, clients: aws.Clients) -> None:
+        self._clients = clients
+
+    def existing(self, action: GlueAction) -> dict[str, str]:
+        """Glue types by column name, empty for a table that is not there; ``SCHEMA_INCOMPATIBLE`` for one that
+        is laid out in another way."""
+        table = self._table(action)
+        if table is None:
+            return {}
+        check_layout(table, action)
+        return dict(columns_of(table))
+
+    def publish(self, intent: Intent, number: int) -> None:
+        """Database, table, partition, in this order: a partition appears when all of its files are there."""
+        action = _glue(intent)
+        self._ensure_database(action)
+        columns = self._ensure_table(action)
+        if action.partition is not None:
+            self._ensure_partition(action, columns)
+
+    def read_back(self, intent: Intent) -> None:
+        """Columns, types, location and partition as a query will see them."""
+        action = _glue(intent)
+        table = self._table(action)
+        found = ["the table is not there"] if table is None else differences(table, action)
+        if action.partition is not None and not found:
+            found = self._partition_differences(action)
+        if found:
+            raise CommitUnknownError(
+                f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(found)}.",
+                remedy="Run the same job id again; look for another writer of this table.",
+            )
+
+    def clear_up(self, intent: Intent) -> None:
+        """Glue keeps no files of its own."""
+
+    def partition_location(self, action: GlueAction) -> str | None:
+        """Where Glue says the partition lies, None when it has none."""
+        found = self._ask(
+            "GetPartition",
+            action,
+            absent=("EntityNotFoundException",),
+            DatabaseName=action.database,
+            TableName=action.table,
+            PartitionValues=[action.partition],
+        )
+        return found["Partition"]["StorageDescriptor"]["Location"] if found else None
+
+    def _partition_differences(self, action: GlueAction) -> list[str]:
+        location = self.partition_location(action)
+        if location is None:
+            return [f"partition {action.partition!r} is not there"]
+        if location.rstrip("/") != str(action.partition_location).rstrip("/"):
+            return [f"partition {action.partition!r} lies at {location}, expected {action.partition_location}"]
+        return []
+
+    def _table(self, action: GlueAction) -> dict[str, Any] | None:
+        absent = ("EntityNotFoundException",)
+        found = self._ask("GetTable", action, absent=absent, DatabaseName=action.database, Name=action.table)
+        return found["Table"] if found else None
+
+    def _ensure_database(self, action: GlueAction) -> None:
+        name = action.database
+
+        def database() -> Any:
+            found = self._ask("GetDatabase", action, absent=("EntityNotFoundException",), Name=name)
+            made = {"Name": name, "LocationUri": action.database_location}
+            return found or self._ask("CreateDatabase", action, absent=_LATE, DatabaseInput=made)
+
+        _in_turn(f"database {name}", database)
+
+    def _ensure_table(self, action: GlueAction) -> Columns:
+        name = f"{action.database}.{action.table}"
+
+        def table() -> Columns | None:
+            found = self._table(action)
+            if found is None:
+                made = {"DatabaseName": action.database, "TableInput": table_input(action)}
+                return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
+            check_layout(found, action)
+            merged = merge(name, columns_of(found), action.columns)
+            return merged if merged == columns_of(found) or self._update(action, found, merged) else None
+
+        return _in_turn(f"table {name}", table)
+
+    def _update(self, action: GlueAction, table: Mapping[str, Any], columns: Columns) -> bool:
+        """False when another writer came first."""
+        kept = {key: table[key] for key in _KEPT if key in table}
+        kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": named(columns)}
+        answer = self._ask(
+            "UpdateTable",
+            action,
+            absent=(*_CONFLICTS, "VersionMismatchException"),
+            DatabaseName=action.database,
+            TableInput=kept,
+            **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),
+        )
+        return answer is not None
+
+    def _ensure_partition(self, action: GlueAction, columns: Columns) -> None:
+        name = f"partition {action.partition!r} of {action.database}.{action.table}"
+
+        def partition() -> Any:
+            return self.partition_location(action) or self._create_partition(action, columns, name)
+
+        _in_turn(name, partition)
+
+    def _create_partition(self, action: GlueAction, columns: Columns, name: str) -> bool | None:
+        """None when another writer came first."""
+        storage = FORMAT | {"Columns": named(columns), "Location": action.partition_location}
+        answer = self._ask(
+            "BatchCreatePartition",
+            action,
+            absent=_CONFLICTS,
+            DatabaseName=action.database,
+            TableName=action.table,
+            PartitionInputList=[{"Values": [action.partition], "StorageDescriptor": storage}],
+        )
+        if answer is None:
+            return None
+        for failed in answer.get("Errors", ()):
+            detail = failed["ErrorDetail"]
+            if detail["ErrorCode"] in _CONFLICTS:
+                return None
+            if detail["ErrorCode"] != "AlreadyExistsException":
+                raise CommitUnknownError(
+                    f"Glue did not add {name} ({detail['ErrorCode']}: {detail.get('ErrorMessage', '')}).",
+                    remedy="Run the same job id again.",
+                )
+        return True
+
+    def _ask(self, action: str, on: GlueAction, *, absent: tuple[str, ...] = (), **arguments: Any) -> Any:
+        """The answer, or None when Glue answers with one of ``absent``."""
+        method = "".join("_" + c.lower() if c.isupper() else c for c in action).lstrip("_")
+        try:
+            return getattr(self._clients.glue, method)(**arguments)
+        except aws.ClientError as error:
+            if aws.code_of(error) in absent:
+                return None
+            doing = f"glue:{action} on {on.database}.{on.table}"
+            raise aws.explain(error, doing=doing, access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            doing = f"glue:{action} on {on.database}.{on.table}"
+            raise aws.explain(error, doing=doing, access=self._clients.access) from error
+
+
+def _in_turn(what: str, step: Callable[[], T | None]) -> T:
+    """What ``step`` gives as soon as no other writer is in its way."""
+    for number in range(TRIES):
+        if (done := step()) is not None:
+            return done
+        time.sleep(0.1 * 2**number)
+    raise CommitUnknownError(
+        f"Glue {what} was changed by others {TRIES} times in a row.", remedy="Run the same job id again."
+    )
+
+
+def _glue(intent: Intent) -> GlueAction:
+    assert isinstance(intent.catalog, GlueAction)
+    return intent.catalog
+
+
+class GlueBefore:
+    """The table that one load finds; it is changed when the load is published, not before."""
+
+    def __init__(self, action: GlueAction, clients: aws.Clients) -> None:
+        self._action = action
+        self._existing = GlueTables(clients).existing(action)
+
+    def location(self) -> str | None:
+        """The layout decides; a table that lies elsewhere was refused when it was looked at."""
+        return self._action.location
+
+    def occupied(self) -> str | None:
+        """Its path tells."""
+        return None
+
+    def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+        """Those of the table that differ from ``wanted``, both by name in lower case."""
+        return {
+            name: types.arrow_type(kind)
+            for name, kind in self._existing.items()
+            if name in wanted and types.glue_type(wanted[name]) != kind
+        }
+
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+        """What publishing would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
+        action, columns = self._action, _columns(schema)
+        changes = []
+        if not self._existing:
+            changes.append(f"create table {self._name} at {action.location} with {len(columns)} columns")
+        else:
+            changes += self._column_changes(columns)
+        if action.partition is not None:
+            changes.append(
+                f"add partition {action.partition_key}={action.partition} to {self._name}, unless it is there"
+            )
+        return changes
+
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[GlueAction, pa.Schema]:
+        """The action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
+        columns = _columns(schema)
+        merge(self._name, list(self._existing.items()), columns)
+        return self._action.model_copy(update={"columns": columns}), schema
+
+    @property
+    def _name(self) -> str:
+        return f"{self._action.database}.{self._action.table}"
+
+    def _column_changes(self, columns: Columns) -> list[str]:
+        changes = []
+        for column, kind in merge(self._name, list(self._existing.items()), columns):
+            before = self._existing.get(column)
+            if before is None:
+                changes.append(f"add column {column} {kind} to {self._name}")
+            elif before != kind:
+                changes.append(f"widen column {column} of {self._name} from {before} to {kind}")
+        return changes
+
+
+def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name.lower(), types.glue_type(field.type)) for field in schema)

@@ -1,0 +1,187 @@
+"""A load in an Iceberg table: one snapshot, appended together with the number of the load."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from lakewriter import aws
+from lakewriter.commit.iceberg.evolve import counter
+from lakewriter.commit.iceberg.iceberg_columns import measures
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.partition_specs import partition_of
+from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
+from lakewriter.receipt import Receipt
+from lakewriter.report import TableHealth
+from lakewriter.spec.specification import MIB
+
+MANIFESTS: Final = 20
+"""So many are read to count files: manifests are merged when there are more."""
+
+SMALL_FILE: Final = 32 * MIB
+
+LOAD: Final = "lakewriter.load"
+"""In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
+
+
+class IcebergTables:
+    """Appends loads; every call may be made any number of times for one intent, by several processes at once."""
+
+    def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
+        self._own = IcebergTable(action, clients, load)
+
+    def publish(self, intent: Intent, number: int) -> None:
+        """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
+
+        The number goes into the table with the snapshot, in one commit on the snapshot just read: whoever comes second
+        is refused, looks again, and finds it.
+        """
+        if not intent.receipts:
+            return
+
+        def done(seen: Table) -> bool:
+            return _counted(_same(seen, intent), intent) >= number
+
+        self._own.change(_same(self._own.load(), intent), done, lambda seen: _append(seen, intent, number))
+
+    def read_back(self, intent: Intent) -> TableHealth | None:
+        """The table's own account of the load; ``COMMIT_UNKNOWN`` when it differs from the receipts."""
+        table = _same(self._own.load(), intent)
+        differences = _differences(table, intent) if intent.receipts else []
+        if differences:
+            raise CommitUnknownError(
+                f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
+                remedy="Look for another writer that rolled the table back.",
+            )
+        return health(table)
+
+    def clear_up(self, intent: Intent) -> None:
+        """Delete the metadata that processes which are gone wrote for this load and did not commit."""
+        self._own.clear_up(intent.load, intent.started)
+
+
+def _action(intent: Intent) -> IcebergAction:
+    assert isinstance(intent.catalog, IcebergAction)
+    return intent.catalog
+
+
+def _same(table: Table | None, intent: Intent) -> Table:
+    """The table of the intent: field ids of another one of its name would mean other columns."""
+    action = _action(intent)
+    if table is None or str(table.metadata.table_uuid) != action.uuid:
+        what = "is gone" if table is None else "was dropped and made anew"
+        raise PendingUnrecoverableError(
+            f"Iceberg table {action.namespace}.{action.table} {what} after load {intent.job_id!r} had "
+            "written its files.",
+            remedy=f"Give the load up: lakewriter abandon LAKE {intent.job_id}. Then load again.",
+        )
+    return table
+
+
+def _counted(table: Table, intent: Intent) -> int:
+    return int(table.properties.get(counter(intent.pipeline), 0))
+
+
+def _append(table: Table, intent: Intent, number: int) -> None:
+    spec_id = _action(intent).spec_id
+    if table.spec().spec_id != spec_id:
+        raise PendingUnrecoverableError(
+            f"Iceberg table {'.'.join(table.name())} was partitioned in another way ({table.spec()}) after load "
+            f"{intent.job_id!r} had written its files.",
+            remedy=f"Bring the table's partition fields back ({table.specs()[spec_id]}: ALTER TABLE ... ADD or DROP "
+            f"PARTITION FIELD) and run the load again, or give it up: lakewriter abandon LAKE {intent.job_id}.",
+        )
+    summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
+    merge = table.properties.get("commit.manifest-merge.enabled") == "true"
+    with table.transaction() as transaction:
+        transaction.set_properties({counter(intent.pipeline): str(number)})
+        update = transaction.update_snapshot(snapshot_properties=summary)
+        with update.merge_append() if merge else update.fast_append() as append:
+            for data_file in data_files(intent, schema_of(table, _action(intent)), table.spec()):
+                append.append_data_file(data_file)
+
+
+def schema_of(table: Table, action: IcebergAction) -> Schema:
+    """The schema that the load's files were written by."""
+    return table.schemas().get(action.schema_id, table.schema())
+
+
+def data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
+    """The intent's files as a manifest lists them."""
+    return [_data_file(receipt, schema, spec) for receipt in intent.receipts]
+
+
+def _data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFile:
+    optional: Mapping[str, Any] = {name: values or None for name, values in measures(receipt.columns, schema).items()}
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"s3://{receipt.bucket}/{receipt.key}",
+        file_format=FileFormat.PARQUET,
+        partition=partition_of(receipt, spec, schema),
+        record_count=receipt.rows,
+        file_size_in_bytes=receipt.size,
+        **optional,
+    )
+    file.spec_id = spec.spec_id
+    return file
+
+
+def _differences(table: Table, intent: Intent) -> list[str]:
+    if not _counted(table, intent):
+        return [f"it has no property {counter(intent.pipeline)!r}"]
+    snapshot = next((found for found in table.snapshots() if _load_of(found) == intent.load), None)
+    if snapshot is None:
+        # Snapshots expire; the count does not.
+        return []
+    expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.receipts}
+    found = added_files(table, snapshot)
+    return [] if found == expected else _file_differences(found, expected)
+
+
+def _load_of(snapshot: Snapshot) -> str | None:
+    return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
+
+
+def added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
+    """Rows of every file that the snapshot added, by location."""
+    found = {}
+    for manifest in snapshot.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.snapshot_id == snapshot.snapshot_id:
+                found[entry.data_file.file_path] = entry.data_file.record_count
+    return found
+
+
+def _file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
+    missing = sorted(expected.keys() - found.keys())
+    strange = sorted(found.keys() - expected.keys())
+    told = [f"file {name} is not in the snapshot" for name in missing]
+    told += [f"file {name} is in the snapshot, and the load did not write it" for name in strange]
+    told += [
+        f"file {name} has {found[name]} rows, expected {expected[name]}"
+        for name in sorted(found.keys() & expected.keys())
+        if found[name] != expected[name]
+    ]
+    return told
+
+
+def health(table: Table) -> TableHealth:
+    """What small loads make of a table in time."""
+    snapshot = table.current_snapshot()
+    manifests = snapshot.manifests(table.io) if snapshot else []
+    sizes = [
+        entry.data_file.file_size_in_bytes
+        for manifest in manifests[:MANIFESTS]
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+    complete = len(manifests) <= MANIFESTS
+    return TableHealth(
+        snapshots=len(table.metadata.snapshots),
+        files=len(sizes) if complete else None,
+        small_files=sum(size < SMALL_FILE for size in sizes) if complete else None,
+    )

@@ -1,0 +1,160 @@
+"""An Iceberg table before a load: what its columns are, what the load would change of them, and the change itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyiceberg.exceptions import ResolveError, ValidationError
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from lakewriter import aws
+from lakewriter.commit.iceberg.iceberg_columns import arrow_types, with_ids
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.partition_specs import check_partitioned
+from lakewriter.commit.intent import IcebergAction
+from lakewriter.commit.state import TableState
+from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
+from lakewriter.spec.specification import Partition
+
+
+class IcebergBefore:
+    """The table that one load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
+
+    def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
+        self._own = IcebergTable(action, clients, load)
+        self._pipeline, self._job_id, _ = load.split("/")
+        self._found = self._own.load()
+
+    def location(self) -> str | None:
+        """The table's own; where the catalog will decide, None until there is one."""
+        found = self._found.location().rstrip("/") if self._found else self._own.action.location
+        return found or None
+
+    def occupied(self) -> str | None:
+        """A snapshot that is none of this pipeline's."""
+        if self._found is None or self._found.current_snapshot() is None:
+            return None
+        return f"Iceberg table {self._own.name} has {len(self._found.snapshots())} snapshots in the catalog"
+
+    def types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """What each column of ``wanted`` has to become, by name in lower case: Iceberg has no integer below 32 bits."""
+        known = arrow_types(self._found.schema()) if self._found else {}
+        types = {name: grown(known[name], t) if name in known else widened(t) for name, t in wanted.items()}
+        return {name: t for name, t in types.items() if t != wanted[name]}
+
+    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+        """What ``ready`` would do, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
+        name, action = self._own.name, self._own.action
+        if self._found is None:
+            where = f" at {action.location}" if action.location else ""
+            how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
+            return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}"]
+        check_partitioned(self._found, partition, name)
+        before = {field.name: field for field in self._found.schema().fields}
+        after = union(self._found, schema, name)
+        told = []
+        for field in after.fields:
+            old = before.get(field.name)
+            if old is None:
+                told.append(f"add column {field.name} {field.field_type} to {name}")
+            elif old.field_type != field.field_type:
+                told.append(f"widen column {field.name} of {name} from {old.field_type} to {field.field_type}")
+            elif old.required and field.optional:
+                told.append(f"make column {field.name} of {name} optional")
+        return told
+
+    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[IcebergAction, pa.Schema]:
+        """The table made and evolved: its action, and ``schema`` with the table's field ids."""
+        optional = pa.schema([field.with_nullable(True) for field in schema])
+        table = self._own.make(optional, partition)
+        check_partitioned(table, partition, self._own.name)
+        self._check_count(table, state.committed)
+        running = state.running.get(self._job_id)
+        if running and running.first:
+            table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
+
+        def fits(seen: Table) -> bool:
+            return union(seen, optional, self._own.name).as_struct() == seen.schema().as_struct()
+
+        def evolve(seen: Table) -> None:
+            with seen.update_schema(case_sensitive=False) as update:
+                update.union_by_name(optional)
+
+        table = self._own.change(table, fits, evolve)
+        made = {
+            "location": table.location().rstrip("/"),
+            "uuid": str(table.metadata.table_uuid),
+            "schema_id": table.schema().schema_id,
+            "spec_id": table.spec().spec_id,
+        }
+        return self._own.action.model_copy(update=made), with_ids(schema, table.schema())
+
+    def _check_count(self, table: Table, committed: int) -> None:
+        key = counter(self._pipeline)
+        counted = int(table.properties.get(key, 0))
+        if counted > committed:
+            raise SpecInvalidError(
+                f"table {self._own.name} has {counted} loads of pipeline {self._pipeline!r} by its property {key!r}, "
+                f"and the state knows of {committed}.",
+                remedy="Restore the control objects, or give the pipeline another name: two cannot share one.",
+            )
+
+
+def counter(pipeline: str) -> str:
+    """The table property that holds the number of the pipeline's last load in the table."""
+    return f"lakewriter.{pipeline}"
+
+
+def union(table: Table, schema: pa.Schema, name: str) -> Schema:
+    """The table's schema with ``schema`` in it, by Iceberg's rules; ``SCHEMA_INCOMPATIBLE`` names the column."""
+    columns = {field.name.lower(): field for field in table.schema().fields}
+    for field in schema:
+        try:
+            _union(table, pa.schema([field]))
+        except (ValidationError, ResolveError, ValueError) as error:
+            old = columns[field.name.lower()].field_type
+            raise SchemaIncompatibleError(
+                f"column {field.name!r} of {name} is {str(old)!r}, the source's is {str(field.type)!r}, "
+                f"and Iceberg does not make one of the other ({error}).",
+                remedy=f"Declare a type that fits, columns: {{{field.name}: ...}}, or load into a new table.",
+            ) from error
+    return _union(table, schema)
+
+
+def _union(table: Table, schema: pa.Schema) -> Schema:
+    transaction = table.transaction()
+    update: Any = transaction.update_schema(case_sensitive=False)
+    update.union_by_name(schema)
+    update.commit()
+    evolved: Schema = transaction.table_metadata.schema()
+    return evolved
+
+
+def grown(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """``known`` with the longer decimals of ``wanted`` that it can become: those of the same scale, at any depth."""
+    if pt.is_decimal(known) and pt.is_decimal(wanted):
+        grows = wanted.scale == known.scale and wanted.precision > known.precision
+        return wanted if grows else known
+    if pt.is_struct(known) and pt.is_struct(wanted):
+        own = {field.name.lower(): field.type for field in wanted}
+        return pa.struct(
+            [field.with_type(grown(field.type, own.get(field.name.lower(), field.type))) for field in known]
+        )
+    if pt.is_map(known) and pt.is_map(wanted):
+        return pa.map_(known.key_type, grown(known.item_type, wanted.item_type))
+    if pt.is_list(known) and pt.is_list(wanted):
+        return pa.list_(known.value_field.with_type(grown(known.value_type, wanted.value_type)))
+    return known
+
+
+def widened(t: pa.DataType) -> pa.DataType:
+    """``t`` with 32-bit integers for shorter ones, at any depth."""
+    if pt.is_int8(t) or pt.is_int16(t):
+        return pa.int32()
+    if pt.is_struct(t):
+        return pa.struct([field.with_type(widened(field.type)) for field in t])
+    if pt.is_map(t):
+        return pa.map_(widened(t.key_type), widened(t.item_type))
+    return pa.list_(t.value_field.with_type(widened(t.value_type))) if pt.is_list(t) else t

@@ -1,0 +1,187 @@
+"""Iceberg's metadata files, read and written with the destination's own clients, so that credentials are renewed."""
+
+import io
+from collections.abc import Callable, Iterator, Set
+from datetime import datetime
+from typing import Any, Final, TypeVar, cast
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+
+from lakewriter import aws
+from lakewriter.naming import LOAD_METADATA
+
+CLIENTS: Final = ":lakewriter.clients"
+"""The catalog property that carries the ``Clients`` to the ``ClientsFileIO`` that the library makes.
+
+A table's properties are laid over it, so that no pipeline's own property can have this name.
+"""
+
+WRITTEN: Final = ":lakewriter.written"
+"""The catalog property with the list to which every location written is added."""
+
+LOAD: Final = ":lakewriter.load"
+"""The catalog property with the load that objects are marked with, ``{pipeline}/{job_id}/{attempt}``."""
+
+PRECONDITION_FAILED: Final = 412
+
+T = TypeVar("T")
+
+
+class ClientsFileIO(FileIO):
+    """Whole objects in memory: manifests and metadata are small. Nothing that exists is ever written over."""
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        super().__init__(properties)
+        self._clients: aws.Clients = properties[CLIENTS]
+        self._written: list[str] = properties[WRITTEN]
+        self._load: str = properties[LOAD]
+
+    def new_input(self, location: str) -> "S3Input":
+        """See ``FileIO``."""
+        return S3Input(location, self._clients)
+
+    def new_output(self, location: str) -> "S3Output":
+        """See ``FileIO``."""
+        return S3Output(location, self._clients, self._load, self._written.append)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """See ``FileIO``; an object that is not there is deleted."""
+        name = location if isinstance(location, str) else location.location
+        bucket, key = split(name)
+        _asked("s3:DeleteObject", name, self._clients, lambda s3: s3.delete_object(Bucket=bucket, Key=key))
+
+
+class S3Input(InputFile):
+    """One object, fetched when it is first looked at."""
+
+    def __init__(self, location: str, clients: aws.Clients) -> None:
+        super().__init__(location)
+        self._clients = clients
+        self._content: bytes | None = None
+
+    def _bytes(self) -> bytes:
+        if self._content is None:
+            bucket, key = split(self.location)
+
+            def fetch(s3: Any) -> bytes:
+                return aws.read_object(s3, Bucket=bucket, Key=key)[0]
+
+            self._content = _asked("s3:GetObject", self.location, self._clients, fetch)
+        return self._content
+
+    def __len__(self) -> int:
+        return len(self._bytes())
+
+    def exists(self) -> bool:
+        """By a listing: a role restricted to a prefix is answered 403 for an object that is not there."""
+        bucket, key = split(self.location)
+
+        def look(s3: Any) -> bool:
+            found = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
+            return [entry["Key"] for entry in found] == [key]
+
+        return _asked("s3:ListBucket", self.location, self._clients, look)
+
+    def open(self, seekable: bool = True) -> InputStream:
+        """See ``InputFile``."""
+        return cast(InputStream, io.BytesIO(self._bytes()))
+
+
+class S3Output(OutputFile):
+    """One object, put when its stream is closed."""
+
+    def __init__(self, location: str, clients: aws.Clients, load: str, note: Callable[[str], None]) -> None:
+        super().__init__(location)
+        self._clients = clients
+        self._load = load
+        self._note = note
+
+    def __len__(self) -> int:
+        return len(self.to_input_file())
+
+    def exists(self) -> bool:
+        """See ``S3Input``."""
+        return self.to_input_file().exists()
+
+    def to_input_file(self) -> S3Input:
+        """See ``OutputFile``."""
+        return S3Input(self.location, self._clients)
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        """See ``OutputFile``. Every name has a UUID in it, so nothing needs ``overwrite``."""
+        return cast(OutputStream, _Buffer(self.put))
+
+    def put(self, content: bytes) -> None:
+        """Create the object, marked with its load."""
+        bucket, key = split(self.location)
+        self._note(self.location)
+
+        options: dict[str, Any] = {} if self._clients.access.single_writer else {"IfNoneMatch": "*"}
+        options["Metadata"] = {LOAD_METADATA: self._load}
+
+        def create(s3: Any) -> None:
+            try:
+                s3.put_object(Bucket=bucket, Key=key, Body=content, **options)
+            except aws.ClientError as error:
+                # The name has a UUID in it, so the object in the way is this one: the SDK has sent it twice.
+                if aws.status_of(error) != PRECONDITION_FAILED:
+                    raise
+
+        _asked("s3:PutObject", self.location, self._clients, create)
+
+
+class _Buffer(io.BytesIO):
+    def __init__(self, put: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._put = put
+
+    def __exit__(self, kind: Any, *rest: Any) -> None:
+        if kind is not None:
+            self._put = _nowhere
+        super().__exit__(kind, *rest)
+
+    def close(self) -> None:
+        if not self.closed:
+            put, self._put = self._put, _nowhere
+            put(self.getvalue())
+        super().close()
+
+
+def _nowhere(_: bytes) -> None:
+    """What was being written failed half way."""
+
+
+def marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aws.Clients) -> Iterator[str]:
+    """Locations under ``prefix`` that are not ``known``, were written from ``since`` on, and whose mark begins so."""
+    scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
+
+    def pages(s3: Any) -> list[Any]:
+        return list(s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key))
+
+    def mark(key: str) -> str:
+        def head(s3: Any) -> str:
+            return str(s3.head_object(Bucket=bucket, Key=key)["Metadata"].get(LOAD_METADATA, ""))
+
+        return _asked("s3:GetObject", f"{scheme}://{bucket}/{key}", clients, head)
+
+    for page in _asked("s3:ListBucket", prefix, clients, pages):
+        for entry in page.get("Contents", ()):
+            location = f"{scheme}://{bucket}/{entry['Key']}"
+            if entry["LastModified"] >= since and location not in known and mark(entry["Key"]).startswith(load):
+                yield location
+
+
+def split(location: str) -> tuple[str, str]:
+    """``(bucket, key)`` of an ``s3://`` URI; Iceberg's writers say ``s3a`` and ``s3n`` too."""
+    scheme, _, rest = location.partition("://")
+    if scheme not in {"s3", "s3a", "s3n"}:
+        raise ValueError(f"{location!r} is not in S3.")
+    bucket, _, key = rest.partition("/")
+    return bucket, key
+
+
+def _asked(action: str, location: str, clients: aws.Clients, ask: Callable[[Any], T]) -> T:
+    try:
+        return ask(clients.s3)
+    except (aws.ClientError, aws.BotoCoreError) as error:
+        raise aws.explain(error, doing=f"{action} on {location}", access=clients.access) from error

@@ -1,0 +1,172 @@
+"""The Iceberg catalogs: AWS Glue, and a REST catalog such as Snowflake Open Catalog; and what their errors mean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import requests
+import requests.adapters
+from pyiceberg import exceptions
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from lakewriter import aws
+from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
+from lakewriter.errors import (
+    CatalogNotFoundError,
+    CatalogRegionMismatchError,
+    CatalogUnauthorizedError,
+    LakeError,
+    NoAnswerError,
+)
+from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.catalogs import GlueService, IcebergService, RestService
+
+TIMEOUT_SECONDS: Final = (10, 60)
+"""To connect, and between two bytes."""
+
+_FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
+
+Requirements = tuple[TableRequirement, ...]
+Updates = tuple[TableUpdate, ...]
+
+
+class LostRace(Exception):  # noqa: N818 - it is an answer, not yet an error
+    """The catalog says that another commit came first, or that the table has gone.
+
+    A request sent twice is told so of itself.
+    """
+
+
+class UnclearCommit(Exception):  # noqa: N818 - it is an answer, not yet an error
+    """The commit was applied, or it was not, or it will be."""
+
+
+class _Glue(GlueCatalog):
+    """Commits once: the library's own retries would append again what an answer that was lost had appended."""
+
+    def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
+        """See ``Catalog``."""
+        try:
+            return super().commit_table(table, requirements, updates)
+        except (exceptions.CommitFailedException, exceptions.NoSuchTableError) as error:
+            raise LostRace from error
+        except aws.BotoCoreError as error:
+            raise UnclearCommit from error
+        except aws.ClientError as error:
+            if aws.status_of(error) >= 500:
+                raise UnclearCommit from error
+            raise
+
+
+class _Rest(RestCatalog):
+    """See ``_Glue``. A token that has expired is renewed by the library."""
+
+    def _create_session(self) -> requests.Session:
+        # The library's own session waits for ever.
+        session: requests.Session = super()._create_session()
+        for scheme in ("https://", "http://"):
+            session.mount(scheme, _Impatient())
+        return session
+
+    def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
+        """See ``Catalog``."""
+        try:
+            answer: CommitTableResponse = super().commit_table(table, requirements, updates)
+        except (exceptions.CommitFailedException, exceptions.NoSuchTableError) as error:
+            raise LostRace from error
+        except (
+            exceptions.CommitStateUnknownException,
+            exceptions.ServiceUnavailableError,
+            exceptions.ServerError,
+            requests.ConnectionError,
+            requests.Timeout,
+        ) as error:
+            raise UnclearCommit from error
+        return answer
+
+
+class _Impatient(requests.adapters.HTTPAdapter):
+    def send(self, *args: Any, **options: Any) -> requests.Response:
+        """See ``HTTPAdapter``."""
+        return super().send(*args, **(options | {"timeout": TIMEOUT_SECONDS}))
+
+
+def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
+    """The catalog; all files it writes are marked with ``load``, and their locations are added to ``written``."""
+    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written}
+    if isinstance(service, GlueService):
+        return _Glue("glue", client=clients.glue, **shared)
+    with explained(service, clients, "connect"):
+        # The library asks for vended credentials by itself; None takes its header back.
+        own = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
+        return _Rest(
+            "rest",
+            **{
+                "uri": service.uri,
+                "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
+                "warehouse": service.warehouse,
+                "credential": _credential(service, clients.access.region),
+                "scope": service.scope,
+            },
+            **shared | own,
+        )
+
+
+def _credential(service: RestService, region: str) -> str:
+    parts = (SecretText.parse(service.client_id), service.client_secret)
+    return ":".join(aws.resolve(part, region=region) for part in parts)
+
+
+@contextmanager
+def explained(service: IcebergService, clients: aws.Clients, doing: str) -> Iterator[None]:
+    """Errors of the catalog, and of the services behind it, as errors a user can act on."""
+    try:
+        yield
+    except (aws.ClientError, aws.BotoCoreError) as error:
+        raise aws.explain(error, doing=f"glue: {doing}", access=clients.access) from error
+    except (exceptions.RESTError, exceptions.NoSuchNamespaceError, requests.RequestException) as error:
+        assert isinstance(service, RestService)
+        raise _rest_error(service, doing, error) from error
+
+
+def _rest_error(service: RestService, doing: str, error: Exception) -> LakeError:
+    where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
+    if isinstance(error, exceptions.OAuthError | exceptions.UnauthorizedError):
+        invalid = "invalid_scope" in str(error)
+        return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope) if invalid else _SECRET_REMEDY)
+    if isinstance(error, exceptions.ForbiddenError):
+        return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope))
+    if isinstance(error, requests.ConnectionError | requests.Timeout):
+        return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
+    if isinstance(error, exceptions.ServerError | exceptions.ServiceUnavailableError | exceptions.TooManyRequestsError):
+        return NoAnswerError(where, remedy="Run the same job id again.")
+    return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
+
+
+_SECRET_REMEDY: Final = (
+    "Check that client_id and client_secret are correct, and that they have not been rotated or revoked in Snowflake "
+    "Open Catalog."
+)
+_ROLE_REMEDY: Final = (
+    "Check principal_role (scope {!r}): that the role exists, that it is granted to this client, and that a catalog "
+    "role granted to it may create and write tables in this catalog."
+)
+_NAME_REMEDY: Final = (
+    "Check that catalog_endpoint has the form https://org-account.snowflakecomputing.com/polaris/api/catalog, and that "
+    "catalog_name is the name of a catalog in Snowflake Open Catalog."
+)
+
+
+def check_region(table: Table, service: IcebergService, access: Access) -> None:
+    """``CATALOG_REGION_MISMATCH`` where the catalog tells another region than the bucket's."""
+    told = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
+    if isinstance(service, RestService) and told not in (None, access.region):
+        raise CatalogRegionMismatchError(
+            f"catalog {service.warehouse!r} keeps its tables in {told!r}, and bucket {access.bucket!r} is in "
+            f"{access.region!r}; they must be in one region.",
+            remedy="Use a bucket in the catalog's region, or AWS Glue as the catalog.",
+        )

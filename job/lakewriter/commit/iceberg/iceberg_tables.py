@@ -1,0 +1,237 @@
+"""One Iceberg table: found, made, evolved; every commit is looked for before it is tried again."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table import Table
+
+from lakewriter import aws
+from lakewriter.commit.iceberg.catalog_vendor import data_clients
+from lakewriter.commit.iceberg.file_io import marked
+from lakewriter.commit.iceberg.iceberg_catalogs import LostRace, UnclearCommit, check_region, explained, open_catalog
+from lakewriter.commit.iceberg.iceberg_columns import numbered
+from lakewriter.commit.iceberg.partition_specs import partition_spec
+from lakewriter.commit.intent import IcebergAction
+from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
+from lakewriter.spec.catalogs import GlueService
+from lakewriter.spec.specification import Partition
+
+TRIES: Final = 16
+FENCE: Final = "lakewriter-fence"
+"""A table property; no pipeline's own has this name."""
+
+SLACK: Final = timedelta(hours=1)
+"""How far clocks may differ."""
+
+PROPERTIES: Final = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    # Small loads leave many small manifests and many versions of the metadata.
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "20",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+
+
+class IcebergTable:
+    """The table that an action names, in its catalog."""
+
+    def __init__(
+        self, action: IcebergAction, clients: aws.Clients, load: str, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.action = action
+        self._clients = data_clients(action, clients)
+        self._load = load
+        self._pause = pause
+        self._written: list[str] = []
+        self._catalog = open_catalog(action.service, self._clients, load, self._written)
+
+    @property
+    def name(self) -> str:
+        """``namespace.table``, for people."""
+        return f"{self.action.namespace}.{self.action.table}"
+
+    @property
+    def _identifier(self) -> tuple[str, str]:
+        return self.action.namespace, self.action.table
+
+    def load(self) -> Table | None:
+        """The table as it is now; None when there is none."""
+        with explained(self.action.service, self._clients, f"load table {self.name}"):
+            try:
+                table = self._catalog.load_table(self._identifier)
+            except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
+                raise SchemaIncompatibleError(
+                    f"{self.name} is in the catalog, and it is no Iceberg table ({error}).",
+                    remedy="Load into another schema, or drop the table from the catalog if nobody needs it.",
+                ) from error
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+        check_region(table, self.action.service, self._clients.access)
+        return table
+
+    def make(self, schema: pa.Schema, partition: Partition = ()) -> Table:
+        """The table, made with these columns if there is none."""
+        found = self.load()
+        if found is not None:
+            return found
+        self._make_namespace()
+        self._written.clear()
+        location = self.action.location or None
+        columns = numbered(schema)
+        spec = partition_spec(columns, partition)
+        with explained(self.action.service, self._clients, f"create table {self.name}"):
+            try:
+                made = self._catalog.create_table(self._identifier, columns, location, spec, properties=PROPERTIES)
+            except TableAlreadyExistsError:
+                made = self._catalog.load_table(self._identifier)
+                self._forget(self._written, made)
+        check_region(made, self.action.service, self._clients.access)
+        return made
+
+    def _make_namespace(self) -> None:
+        properties = {}
+        if isinstance(self.action.service, GlueService):
+            properties = {"location": self.action.location.rpartition("/")[0]}
+        with explained(self.action.service, self._clients, f"create namespace {self.action.namespace}"):
+            try:
+                self._catalog.load_namespace_properties(self.action.namespace)
+            except NoSuchNamespaceError:
+                try:
+                    self._catalog.create_namespace(self.action.namespace, properties)
+                except NamespaceAlreadyExistsError:
+                    return
+
+    def change(self, table: Table, done: Callable[[Table], bool], commit: Callable[[Table], Any]) -> Table:
+        """The table once ``done`` holds of it: ``commit`` is tried on what was just read until it does.
+
+        The files of an attempt that lost are known, and they are deleted; those of an attempt that got no clear
+        answer wait until another commit has made it too late for that one.
+        """
+        unclear: list[list[str]] = []
+        for number in range(TRIES):
+            if done(table):
+                break
+            self._written.clear()
+            verdict = self._tried(table, commit)
+            table = self._reloaded()
+            if verdict is None:
+                self._forget_merged(self._written, table)
+                continue
+            if isinstance(verdict, UnclearCommit):
+                unclear.append(list(self._written))
+            else:
+                self._forget(self._written, table)
+            if isinstance(verdict, LakeError) and not done(table):
+                raise verdict
+            self._pause(min(0.05 * 2**number, 1.0))
+        if not done(table):
+            raise CommitUnknownError(
+                f"{self.name}: {TRIES} commits in a row came to nothing.", remedy="Run the same job id again."
+            )
+        for files in unclear:
+            self._forget(files, table)
+        return table
+
+    def _tried(self, table: Table, commit: Callable[[Table], Any]) -> LostRace | UnclearCommit | LakeError | None:
+        try:
+            with explained(self.action.service, self._clients, f"commit to {self.name}"):
+                commit(table)
+        except (LostRace, UnclearCommit, LakeError) as verdict:
+            return verdict
+        return None
+
+    def _reloaded(self) -> Table:
+        table = self.load()
+        if table is None:
+            raise CommitUnknownError(
+                f"{self.name} has gone from its catalog during the load.", remedy="Run the same job id again."
+            )
+        return table
+
+    def _forget(self, written: Sequence[str], table: Table) -> None:
+        """Delete what one attempt wrote, unless the table has it after all."""
+        if not listed_files(table).isdisjoint(written):
+            self._forget_merged(written, table)
+            return
+        for location in written:
+            table.io.delete(location)
+
+    def _forget_merged(self, written: Sequence[str], table: Table) -> None:
+        """Delete the manifests that a commit wrote only to merge them into others, which the library leaves."""
+        own = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
+        unlisted = set(written) - listed_files(table)
+        # An append that merges nothing writes one manifest, and its snapshot has it.
+        if not own or len(unlisted) < 2:
+            return
+        kept = {manifest.manifest_path for each in own for manifest in each.manifests(table.io)}
+        for location in unlisted - kept:
+            table.io.delete(location)
+
+    def strays(self, table: Table, load: str, since: datetime) -> list[str]:
+        """What was written since then under a mark that begins like ``load``, and the table does not know."""
+        since -= SLACK
+        metadata = f"{table.location().rstrip('/')}/metadata/"
+        return list(marked(metadata, load, since, known_files(table, since), self._clients))
+
+    def clear_up(self, load: str, since: datetime) -> None:
+        """Delete the strays of a load that is committed: no attempt at it can be any more."""
+        table = self.load()
+        if table is not None:
+            for location in self.strays(table, load, since):
+                table.io.delete(location)
+
+    def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
+        """Delete the strays of attempts at ``load`` that may still be about to commit them.
+
+        A commit between the look and the deletion makes it too late for every attempt whose files were there.
+        """
+        strays = self.strays(table, load, since)
+        if not strays:
+            return table
+        fence = uuid.uuid4().hex
+
+        def raised(seen: Table) -> bool:
+            return seen.properties.get(FENCE) == fence
+
+        def put_up(seen: Table) -> None:
+            with seen.transaction() as transaction:
+                transaction.set_properties({FENCE: fence})
+
+        table = self.change(table, raised, put_up)
+        for location in set(strays) - known_files(table, since - SLACK):
+            table.io.delete(location)
+        return table
+
+
+def listed_files(table: Table) -> set[str]:
+    """The table's metadata files and the manifest lists of its snapshots."""
+    metadata = table.metadata
+    return {
+        table.metadata_location,
+        *(entry.metadata_file for entry in metadata.metadata_log),
+        *(snapshot.manifest_list for snapshot in metadata.snapshots),
+    }
+
+
+def known_files(table: Table, since: datetime) -> set[str]:
+    """``listed_files``, and the manifests of the current snapshot and of all from ``since`` on."""
+    first = since.timestamp() * 1000
+    snapshots = [each for each in table.metadata.snapshots if each.timestamp_ms >= first]
+    if current := table.current_snapshot():
+        snapshots.append(current)
+    manifests = (manifest.manifest_path for each in snapshots for manifest in each.manifests(table.io))
+    return listed_files(table).union(manifests)

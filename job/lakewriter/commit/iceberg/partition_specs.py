@@ -1,0 +1,55 @@
+"""Partition specs of Iceberg tables, and the partitions of a load's files."""
+
+from typing import cast
+
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import parse_transform
+from pyiceberg.typedef import Record
+from pyiceberg.types import PrimitiveType
+
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.receipt import Receipt
+from lakewriter.shape.partitions import internal
+from lakewriter.spec.specification import Partition
+
+
+def partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:
+    """The spec of a table that is to have these columns."""
+    return PartitionSpec(
+        *(
+            PartitionField(
+                source_id=schema.find_field(field.column, case_sensitive=False).field_id,
+                field_id=PARTITION_FIELD_ID_START + place,
+                transform=parse_transform(field.transform),
+                name=field.name,
+            )
+            for place, field in enumerate(partition)
+        )
+    )
+
+
+def check_partitioned(table: Table, partition: Partition, name: str) -> None:
+    """``SCHEMA_INCOMPATIBLE`` for a table that is partitioned in another way; the names of its fields are its own."""
+    schema = table.schema()
+    fields = [(schema.find_column_name(field.source_id), str(field.transform)) for field in table.spec().fields]
+    wanted = [(field.column, field.transform) for field in partition]
+    if [(str(column).lower(), how) for column, how in fields] != [(column.lower(), how) for column, how in wanted]:
+        found = ", ".join(f"{how} of {column}" for column, how in fields) or "nothing"
+        raise SchemaIncompatibleError(
+            f"table {name} is partitioned by {found}, and partition_by is [{', '.join(map(str, partition))}].",
+            remedy="Give partition_by as the table has it, change the table's partition fields (ALTER TABLE ... ADD or "
+            "DROP PARTITION FIELD), or load another table.",
+        )
+
+
+def partition_of(receipt: Receipt, spec: PartitionSpec, schema: Schema) -> Record:
+    """The file's partition as a manifest has it: dates and timestamps are numbers."""
+    fields = spec.partition_type(schema).fields
+    return Record(
+        *(
+            internal(value, cast(PrimitiveType, field.field_type))
+            for field, value in zip(fields, receipt.partition_values, strict=True)
+        )
+    )

@@ -1,0 +1,37 @@
+"""What a catalog's answer to a load of a table says of credentials to its files."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+
+from lakewriter import aws
+from lakewriter.aws.vended import Vended
+from lakewriter.commit.iceberg.iceberg_catalogs import explained, open_catalog
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import RestService
+
+_KEYS: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+_EXPIRES: Final = "s3.session-token-expires-at-ms"
+
+
+def vended(service: RestService, namespace: str, name: str, access: Access) -> Vended | None:
+    """Loads the table; None where it is not there, or the catalog gives no credentials to it."""
+    clients = aws.shared_clients(access)
+    catalog = open_catalog(service, clients, "", [])
+    with explained(service, clients, f"load credentials of table {namespace}.{name}"):
+        try:
+            return _vended(catalog.load_table((namespace, name)))
+        except NoSuchTableError:
+            return None
+
+
+def _vended(table: Table) -> Vended | None:
+    # What anybody may set as the table's own property is no credential.
+    given = {name: value for name, value in table.io.properties.items() if name not in table.properties}
+    if not all(given.get(name) for name in _KEYS):
+        return None
+    access_key, secret_key, token = (str(given[name]) for name in _KEYS)
+    at = given.get(_EXPIRES)
+    return Vended(access_key, secret_key, token, datetime.fromtimestamp(int(at) / 1000, UTC) if at else None)

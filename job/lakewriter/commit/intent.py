@@ -1,0 +1,164 @@
+"""All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, ValidationError, field_serializer, field_validator
+
+from lakewriter.commit.generations import SyncIntent
+from lakewriter.errors import PendingUnrecoverableError
+from lakewriter.receipt import Batch, Cursor, Receipt
+from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import IcebergService
+from lakewriter.spec.model import Model
+
+MOST_SAMPLES: Final = 100
+"""Changes that a table's report tells of, besides their number."""
+
+
+class FilesAction(Model):
+    """No catalog: complete files are all there is to publish."""
+
+    kind: Literal["none"] = "none"
+
+
+class GlueAction(Model):
+    """A Hive-style table as this load needs it; names are lower case, types are Glue's.
+
+    ``partition`` is the value of ``partition_key``, or None for a load that adds no partition. ``strategy`` names how
+    partitions are cut; blank where it is not known.
+    """
+
+    kind: Literal["glue"] = "glue"
+    database: str
+    database_location: str
+    table: str
+    location: str
+    columns: tuple[tuple[str, str], ...]
+    partition_key: str | None
+    strategy: str = ""
+    partition: str | None
+    partition_location: str | None
+
+
+class IcebergAction(Model):
+    """An Iceberg table as it was made ready for this load; blank until then.
+
+    ``schema_id`` and ``spec_id`` are those of its files.
+    """
+
+    kind: Literal["iceberg"] = "iceberg"
+    service: IcebergService
+    namespace: str
+    table: str
+    location: str
+    uuid: str = ""
+    schema_id: int = 0
+    spec_id: int = 0
+
+
+CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
+
+
+class Intent(Model):
+    """Bound to a table by the replacement of its ``state.json`` that names it as pending."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    table_id: str
+    schema_name: str
+    table: str
+    started: datetime
+    access: Access
+    catalog: CatalogAction
+    receipts: tuple[Receipt, ...]
+    cursor_before: Cursor | None
+    cursor_after: Cursor | None
+    feed: str
+    staged_seconds: float
+    counter_after: int | None = None
+    batch: Batch | None = None
+    notes: tuple[str, ...] = ()
+    sync: SyncIntent | None = None
+
+    @field_validator("receipts", mode="before")
+    @classmethod
+    def _receipts(cls, value: Any) -> Any:
+        return tuple(Receipt.from_json(item) if isinstance(item, Mapping) else item for item in value)
+
+    @field_serializer("receipts")
+    def _plain_receipts(self, value: tuple[Receipt, ...]) -> list[dict[str, Any]]:
+        return [receipt.to_json() for receipt in value]
+
+    @property
+    def load(self) -> str:
+        """The value of the objects' load metadata."""
+        return f"{self.pipeline}/{self.job_id}/{self.attempt}"
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before, a sync."""
+        goes_by = (self.cursor_after, self.counter_after, self.batch)
+        return any(each is not None for each in goes_by) or (self.sync is not None and self.sync.exclusive)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files."""
+        return sum(receipt.rows for receipt in self.receipts)
+
+    def report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
+        """What the table's report says when this intent is closed."""
+        return TableReport(
+            pipeline=self.pipeline,
+            job_id=self.job_id,
+            attempt=self.attempt,
+            schema_name=self.schema_name,
+            table=self.table,
+            started=self.started,
+            rows=self.rows,
+            files=len(self.receipts),
+            bytes=sum(receipt.size for receipt in self.receipts),
+            keys=tuple(receipt.key for receipt in self.receipts),
+            feed=self.feed,
+            engine=", ".join(sorted({receipt.engine for receipt in self.receipts})),
+            cursor_before=self.cursor_before,
+            cursor_after=self.cursor_after,
+            cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
+            staged_seconds=self.staged_seconds,
+            small_files=sum(receipt.size < SMALL_FILE_BYTES for receipt in self.receipts),
+            notes=(*self.notes, *notes),
+            **self._of_sync(),
+            health=health,
+        )
+
+    def _of_sync(self) -> dict[str, Any]:
+        undeclared = Counter[str]()
+        for receipt in self.receipts:
+            undeclared.update(receipt.undeclared)
+        samples = [sample for receipt in self.receipts for sample in receipt.change_samples]
+        found: dict[str, Any] = {
+            "changes": sum(receipt.changes for receipt in self.receipts),
+            "change_samples": tuple(samples[:MOST_SAMPLES]),
+            "undeclared": dict(undeclared),
+        }
+        if self.sync is not None:
+            found |= {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
+            found["retired"] = len(self.sync.retire)
+        return found
+
+    @classmethod
+    def parse(cls, key: str, body: bytes) -> "Intent":
+        """The intent in ``body``; one that contradicts itself cannot be recovered."""
+        try:
+            return cls.model_validate(json.loads(body))
+        except (ValueError, TypeError, KeyError, ValidationError) as error:
+            raise PendingUnrecoverableError(
+                f"{key} is not an intent this version knows ({error}).",
+                remedy="Run the version that wrote it, or abandon the load.",
+            ) from error

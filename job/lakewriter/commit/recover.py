@@ -1,0 +1,139 @@
+"""A pending intent, taken to its end from the intent alone. Anyone may do this, and several at once.
+
+intended --all complete--> uploaded --published, read back, reported--> nothing pending, committed + 1
+    \\--cannot complete--> aborting --withdrawn--> nothing pending, as if it had not been
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from lakewriter.commit.catalog import catalog_writer
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import Reach, data_store
+from lakewriter.commit.generations import after
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.old_objects import delete_all
+from lakewriter.commit.state import Failure, Lost, Pending, TableState
+from lakewriter.commit.store import Store
+from lakewriter.commit.uploads import complete_all, withdraw
+from lakewriter.errors import (
+    CODES,
+    CatalogNotFoundError,
+    CatalogUnauthorizedError,
+    GlueAccessDeniedError,
+    LakeError,
+    PendingUnrecoverableError,
+    RoleNotAssumableError,
+    S3AccessDeniedError,
+    SchemaIncompatibleError,
+    SecretUnresolvedError,
+)
+from lakewriter.report import TableReport
+
+_OUT_OF_REACH = (
+    S3AccessDeniedError,
+    GlueAccessDeniedError,
+    RoleNotAssumableError,
+    SecretUnresolvedError,
+    CatalogUnauthorizedError,
+    CatalogNotFoundError,
+)
+
+
+def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
+    """The state with nothing pending. ``PENDING_UNRECOVERABLE`` for an intent whose table no longer takes it, and for
+    one of another attempt than ``mine`` that its role can no longer reach."""
+    while (pending := (state := control.state.latest()).pending) is not None:
+        try:
+            _advance(control, pending, state.committed + 1, reach, mine)
+        except _OUT_OF_REACH as error:
+            if pending.attempt == mine:
+                raise
+            raise _unrecoverable(control, pending, str(error), "Restore the access") from error
+        except SchemaIncompatibleError as error:
+            # What it says to do is for a load that is not bound yet; what this one has written stays as it is.
+            raise _unrecoverable(control, pending, error.message, "Change the table back") from error
+    return control.state.latest()
+
+
+def _unrecoverable(control: Control, pending: Pending, why: str, mend: str) -> PendingUnrecoverableError:
+    return PendingUnrecoverableError(
+        f"load {pending.job_id!r} of {control.table_id} is pending ({pending.phase}) and cannot go on: {why}",
+        remedy=f"{mend}, or give the load up: lakewriter abandon LAKE {pending.job_id} --reason TEXT",
+    )
+
+
+def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine: str | None) -> None:
+    """``number`` is what the load will be, by the state that names it as pending."""
+    intent = control.intent(pending.job_id, pending.attempt)
+    match pending.phase:
+        case "intended":
+            store = data_store(control.store, intent.catalog, intent.access, reach)
+            failure = complete_all(store, intent, control.pause)
+            move_pending(control, pending, lambda state: _completed(state, pending, failure))
+        case "uploaded":
+            clients = reach(intent.access)
+            catalog = catalog_writer(intent, clients)
+            catalog.publish(intent, number)
+            if intent.sync is not None:
+                delete_all(control, intent.sync.retire)
+            health = catalog.read_back(intent)
+            if pending.attempt != mine:
+                catalog.clear_up(intent)
+            close(control, pending, intent, intent.report(health=health))
+        case "aborting":
+            undo(control, pending, intent, data_store(control.store, intent.catalog, intent.access, reach))
+
+
+def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
+    """The last step of a load: its report, and a state with nothing pending."""
+    control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
+    move_pending(control, pending, lambda state: _closed(state, pending, intent))
+
+
+def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
+    """Withdraw an intent that no catalog has heard of, its objects being in ``store``, and keep the reason."""
+    withdraw(store, intent)
+    if pending.failure is not None:
+        key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
+        control.write_once(key, pending.failure.model_dump_json(indent=1))
+    move_pending(control, pending, lambda state: state.changed(pending=None, running=state.without(pending.job_id)))
+
+
+def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:
+    """Move an intent that others may be moving too: whoever is late leaves it."""
+
+    def still(state: TableState) -> TableState:
+        if state.pending != old:
+            raise Lost
+        return change(state)
+
+    try:
+        control.state.move(still)
+    except Lost:
+        return
+
+
+def failure_of(control: Control, job_id: str, attempt: str) -> LakeError | None:
+    """Why this attempt's intent was withdrawn, by whoever did it."""
+    found = control.read_json(control.keys.failure(job_id, attempt, control.table_id))
+    return CODES[found["code"]](found["message"], remedy=found["remedy"]) if found else None
+
+
+def _completed(state: TableState, pending: Pending, failure: Failure | None) -> TableState:
+    phase = "aborting" if failure else "uploaded"
+    return state.changed(pending=pending.model_copy(update={"phase": phase, "failure": failure}))
+
+
+def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
+    return state.changed(
+        pending=None,
+        committed=state.committed + 1,
+        last_job=pending.job_id,
+        last_commit=max(datetime.now(UTC), intent.started, state.last_commit or intent.started),
+        cursor=intent.cursor_after or state.cursor,
+        counter=max(state.counter, intent.counter_after or 0),
+        batch=intent.batch or state.batch,
+        running=state.without(pending.job_id),
+        sync=after(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts)) if intent.sync else state.sync,
+    )

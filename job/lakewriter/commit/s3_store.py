@@ -1,0 +1,184 @@
+"""The calls of a commit on S3.
+
+A missing object is never concluded from a 404 or 403: under a policy restricted to a prefix, S3 answers 403 for what is
+not there.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from lakewriter import aws
+from lakewriter.commit.store import Completion, Entry, Found, Unclear, Upload
+from lakewriter.naming import GENERATION_METADATA, LOAD_METADATA, TABLE_METADATA
+from lakewriter.receipt import Receipt
+
+
+class S3Store:
+    """The store on S3. ``conditional`` is off only where one writer is promised.
+
+    ``own`` are the clients that list and abort uploads, where ``clients`` have a catalog's credentials: these let
+    nobody do either.
+    """
+
+    def __init__(self, clients: aws.Clients, own: aws.Clients | None = None) -> None:
+        self._clients = clients
+        self._own = own or clients
+        self._bucket = clients.access.bucket
+        self._conditional = not clients.access.single_writer
+
+    def get(self, key: str) -> tuple[bytes, str] | None:
+        """A refusal counts as absence only when a listing does not show the key, and as a refusal only when it is
+        repeated: the object may have been created between the two looks."""
+        return self._get(key, again=True)
+
+    def _get(self, key: str, *, again: bool) -> tuple[bytes, str] | None:
+        try:
+            return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
+        except aws.ClientError as error:
+            if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket":
+                if not self._listed(key):
+                    return None
+                if again:
+                    return self._get(key, again=False)
+            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+
+    def create(self, key: str, body: bytes) -> str | None:
+        """Conditional on there being no object."""
+        return self._put(key, body, {"IfNoneMatch": "*"})
+
+    def replace(self, key: str, body: bytes, etag: str) -> str | None:
+        """Conditional on the etag."""
+        return self._put(key, body, {"IfMatch": etag})
+
+    def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
+        """Pages of a thousand."""
+        arguments = {"Bucket": self._bucket, "Prefix": prefix}
+        pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
+        listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
+        for page in self._asking("ListBucket", prefix, listing):
+            yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
+
+    def find(self, key: str) -> Found | None:
+        """A listing of the exact key, then a look at it."""
+        if not self._listed(key):
+            return None
+        answer = self._ask("GetObject", key, lambda: self._clients.s3.head_object(Bucket=self._bucket, Key=key))
+        return _found(answer)
+
+    def look(self, key: str) -> Found | None:
+        """A look alone."""
+        call = partial(self._clients.s3.head_object, Bucket=self._bucket, Key=key)
+        answer = self._ask("GetObject", key, call, accept=("404", "NoSuchKey"))
+        return None if answer is None else _found(answer)
+
+    def complete(self, receipt: Receipt) -> Completion:
+        """Repeats each part's checksum, which S3 requires of uploads that have them."""
+        name = f"Checksum{receipt.checksum_algorithm}"
+        parts = [
+            {"PartNumber": part.number, "ETag": part.etag} | ({name: part.checksum} if part.checksum else {})
+            for part in receipt.parts
+        ]
+        condition = {"IfNoneMatch": "*"} if self._conditional else {}
+        try:
+            self._clients.s3.complete_multipart_upload(
+                Bucket=self._bucket,
+                Key=receipt.key,
+                UploadId=receipt.upload_id,
+                MultipartUpload={"Parts": parts},
+                **condition,
+            )
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            return self._incomplete(error, receipt.key)
+        return Completion.DONE
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """S3 answers NoSuchUpload for one that is gone."""
+        self._ask(
+            "AbortMultipartUpload",
+            key,
+            lambda: self._own.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
+            accept=("NoSuchUpload",),
+        )
+
+    def delete(self, key: str, etag: str | None = None) -> None:
+        """S3 answers success for one that is gone, and 412 for one that has another etag."""
+        condition = {"IfMatch": etag} if etag and self._conditional else {}
+        self._ask(
+            "DeleteObject",
+            key,
+            lambda: self._clients.s3.delete_object(Bucket=self._bucket, Key=key, **condition),
+            accept=("PreconditionFailed", "NoSuchKey"),
+        )
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        """Pages of a thousand."""
+        listing = self._own.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
+        for page in self._asking("ListBucketMultipartUploads", prefix, listing):
+            for entry in page.get("Uploads", ()):
+                yield Upload(entry["Key"], entry["UploadId"])
+
+    def _listed(self, key: str) -> bool:
+        return any(entry.key == key for entry in self.entries(key, limit=1))
+
+    def _put(self, key: str, body: bytes, condition: dict[str, str]) -> str | None:
+        arguments: dict[str, Any] = {"Bucket": self._bucket, "Key": key, "Body": body}
+        arguments |= {"ContentType": "application/json"} | (condition if self._conditional else {})
+        if self._clients.access.checksum_algorithm:
+            arguments["ChecksumAlgorithm"] = self._clients.access.checksum_algorithm
+        try:
+            answer = self._clients.s3.put_object(**arguments)
+        except aws.ClientError as error:
+            gone = aws.code_of(error) == "NoSuchKey" and "IfMatch" in condition
+            if aws.status_of(error) == 412 or gone:
+                return None
+            raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+        except aws.BotoCoreError as error:
+            raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+        return str(answer["ETag"])
+
+    def _incomplete(self, error: Exception, key: str) -> Completion:
+        if isinstance(error, aws.ClientError):
+            if aws.status_of(error) == 412:
+                return Completion.REFUSED
+            if aws.code_of(error) == "NoSuchUpload":
+                return Completion.GONE
+            if aws.status_of(error) == 409:
+                return Completion.CONFLICT
+        raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+
+    def _unclear_or_explained(self, error: Any, doing: str) -> Exception:
+        explained = aws.explain(error, doing=doing, access=self._clients.access)
+        conflict = isinstance(error, aws.ClientError) and aws.status_of(error) == 409
+        return Unclear(str(explained)) if explained.transient or conflict else explained
+
+    def _ask(self, action: str, key: str, call: Callable[[], Any], accept: tuple[str, ...] = ()) -> Any:
+        try:
+            return call()
+        except aws.ClientError as error:
+            if aws.code_of(error) in accept:
+                return None
+            raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
+
+    def _asking(self, action: str, key: str, pages: Any) -> Iterator[Any]:
+        turn = iter(pages)
+        while (page := self._ask(action, key, lambda: next(turn, None))) is not None:
+            yield page
+
+    def _doing(self, action: str, key: str) -> str:
+        return f"s3:{action} on s3://{self._bucket}/{key}"
+
+
+def _found(answer: Any) -> Found:
+    metadata, generation = answer["Metadata"], answer["Metadata"].get(GENERATION_METADATA, "")
+    return Found(
+        answer["ContentLength"],
+        metadata.get(LOAD_METADATA, ""),
+        answer["ETag"],
+        metadata.get(TABLE_METADATA, ""),
+        int(generation) if generation.isdigit() else 0,
+    )

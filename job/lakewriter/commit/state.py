@@ -1,0 +1,172 @@
+"""state.json of one table: what is committed, who may commit, what is pending; moved by conditional writes only."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from lakewriter.commit.generations import SyncState
+from lakewriter.commit.store import Store, Unclear
+from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
+from lakewriter.receipt import Batch, Cursor
+from lakewriter.spec.model import Model
+
+TRIES: Final = 40
+PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Seconds between tries; the last one repeats."""
+
+Phase = Literal["intended", "uploaded", "aborting"]
+
+
+class Lost(Exception):  # noqa: N818 - it is a verdict on one attempt, told apart by its caller
+    """The move is not allowed any more: another attempt came first, or this one was fenced."""
+
+
+class Running(Model):
+    """The one attempt of an unfinished job that may bind an intent; ``first`` is when its earliest one began."""
+
+    attempt: str
+    since: datetime
+    first: datetime | None = None
+
+
+class Failure(Model):
+    """Why an intent is withdrawn: an error's code, message and remedy."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+class Pending(Model):
+    """The intent that is past its point of no return; ``failure`` says why it is ``aborting``."""
+
+    job_id: str
+    attempt: str
+    phase: Phase
+    since: datetime
+    failure: Failure | None = None
+
+    def same(self, other: "Pending | None") -> bool:
+        """Whether ``other`` is this intent, in whatever phase."""
+        return other is not None and (self.job_id, self.attempt) == (other.job_id, other.attempt)
+
+
+class Reset(Model):
+    """A change made by hand, kept with its reason."""
+
+    at: datetime
+    what: str
+    reason: str
+
+
+class TableState(Model):
+    """``write`` grows with every replacement, so that no two contents and no two etags are equal.
+
+    ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded
+    anew, ``batch`` the last one of a continuous run.
+    """
+
+    version: Literal[1] = 1
+    write: int = 0
+    committed: int = 0
+    last_commit: datetime | None = None
+    last_job: str | None = None
+    cursor: Cursor | None = None
+    running: Mapping[str, Running] = Field(default_factory=dict)
+    pending: Pending | None = None
+    counter: int = 0
+    backfill: int = 0
+    batch: Batch | None = None
+    resets: tuple[Reset, ...] = ()
+    swept: datetime | None = None
+    sync: SyncState = SyncState()
+
+    def registered(self, job_id: str, attempt: str) -> bool:
+        """Whether this attempt is the one of its job that may bind."""
+        entry = self.running.get(job_id)
+        return entry is not None and entry.attempt == attempt
+
+    def without(self, job_id: str) -> dict[str, Running]:
+        """``running`` less one job."""
+        return {job: entry for job, entry in self.running.items() if job != job_id}
+
+    def changed(self, **changes: Any) -> "TableState":
+        """A copy with ``changes``."""
+        return self.model_copy(update=changes)
+
+
+class StateFile:
+    """The state of one table in a store. ``pause`` is ``time.sleep``, or what a test puts in its place."""
+
+    def __init__(self, store: Store, key: str, *, pause: Callable[[float], None] = time.sleep) -> None:
+        self._store = store
+        self._key = key
+        self._pause = pause
+        self._seen: tuple[TableState, str | None] | None = None
+
+    def read(self) -> TableState:
+        """The state as it is now; a table never loaded has the empty one."""
+        return self._look()[0]
+
+    def latest(self) -> TableState:
+        """The state as last seen or written here; read where it is not known."""
+        return (self._seen or self._look())[0]
+
+    def move(
+        self, change: Callable[[TableState], TableState], done: Callable[[TableState], bool] = lambda _: False
+    ) -> TableState:
+        """The state after ``change``, or the first one seen that is ``done`` already.
+
+        ``change`` raises ``Lost`` where it is not allowed. The first try goes by the state last seen, and after every
+        answer but a clear yes the state is read again; ``CommitUnknownError`` when no clear answer comes.
+        """
+        for number in range(TRIES):
+            remembered = self._seen is not None
+            seen, etag = self._seen or self._look()
+            if done(seen):
+                return seen
+            try:
+                new = change(seen).changed(write=seen.write + 1)
+            except Lost:
+                self._seen = None
+                if remembered:
+                    continue
+                raise
+            if self._written(new, etag):
+                return new
+            self._pause(PAUSES[min(number, len(PAUSES) - 1)])
+        raise CommitUnknownError(
+            f"{self._key} could not be replaced in {TRIES} tries.", remedy="Run the same job id again."
+        )
+
+    def _look(self) -> tuple[TableState, str | None]:
+        found = self._store.get(self._key)
+        self._seen = (self._parsed(found[0]), found[1]) if found else (TableState(), None)
+        return self._seen
+
+    def _written(self, new: TableState, etag: str | None) -> bool:
+        self._seen = None
+        try:
+            written = self._write(new, etag)
+        except Unclear:
+            return False
+        if written:
+            self._seen = (new, written)
+        return written is not None
+
+    def _write(self, state: TableState, etag: str | None) -> str | None:
+        body = state.model_dump_json(indent=1).encode()
+        return self._store.create(self._key, body) if etag is None else self._store.replace(self._key, body, etag)
+
+    def _parsed(self, body: bytes) -> TableState:
+        try:
+            return TableState.model_validate(json.loads(body))
+        except (ValueError, ValidationError) as error:
+            raise PendingUnrecoverableError(
+                f"{self._key} is not a state this version knows ({error}).",
+                remedy="Run the version that wrote it, or restore the object from its bucket's versions.",
+            ) from error

@@ -1,0 +1,101 @@
+"""Staged uploads on their way to objects, or away."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.state import PAUSES, Failure
+from lakewriter.commit.store import Completion, Store, Unclear
+from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
+from lakewriter.receipt import Receipt
+
+AT_ONCE: Final = 8
+COMPLETE_TRIES: Final = 10
+
+
+def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
+    """Make every staged upload an object; None, or why one can never be."""
+    with ThreadPoolExecutor(min(AT_ONCE, max(1, len(intent.receipts)))) as pool:
+        answers = pool.map(lambda receipt: _complete(store, receipt, intent.load, pause), intent.receipts)
+        return next((failure for failure in list(answers) if failure), None)
+
+
+def _complete(store: Store, receipt: Receipt, load: str, pause: Callable[[float], None]) -> Failure | None:
+    unclear: Unclear | None = None
+    for number in range(COMPLETE_TRIES):
+        try:
+            answer, unclear = store.complete(receipt), None
+        except Unclear as error:
+            answer, unclear = Completion.CONFLICT, error
+        settled, failure = _verdict(store, receipt, load, answer)
+        if settled:
+            return failure
+        pause(PAUSES[min(number, len(PAUSES) - 1)])
+    if unclear is not None:
+        raise CommitUnknownError(
+            f"s3://{receipt.bucket}/{receipt.key}: no clear answer to {COMPLETE_TRIES} completions ({unclear}).",
+            remedy="Run the same job id again.",
+        ) from unclear
+    return _failure(_staged_lost(receipt, f"S3 answered conflict {COMPLETE_TRIES} times"))
+
+
+def _verdict(store: Store, receipt: Receipt, load: str, answer: Completion) -> tuple[bool, Failure | None]:
+    """Whether the answer settles it, and how; a refusal may be the echo of our own call, so the object is looked at."""
+    if answer is Completion.DONE:
+        return True, None
+    if answer is Completion.CONFLICT:
+        return False, None
+    found = store.find(receipt.key)
+    if found is None:
+        lost = _staged_lost(receipt, "the upload and its object are both gone")
+        return answer is Completion.GONE, _failure(lost)
+    if (found.load, found.size) == (load, receipt.size):
+        return True, None
+    another = found.of_another(load.partition("/")[0])
+    return True, _failure(_taken(receipt, found.load) if another else _key_exists(receipt, found.load))
+
+
+def withdraw(store: Store, intent: Intent) -> None:
+    """Abort the uploads, then delete the objects that carry this attempt's name.
+
+    In this order: once an upload is gone nobody can make it an object any more. Each object is deleted by its etag:
+    between the look and the deletion another may have withdrawn it, and a later attempt made its own under the key.
+    """
+    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))
+    for receipt in intent.receipts:
+        found = store.find(receipt.key)
+        if found is not None and found.load == intent.load:
+            store.delete(receipt.key, found.etag)
+
+
+def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:
+    """Abort each ``(key, upload id)``."""
+    for key, upload_id in uploads:
+        store.abort(key, upload_id)
+
+
+def _failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> Failure:
+    return Failure(code=error.code, message=error.message, remedy=error.remedy)
+
+
+def _key_exists(receipt: Receipt, load: str) -> KeyExistsError:
+    whose = f"load {load!r}" if load else "another writer"
+    return KeyExistsError(
+        f"s3://{receipt.bucket}/{receipt.key} exists already, written by {whose}; it was left as it is.",
+        remedy="Choose a file_name_pattern with a unique token, another job id, or move the object away.",
+    )
+
+
+def _taken(receipt: Receipt, load: str) -> ConcurrentLoadError:
+    return ConcurrentLoadError(
+        f"s3://{receipt.bucket}/{receipt.key} was written by load {load!r} of another pipeline at the same time.",
+        remedy="Run the same job id again: its files are then numbered after that load's.",
+    )
+
+
+def _staged_lost(receipt: Receipt, why: str) -> StagedLostError:
+    return StagedLostError(
+        f"s3://{receipt.bucket}/{receipt.key}: {why}.",
+        remedy="Run the same job id again; let the bucket's lifecycle rule abort incomplete uploads later.",
+    )

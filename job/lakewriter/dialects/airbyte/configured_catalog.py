@@ -1,0 +1,156 @@
+"""Airbyte's configured catalog: the streams of a sync, and what is to be done with each."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import IndexKind, Mode, Read
+from lakewriter.spec.stream import MessageSource, Stream
+
+MESSAGES: Final = "airbyte messages"
+"""The ``format`` of tables that are read from messages."""
+
+_MODES: Final = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}
+
+
+class _Foreign(BaseModel):
+    """An object of the platform's, which may grow keys that mean nothing here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+def _no_nulls(value: Any) -> Any:
+    return () if value is None else value
+
+
+class StreamDefinition(_Foreign):
+    """What the source says of a stream."""
+
+    name: str = Field(min_length=1)
+    namespace: str | None = None
+    json_schema: dict[str, Any] = {}
+
+
+class ConfiguredStream(_Foreign):
+    """One stream of the catalog."""
+
+    stream: StreamDefinition
+    sync_mode: Literal["full_refresh", "incremental"] = "full_refresh"
+    destination_sync_mode: str = "append"
+    cursor_field: Annotated[tuple[str, ...], BeforeValidator(_no_nulls)] = ()
+    primary_key: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_no_nulls)] = ()
+    generation_id: int | None = Field(None, ge=0)
+    minimum_generation_id: int | None = Field(None, ge=0)
+    sync_id: int | None = Field(None, ge=0)
+
+    @field_validator("destination_sync_mode")
+    @classmethod
+    def _supported(cls, value: str) -> str:
+        if value not in _MODES:
+            raise ValueError("expected 'append' or 'overwrite'; this destination has no other sync mode")
+        return value
+
+    @model_validator(mode="after")
+    def _generations(self) -> "ConfiguredStream":
+        lowest, own = self.minimum_generation_id, self.generation_id
+        if lowest is not None and own is None:
+            raise ValueError("'minimum_generation_id' goes with 'generation_id'")
+        if lowest is not None and own is not None and lowest > own:
+            raise ValueError(f"'minimum_generation_id' {lowest} is above 'generation_id' {own}")
+        return self
+
+    @property
+    def lowest(self) -> int | None:
+        """The lowest generation that stays: an overwrite that gives only its own replaces all before it."""
+        replaces = self.mode is Mode.OVERWRITE and self.minimum_generation_id is None
+        return self.generation_id if replaces else self.minimum_generation_id
+
+    @property
+    def mode(self) -> Mode:
+        """What a load does to the rows that are there."""
+        return _MODES[self.destination_sync_mode]
+
+
+class ConfiguredCatalog(_Foreign):
+    """The whole catalog."""
+
+    streams: tuple[ConfiguredStream, ...] = Field(min_length=1)
+
+
+class SourceEntry(Model):
+    """Messages of the Airbyte protocol, in place of ``tables``."""
+
+    messages: str | tuple[str, ...] | None = None
+    """Files, folders or ``s3://`` paths, or ``-`` for standard input."""
+    command: tuple[str, ...] = ()
+    """A connector that the job runs; the state of the last load is added as ``--state FILE``."""
+    catalog: Annotated[ConfiguredCatalog, WithJsonSchema({"type": ["string", "object"]})]
+    """The configured catalog, or the path of its file."""
+    namespace_definition: Literal["source", "destination", "customformat"] = "source"
+    """Where a stream's namespace comes from, as a connection has it."""
+    namespace_format: str = "${SOURCE_NAMESPACE}"
+    """The namespace for ``customformat``."""
+    prefix: str = ""
+    """Put before every stream's name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_package(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "package" in value:
+            raise ValueError(
+                "no load installs a connector, so there is no 'package'; install it where the loads run and give its "
+                "program as 'command', or land what it prints in S3 and give that as 'messages'"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "SourceEntry":
+        if (self.messages is None) == (not self.command):
+            raise ValueError("expected either 'messages' or 'command'")
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the messages, none for a command."""
+        if self.messages is None:
+            return ()
+        return (self.messages,) if isinstance(self.messages, str) else self.messages
+
+    def message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
+        """The neutral form; ``folder`` is where the command runs."""
+        return MessageSource(paths=tuple(paths), command=self.command, folder=folder)
+
+    def namespace(self, stream: StreamDefinition) -> str:
+        """The namespace in the destination, blank for none."""
+        own = stream.namespace or ""
+        if self.namespace_definition == "customformat":
+            return self.namespace_format.replace("${SOURCE_NAMESPACE}", own)
+        return own if self.namespace_definition == "source" else ""
+
+
+def streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
+    """For each stream the fields of its table's source side, and the stream itself."""
+    for configured in source.catalog.streams:
+        found = configured.stream
+        table = {
+            "source_schema": source.namespace(found),
+            "source_table": source.prefix + found.name,
+            "read": Read(format=MESSAGES),
+            "primary_key": tuple(".".join(path) for path in configured.primary_key),
+            "mode": configured.mode,
+            "index": IndexKind.SPARSE,
+        }
+        yield (
+            table,
+            Stream(
+                name=found.name,
+                namespace=found.namespace,
+                json_schema=found.json_schema,
+                sync_mode=configured.sync_mode,
+                generation_id=configured.generation_id,
+                minimum_generation_id=configured.lowest,
+                sync_id=configured.sync_id,
+            ),
+        )

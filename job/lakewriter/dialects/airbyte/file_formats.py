@@ -1,0 +1,158 @@
+"""The file formats of Airbyte's S3 destination, under the JSON keys of its own configuration."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, field_validator
+
+from lakewriter.spec.model import Model
+
+BLANK: Final[tuple[Any, ...]] = ("", None, {})
+"""Values that count as absent."""
+
+Flattening = Literal["No flattening", "Root level flattening"]
+
+
+class NoCompression(Model):
+    """Plain text."""
+
+    compression_type: Literal["No Compression"]
+
+
+class Gzip(Model):
+    """The default, as documented."""
+
+    compression_type: Literal["GZIP"] = "GZIP"
+
+
+Compression = Annotated[NoCompression | Gzip, Field(discriminator="compression_type")]
+
+
+class _Text(Model):
+    flattening: Flattening = "No flattening"
+    compression: Compression = Gzip()
+
+    @property
+    def gzip(self) -> bool:
+        """Whether the file is compressed."""
+        return isinstance(self.compression, Gzip)
+
+
+class Csv(_Text):
+    """Comma-separated values."""
+
+    format_type: Literal["CSV"]
+
+
+class JsonLines(_Text):
+    """One JSON object a line."""
+
+    format_type: Literal["JSONL"]
+
+
+class NoCodec(Model):
+    """Avro blocks as they are."""
+
+    codec: Literal["no compression"] = "no compression"
+
+
+class Deflate(Model):
+    """Level 0 stores."""
+
+    codec: Literal["Deflate"]
+    compression_level: int = Field(0, ge=0, le=9)
+
+
+class Bzip2(Model):
+    """It has no levels."""
+
+    codec: Literal["bzip2"]
+
+
+class Xz(Model):
+    """LZMA."""
+
+    codec: Literal["xz"]
+    compression_level: int = Field(6, ge=0, le=9)
+
+
+class Zstandard(Model):
+    """Negative levels are fast modes."""
+
+    codec: Literal["zstandard"]
+    compression_level: int = Field(3, ge=-5, le=22)
+    include_checksum: bool = False
+
+
+class Snappy(Model):
+    """It has no levels."""
+
+    codec: Literal["snappy"]
+
+
+_CODECS: Final = {name.lower(): name for name in ("no compression", "Deflate", "bzip2", "xz", "zstandard", "snappy")}
+AvroCodec = Annotated[NoCodec | Deflate | Bzip2 | Xz | Zstandard | Snappy, Field(discriminator="codec")]
+
+
+class Avro(Model):
+    """``compression_codec`` is an object here, and a string for Parquet."""
+
+    format_type: Literal["Avro"]
+    compression_codec: AvroCodec = NoCodec()
+
+    @field_validator("compression_codec", mode="before")
+    @classmethod
+    def _in_any_case(cls, value: Any) -> Any:
+        return value | {"codec": _codec(value["codec"])} if isinstance(value, dict) and "codec" in value else value
+
+
+class Parquet(Model):
+    """Sizes are in the units that their names say."""
+
+    format_type: Literal["Parquet"]
+    compression_codec: Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"] = "UNCOMPRESSED"
+    block_size_mb: int = Field(128, ge=1)
+    max_padding_size_mb: int = Field(8, ge=0)
+    page_size_kb: int = Field(1024, ge=1)
+    dictionary_page_size_kb: int = Field(1024, ge=1)
+    dictionary_encoding: bool = True
+
+    @field_validator("compression_codec", mode="before")
+    @classmethod
+    def _no_lzo(cls, value: Any) -> Any:
+        if value == "LZO":
+            raise ValueError("no Parquet writer or reader here has LZO; take 'SNAPPY' or 'LZ4' for speed, or 'ZSTD'")
+        return value
+
+
+Format = Annotated[Csv | JsonLines | Avro | Parquet, Field(discriminator="format_type")]
+FORMATS: Final[dict[str, type[Model]]] = {"CSV": Csv, "JSONL": JsonLines, "Avro": Avro, "Parquet": Parquet}
+PARTS: Final[dict[str, type[Model]]] = {
+    "No Compression": NoCompression,
+    "GZIP": Gzip,
+    "no compression": NoCodec,
+    "Deflate": Deflate,
+    "bzip2": Bzip2,
+    "xz": Xz,
+    "zstandard": Zstandard,
+    "snappy": Snappy,
+}
+"""The models of a format's own objects, by what tells them apart."""
+
+
+def part_of(value: Mapping[str, Any]) -> type[Model] | None:
+    """The model of a format's own object, if what it says it is is known."""
+    return PARTS.get(str(_codec(value["codec"]) if "codec" in value else value.get("compression_type")))
+
+
+def filled(value: Any) -> Any:
+    """A format without what is blank in it; an object of nothing else is blank too."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: filled(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item not in BLANK}
+
+
+def _codec(name: Any) -> Any:
+    """A codec as the configuration writes it: the documents have 'deflate' and 'No compression'."""
+    return _CODECS.get(name.lower(), name) if isinstance(name, str) else name

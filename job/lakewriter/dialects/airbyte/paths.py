@@ -1,0 +1,138 @@
+"""Airbyte's directory and file name variables, as parts of one key template."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from lakewriter.dialects.common.problems import nearest
+from lakewriter.spec.key_layout import KeyLayout, joined
+from lakewriter.spec.layout import Template
+
+Parts = list[str | tuple[str, str]]
+
+DEFAULT_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_"
+DEFAULT_FILE: Final = "{part_number}{format_extension}"
+
+_DIRECTORY: Final[dict[str, str | tuple[str, str]]] = {
+    "YEAR": ("date", "%Y"),
+    "MONTH": ("date", "%m"),
+    "DAY": ("date", "%d"),
+    "HOUR": ("date", "%H"),
+    "MINUTE": ("date", "%M"),
+    "SECOND": ("date", "%S"),
+    "MILLISECOND": ("millisecond", ""),
+    "EPOCH": ("epoch", ""),
+    "UUID": ("uuid", ""),
+    "SYNC_ID": ("sync_id", ""),
+}
+DIRECTORY_VARIABLES: Final = ("NAMESPACE", "STREAM_NAME", *_DIRECTORY)
+_FILE: Final[dict[str, tuple[str, str]]] = {
+    "date": ("date", "%Y_%m_%d"),
+    "timestamp": ("epoch", ""),
+    "timestamp:millis": ("epoch", ""),
+    "timestamp:micros": ("epoch_micros", ""),
+    "timestamp:micro": ("epoch_micros", ""),
+    "part_number": ("part", ""),
+    "sync_id": ("sync_id", ""),
+}
+FILE_VARIABLES: Final = (
+    "{date}", "{date:yyyy_MM}", "{timestamp}", "{timestamp:millis}", "{timestamp:micros}", "{part_number}",
+    "{sync_id}", "{format_extension}",
+)  # fmt: skip
+_LETTERS: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_DATE_FORMAT: Final = re.compile("yyyy|MM|dd|HH|mm|ss|[^A-Za-z/]")
+_LOOKALIKE: Final = re.compile(r"\{[^{}]*\}|[{}]|\$(?:" + "|".join(DIRECTORY_VARIABLES) + r")(?![A-Za-z0-9])")
+"""A file name's variable or a stray brace in a directory, and a directory's variable without its braces."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9/!_.*')(&$@=;:+,?-]")
+
+
+def s3_safe(name: str) -> str:
+    """``name`` without accents, and ``_`` for every character that S3 does not hold safe."""
+    decomposed = unicodedata.normalize("NFKD", name)
+    return _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c)))
+
+
+def check_directory(text: str) -> str:
+    """``text``; ``ValueError`` for a variable that no directory has."""
+    list(_directory(text, "", "", strict=True))
+    return text
+
+
+def check_file(text: str) -> str:
+    """``text``; ``ValueError`` for a variable or a space that no file name has."""
+    if re.search(r"\s", text):
+        raise ValueError("a file name pattern has no spaces")
+    list(_file(text, ""))
+    return text
+
+
+def key_layout(bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str) -> KeyLayout:
+    """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension."""
+    namespace, stream = map(s3_safe, names)
+    directory = _directory(f"{bucket_path}/{path_format}", namespace, stream)
+    return KeyLayout(joined([*directory, *_file(file_pattern, end)]))
+
+
+def constant_prefix(bucket_path: str) -> str:
+    """The bucket path up to its first variable, without slashes around it."""
+    template: Template = joined(_directory(bucket_path.partition("${")[0], "", ""))
+    return template.render().strip("/")
+
+
+def _directory(text: str, namespace: str, stream: str, *, strict: bool = False) -> Iterator[str | tuple[str, str]]:
+    known = {"NAMESPACE": namespace, "STREAM_NAME": stream, **_DIRECTORY}
+    for literal, variable in _pieces(text, r"\$\{([^{}]*)\}"):
+        if literal:
+            if strict:
+                _refuse_lookalikes(literal)
+            yield literal
+        if variable is not None:
+            if variable not in known:
+                guess = nearest(variable, DIRECTORY_VARIABLES)
+                raise ValueError(f"'${{{variable}}}' is no variable; {_known_in_directories()}{guess}")
+            yield known[variable]
+
+
+def _refuse_lookalikes(literal: str) -> None:
+    """The vendor writes them as they stand; whoever wrote them meant a variable."""
+    if "${" in literal:
+        raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
+    found = _LOOKALIKE.search(literal)
+    if found:
+        guess = nearest(found[0].strip("${}"), DIRECTORY_VARIABLES)
+        raise ValueError(f"{found[0]!r} is no variable of a directory; {_known_in_directories()}{guess}")
+
+
+def _known_in_directories() -> str:
+    return "known: " + ", ".join(f"${{{name}}}" for name in DIRECTORY_VARIABLES)
+
+
+def _file(text: str, extension: str) -> Iterator[str | tuple[str, str]]:
+    for literal, variable in _pieces(text, r"\{([^{}]*)\}"):
+        if literal:
+            if "{" in literal or "}" in literal:
+                raise ValueError(f"{literal!r} has a brace without its other; expected {{name}}")
+            yield literal
+        if variable == "format_extension":
+            yield extension
+        elif variable is not None:
+            yield _FILE[variable] if variable in _FILE else ("date", _date_format(variable))
+
+
+def _date_format(variable: str) -> str:
+    name, _, text = variable.partition(":")
+    letters = _DATE_FORMAT.findall(text)
+    if name != "date" or not text or "".join(letters) != text:
+        guess = nearest(f"{{{variable}}}", FILE_VARIABLES)
+        raise ValueError(f"'{{{variable}}}' is no variable; known: {', '.join(FILE_VARIABLES)}{guess}")
+    return "".join(_LETTERS.get(letter, letter.replace("%", "%%")) for letter in letters)
+
+
+def _pieces(text: str, pattern: str) -> Iterator[tuple[str, str | None]]:
+    """Each literal with the variable behind it; the last has none."""
+    end = 0
+    for found in re.finditer(pattern, text):
+        yield text[end : found.start()], found[1]
+        end = found.end()
+    yield text[end:], None

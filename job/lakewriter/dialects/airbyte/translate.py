@@ -1,0 +1,248 @@
+"""What Airbyte's S3 destination and Hero Pixel's mean: keys, formats, the columns around a record."""
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, streams
+from lakewriter.dialects.airbyte.file_formats import (
+    Avro,
+    Bzip2,
+    Csv,
+    Deflate,
+    JsonLines,
+    NoCodec,
+    Parquet,
+    Snappy,
+    Xz,
+    Zstandard,
+)
+from lakewriter.dialects.airbyte.paths import constant_prefix, key_layout
+from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
+from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.tables import TableSource
+from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.specification import MIB, Encoding, IndexKind, Limits, Mode, Spec, TableSpec
+from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
+
+AirbyteForm = AirbyteS3 | HeroPixelS3
+
+EXTERNAL_ID: Final = "AWS_ASSUME_ROLE_EXTERNAL_ID"
+BLOCK_BYTES: Final = 16 * MIB
+"""Rows gathered for one block of a format that has no row groups."""
+
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+_AVRO: Final = {
+    NoCodec: "null",
+    Deflate: "deflate",
+    Bzip2: "bzip2",
+    Xz: "xz",
+    Zstandard: "zstandard",
+    Snappy: "snappy",
+}
+_GZIP_LEVEL, _ZSTD_LEVEL, _BROTLI_LEVEL = 6, 3, 5
+_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
+"""No dot either: it parts the namespace from the name in a table's id."""
+
+
+def translate(
+    pipeline: str, form: AirbyteForm, sources: Sequence[TableSource], source: SourceEntry | None, messages: Any
+) -> Spec:
+    """The neutral Spec; ``messages`` is the neutral form of ``source``, with its paths made absolute."""
+    tables = [_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in _plain(sources)]
+    tables += [_table(form, fields, stream) for fields, stream in (streams(source) if source else ())]
+    _refuse_shared(tables)
+    return Spec(
+        pipeline=pipeline,
+        dialect=form.type,
+        access=_access(form),
+        catalog=NoCatalog(),
+        tracking=(),
+        tables=tuple(tables),
+        encoding=encoding(form),
+        envelope=envelope(form),
+        source=messages if isinstance(messages, MessageSource) else None,
+        purge_first=isinstance(form, HeroPixelS3) and form.purge_first,
+        warnings=tuple(_warnings(form)),
+    )
+
+
+def limits(form: AirbyteForm, wanted: Limits) -> Limits:
+    """``wanted``, with the row groups that the format asks for."""
+    is_parquet = isinstance(form.format, Parquet)
+    size = form.format.block_size_mb * MIB if isinstance(form.format, Parquet) else BLOCK_BYTES
+    smaller = min(size, wanted.target_file_bytes) if not is_parquet else size
+    return wanted.model_copy(update={"row_group_bytes": smaller})
+
+
+def encoding(form: AirbyteForm) -> Encoding | AvroEncoding | TextEncoding:
+    """The file format with its settings."""
+    own = form.format
+    if isinstance(own, Parquet):
+        return Encoding(
+            codec=own.compression_codec.lower(),
+            level={"GZIP": _GZIP_LEVEL, "ZSTD": _ZSTD_LEVEL, "BROTLI": _BROTLI_LEVEL}.get(own.compression_codec, 0),
+            page_bytes=own.page_size_kb * 1024,
+            dictionary_page_bytes=own.dictionary_page_size_kb * 1024,
+            dictionary=own.dictionary_encoding,
+        )
+    if isinstance(own, Avro):
+        codec = own.compression_codec
+        return AvroEncoding.model_validate(
+            {
+                "codec": _AVRO[type(codec)],
+                "level": getattr(codec, "compression_level", None),
+                "checksum": isinstance(codec, Zstandard) and codec.include_checksum,
+            }
+        )
+    return TextEncoding(kind="csv" if isinstance(own, Csv) else "jsonl", gzip=own.gzip)
+
+
+def extension(form: AirbyteForm) -> str:
+    """What ``{format_extension}`` stands for."""
+    own = form.format
+    if isinstance(own, Csv | JsonLines):
+        return (".csv" if isinstance(own, Csv) else ".jsonl") + (".gz" if own.gzip else "")
+    return ".avro" if isinstance(own, Avro) else ".parquet"
+
+
+def envelope(form: AirbyteForm) -> Envelope:
+    """The columns around a record; formats with a schema are always flattened."""
+    typed = isinstance(form.format, Avro | Parquet)
+    whole = isinstance(form.format, Csv | JsonLines) and form.format.flattening == "No flattening"
+    data = "_airbyte_data" if whole else None
+    if isinstance(form, HeroPixelS3):
+        return Envelope(
+            raw_id="_airbyte_ab_id",
+            extracted_at="_airbyte_emitted_at",
+            data=data,
+            additional="_airbyte_additional_properties" if typed else None,
+            typed=typed,
+        )
+    return Envelope(
+        raw_id="_airbyte_raw_id",
+        extracted_at="_airbyte_extracted_at",
+        meta="_airbyte_meta",
+        generation="_airbyte_generation_id",
+        data=data,
+        typed=typed,
+        record_undeclared=form.record_undeclared,
+    )
+
+
+def form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
+    """What the vendor's form asks for, a role or a key in it; a field that stays blank is left out."""
+    values: dict[str, str | Provided] = {
+        "Access Key Id": Provided.ACCESS_KEY_ID,
+        "Secret Access Key": Provided.SECRET_ACCESS_KEY,
+        "Role ARN": Provided.ROLE_ARN,
+        "S3 Bucket Name": form.s3_bucket_name,
+        "S3 Bucket Path": form.s3_bucket_path,
+        "S3 Bucket Region": form.s3_bucket_region,
+        "S3 Path Format": form.s3_path_format,
+        "S3 Endpoint": form.s3_endpoint or "",
+        "S3 Filename pattern": form.file_name_pattern,
+    }
+    return tuple(FormField(label, value) for label, value in values.items() if value)
+
+
+def _access(form: AirbyteForm) -> Access:
+    endpoint, external = form.s3_endpoint, form.external_id
+    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in _LOOPBACK:
+        message = f"s3_endpoint {endpoint!r} has no TLS and is not on this machine."
+        if not form.allow_insecure:
+            raise TlsRequiredError(message, remedy="Use https://, or set allow_insecure: true.")
+    if form.role_arn and external is None and os.environ.get(EXTERNAL_ID):
+        external = SecretText(f"${{env:{EXTERNAL_ID}}}")
+    return Access(
+        bucket=form.s3_bucket_name,
+        region=form.s3_bucket_region,
+        prefix=constant_prefix(form.s3_bucket_path),
+        endpoint=endpoint,
+        role_arn=form.role_arn,
+        external_id=external,
+        access_key_id=form.access_key_id,
+        secret_access_key=form.secret_access_key,
+        single_writer=form.single_writer,
+        role_wait_seconds=form.role_wait_seconds,
+    )
+
+
+def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
+    for source in sources:
+        if source.deleted is not None:
+            raise SpecInvalidError(
+                f"table {source.source_table!r} has 'deleted', and this destination has no column for it.",
+                remedy="Leave it out; the source's own columns are written as they are.",
+            )
+        if source.partition_by:
+            raise SpecInvalidError(
+                f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
+                remedy="Leave it out; s3_path_format says where the files of a load lie.",
+            )
+        if source.mode is Mode.OVERWRITE and source.cursor is not None:
+            raise SpecInvalidError(
+                f"table {source.source_table!r} is overwritten and has a cursor: rows before it would be lost.",
+                remedy="Leave the cursor out, or append.",
+            )
+    return [source.model_copy(update={"index": IndexKind.SPARSE}) for source in sources]
+
+
+def _table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:
+    names = fields["source_schema"], fields["source_table"]
+    layout = key_layout(form.s3_bucket_path, form.s3_path_format, form.file_name_pattern, names, extension(form))
+    if layout.single_file and not layout.varies:
+        raise SpecInvalidError(
+            f"file_name_pattern {form.file_name_pattern!r} gives every file of {names[1]!r} one name.",
+            remedy="Add {part_number} to it.",
+        )
+    return TableSpec(
+        **fields,
+        schema_name=_identifier(names[0]),
+        name=_identifier(names[1]),
+        layout=layout,
+        path=layout.prefix.strip("/"),
+        stream=stream,
+    )
+
+
+def _identifier(name: str) -> str:
+    """A name for control objects, which tells apart what only its odd characters do."""
+    plain = _ID.sub("_", name)
+    return plain if plain == name else f"{plain}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _refuse_shared(tables: Sequence[TableSpec]) -> None:
+    """Two streams in one place could not be told apart when one is overwritten or numbered, nor two with one state."""
+    places: dict[str, TableSpec] = {}
+    names: dict[str, TableSpec] = {}
+    for table in tables:
+        other = places.setdefault(table.layout.matcher().pattern, table)  # type: ignore[union-attr]
+        if other is not table:
+            raise NameCollisionError(
+                f"streams {other.source_table!r} and {table.source_table!r} would lie at the same keys.",
+                remedy="Put ${NAMESPACE} and ${STREAM_NAME} into s3_path_format, or give the streams different names.",
+            )
+        other = names.setdefault(table.id, table)
+        if other is not table:
+            raise NameCollisionError(
+                f"streams {other.source_table!r} and {table.source_table!r} would both be known as {table.id!r}.",
+                remedy="Give one of them another name, with 'prefix' or 'namespace_format' for example.",
+            )
+
+
+def _warnings(form: AirbyteForm) -> list[str]:
+    secrets = {"access_key_id": form.access_key_id, "secret_access_key": form.secret_access_key}
+    found = [
+        f"{name} is written out; a reference such as ${{env:NAME}} keeps it out of the file."
+        for name, secret in secrets.items()
+        if secret is not None and secret.reference is None and name == "secret_access_key"
+    ]
+    if isinstance(form.format, Parquet) and "max_padding_size_mb" in form.format.model_fields_set:
+        found.append("max_padding_size_mb has no effect on S3, where row groups need no alignment.")
+    return found

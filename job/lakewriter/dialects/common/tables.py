@@ -1,0 +1,157 @@
+"""The ``tables`` of a lake.yaml: their sources and what is known of their columns."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import IndexKind, Mode, PartitionField, Read
+
+_LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
+_OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
+_NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+class ReadEntry(Model):
+    """A ``spark.read``: format, path and options; or SQL over the reads in ``views``."""
+
+    format: str | None = None
+    """A Spark data source: csv, json, parquet, orc, jdbc, ..."""
+    path: str | tuple[str, ...] | None = None
+    """Relative paths start at ``source_root``, by default the folder of lake.yaml."""
+    options: dict[str, SecretText | bool | int | float] = Field(default_factory=dict)
+    """The source's own options; a value may be a secret reference."""
+    columns: str | None = None
+    """The source's schema as Spark DDL, such as ``id BIGINT, name STRING``."""
+    sql: str | None = None
+    """A statement over ``views``."""
+    views: "dict[str, ReadEntry]" = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "ReadEntry":
+        if (self.format is None) == (self.sql is None):
+            raise ValueError("expected either 'format' or 'sql'")
+        if self.sql is None and self.views:
+            raise ValueError("'views' goes with 'sql'")
+        if self.sql is not None and (self.path or self.options or self.columns):
+            raise ValueError("'path', 'options' and 'columns' go with 'format', or into 'views'")
+        return self
+
+    def at(self, root: str) -> Read:
+        """The neutral form, with relative paths made absolute from ``root``."""
+        paths = (self.path,) if isinstance(self.path, str) else self.path
+        return Read(
+            format=self.format,
+            path=tuple(absolute(path, root) for path in paths) if paths else None,
+            options={key: _option(value) for key, value in self.options.items()},
+            columns=self.columns,
+            sql=self.sql,
+            views={name: view.at(root) for name, view in self.views.items()},
+        )
+
+
+def _as_partition_field(text: str) -> str:
+    partition_field(text)
+    return text
+
+
+class TableEntry(Model):
+    """One table of the pipeline."""
+
+    table: str = Field(min_length=1)
+    """The source table's name."""
+    schema_: str = Field("", alias="schema")
+    """The source schema, or namespace."""
+    read: ReadEntry
+    primary_key: tuple[str, ...] = ()
+    unique_key: tuple[str, ...] = ()
+    mode: Mode = Mode.APPEND
+    cursor: str | None = None
+    """The column by which a load reads only what is new."""
+    cursor_lag: str | int | float | None = None
+    """How far behind the cursor to read again: a number, or a time such as ``2 hours``."""
+    deleted: str | None = None
+    """SQL over source columns that is true for a deleted row."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Spark types for columns whose type in the source drifts."""
+    index: Literal["contiguous", "sparse"] = "contiguous"
+    """``sparse`` saves the count before the load; row numbers then have gaps."""
+
+    partition_by: tuple[Annotated[str, AfterValidator(_as_partition_field)], ...] = ()
+    """Iceberg only: columns, and ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
+    ``truncate(4, c)``."""
+
+    @field_validator("cursor_lag")
+    @classmethod
+    def _lag(cls, value: str | int | float | None) -> str | None:
+        if value is None or _LAG.fullmatch(str(value)):
+            return None if value is None else str(value)
+        raise ValueError("expected a number, or a time such as '2 hours'")
+
+    @model_validator(mode="after")
+    def _lag_needs_cursor(self) -> "TableEntry":
+        if self.cursor_lag is not None and self.cursor is None:
+            raise ValueError("'cursor_lag' goes with 'cursor'")
+        return self
+
+    def at(self, root: str) -> "TableSource":
+        """The entry with its paths made absolute."""
+        return TableSource(
+            source_schema=self.schema_,
+            source_table=self.table,
+            read=self.read.at(root),
+            primary_key=self.primary_key,
+            unique_key=self.unique_key,
+            mode=self.mode,
+            cursor=self.cursor,
+            cursor_lag=None if self.cursor_lag is None else str(self.cursor_lag),
+            deleted=self.deleted,
+            columns=self.columns,
+            index=IndexKind(self.index),
+            partition_by=tuple(partition_field(text) for text in self.partition_by),
+        )
+
+
+class TableSource(Model):
+    """What a dialect needs to name a table: the source side of a ``TableSpec``."""
+
+    source_schema: str
+    source_table: str
+    read: Read
+    primary_key: tuple[str, ...]
+    unique_key: tuple[str, ...]
+    mode: Mode
+    cursor: str | None
+    cursor_lag: str | None
+    deleted: str | None
+    columns: dict[str, str]
+    index: IndexKind
+    partition_by: tuple[PartitionField, ...]
+
+
+def partition_field(text: str) -> PartitionField:
+    """A column, or a transform of one as Spark and Athena spell it."""
+    if found := _OF_TIME.fullmatch(text):
+        return PartitionField(column=found[2], transform=found[1])
+    if found := _NUMBERED.fullmatch(text):
+        return PartitionField(column=found[3], transform=f"{found[1]}[{found[2]}]")
+    if not text or text.endswith((")", "]")):
+        raise ValueError("expected a column, or year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)")
+    return PartitionField(column=text)
+
+
+def _option(value: SecretText | bool | int | float) -> SecretText | str:
+    if isinstance(value, SecretText):
+        return value if value.reference else value.text
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def absolute(path: str, root: str) -> str:
+    """``path`` as it is where it is a URI or absolute, else below ``root``, a folder or a URI."""
+    if _URI.match(path) or Path(path).is_absolute():
+        return path
+    return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))

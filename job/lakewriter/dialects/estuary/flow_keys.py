@@ -1,0 +1,82 @@
+"""The keys of a Flow file as far as they mean something here: blanks count as absent, others are told of."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import BaseModel
+
+from lakewriter.dialects.common.problems import keys_of, models
+from lakewriter.errors import SpecInvalidError
+
+Data = Mapping[str, Any]
+
+_CHOOSING: Final = ("partitions", "notBefore", "notAfter")
+"""Keys of a binding's source that say which documents are materialized."""
+
+
+class FlowKeys:
+    """What is kept of one Flow file; ``warnings`` name what is not."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.warnings: list[str] = []
+
+    def kept(self, found: Data, model: type[BaseModel], place: str, only: Collection[str] = ()) -> dict[str, Any]:
+        """``found`` with the keys of ``model``, or ``only`` those of them, inside it too."""
+        known = [key for key in keys_of(model) if not only or key in only]
+        self.note(found, known, place)
+        kept = {}
+        for key, value in found.items():
+            if key in known and value not in (None, ""):
+                kept[key] = self._inner(value, _annotation(model, key), f"{place}.{key}")
+        return kept
+
+    def note(self, found: Any, known: Collection[str], place: str) -> None:
+        """Warn of keys that are not known."""
+        for key in found if isinstance(found, Mapping) else ():
+            if key not in known:
+                self.warnings.append(f"{self._name}: {place}.{key} is not known here and has no effect.")
+
+    def source(self, value: Any, place: str) -> str:
+        """The collection of a binding's source, which is a name, or a mapping with the name."""
+        if not isinstance(value, Mapping):
+            return str(value)
+        for key in _CHOOSING:
+            if _says(value.get(key)):
+                raise SpecInvalidError(
+                    f"{self._name}: {place}.{key} chooses among the documents, and here the table's 'read' does.",
+                    remedy="Choose with an sql: read, and leave the key out.",
+                )
+        self.note(value, ("name", *_CHOOSING), place)
+        return str(value.get("name"))
+
+    def backfill(self, value: Any, place: str) -> None:
+        """Warn of a counter that is kept elsewhere."""
+        if value:
+            self.warnings.append(
+                f"{self._name}: {place} has no effect; a new backfill begins by"
+                " lakewriter reset LAKE TABLE --backfill --reason TEXT."
+            )
+
+    def _inner(self, value: Any, annotation: Any, place: str) -> Any:
+        model = next(models(annotation), None)
+        if model is None or not isinstance(value, Mapping):
+            return value
+        if any(get_origin(each) is dict for each in _members(annotation)):
+            return {name: self._inner(own, model, f"{place}.{name}") for name, own in value.items()}
+        return self.kept(value, model, place)
+
+
+def _annotation(model: type[BaseModel], key: str) -> Any:
+    return next(field.annotation for name, field in model.model_fields.items() if key in (name, field.alias))
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """An annotation, and the members of a union."""
+    yield annotation
+    yield from get_args(annotation)
+
+
+def _says(value: Any) -> bool:
+    """Whether a selector chooses anything."""
+    return any(map(_says, value.values())) if isinstance(value, Mapping) else bool(value)

@@ -1,0 +1,231 @@
+"""Estuary's Apache Parquet in S3: the keys of its endpoint and of a binding, checked."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from lakewriter.dialects.common.form import or_config_file
+from lakewriter.dialects.common.tables import TableEntry
+from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read_schema
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.collection import Collection, Selection
+from lakewriter.spec.model import Model
+
+COMPRESSIONS: Final = ("snappy", "gzip", "lz4", "zstd")
+Compression = Literal["snappy", "gzip", "lz4", "zstd"]
+
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+
+
+class Advanced(Model):
+    """Options for advanced users."""
+
+    endpoint: str | None = None
+    """The endpoint of an S3-compatible store."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
+            raise ValueError("expected a URL such as 'https://s3.example.com'")
+        return value or None
+
+
+def _or_flow_file(schema: dict[str, Any]) -> None:
+    or_config_file(schema)
+    schema["properties"]["materialization"] = {"type": "string"}
+
+
+def _resource_of_a_flow_file(schema: dict[str, Any]) -> None:
+    """An editor takes an entry without a resource, since a Flow file's binding may have it."""
+    schema["required"] = [key for key in schema["required"] if key != "resource"]
+
+
+class EstuaryS3Parquet(Model):
+    """The endpoint's keys as the vendor spells them, then what is this project's own."""
+
+    model_config = ConfigDict(json_schema_extra=_or_flow_file)
+
+    type: Literal["estuary-s3-parquet"]
+    bucket: str
+    region: str = ""
+    """The document requires it and its example lacks it: then the bucket is asked."""
+    uploadIntervalInSeconds: int = Field(ge=1, le=86_400)  # noqa: N815 - the vendor's key
+    awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
+    """Left out, with the secret key, where the job's own role may write."""
+    awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
+    advanced: Advanced = Advanced()
+    compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
+    """For bindings that name none."""
+    flatten_separator: Literal["/", "_", ".", "__"] = "/"
+    """Between the property names of a flattened field."""
+    iam_role_arn: str | None = None
+    external_id: SecretText | None = None
+    upload_parallelism: int = Field(5, ge=1, le=10)
+    allow_insecure: bool = False
+    """Accepts an ``http://`` endpoint that is not on this machine."""
+    single_writer: bool = False
+    """Promises that one load runs at a time, for a store without conditional writes."""
+    role_wait_seconds: float = Field(60.0, ge=0, le=600)
+
+    @field_validator("bucket")
+    @classmethod
+    def _bucket(cls, value: str) -> str:
+        if not _BUCKET.fullmatch(value):
+            raise ValueError("expected a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
+        return value
+
+    @field_validator("iam_role_arn")
+    @classmethod
+    def _role(cls, value: str | None) -> str | None:
+        if value and not _ROLE.fullmatch(value):
+            raise ValueError("expected a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
+        return value
+
+    @model_validator(mode="after")
+    def _together(self) -> "EstuaryS3Parquet":
+        if (self.awsAccessKeyId is None) != (self.awsSecretAccessKey is None):
+            raise ValueError("'awsAccessKeyId' and 'awsSecretAccessKey' go together")
+        if self.external_id is not None and self.iam_role_arn is None:
+            raise ValueError("'external_id' goes with 'iam_role_arn'")
+        return self
+
+
+ENDPOINT_KEYS: Final = (
+    "bucket",
+    "region",
+    "uploadIntervalInSeconds",
+    "awsAccessKeyId",
+    "awsSecretAccessKey",
+    "advanced",
+    "compressionType",
+)
+"""What a vendor's own file may hold."""
+
+
+class ResourceEntry(Model):
+    """A binding's resource."""
+
+    pathPrefix: str  # noqa: N815 - the vendor's key
+    """Where its files go in the bucket."""
+    compressionType: Compression | None = None  # noqa: N815 - the vendor's key
+
+    @field_validator("pathPrefix")
+    @classmethod
+    def _path(cls, value: str) -> str:
+        if "://" in value or not value.strip("/"):
+            raise ValueError("expected a path inside the bucket, such as '/my-prefix'")
+        return value
+
+
+class FieldsEntry(Model):
+    """Which fields are materialized."""
+
+    include: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
+    """Fields to add: arrays and objects become JSON strings."""
+    require: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
+    """The newer word for ``include``."""
+    exclude: tuple[str, ...] = ()
+    recommended: bool | Annotated[int, Field(ge=0)] = True
+    """Off, or 0: keys and included fields only; a number: fields whose paths have at most so many names."""
+
+    @model_validator(mode="after")
+    def _once(self) -> "FieldsEntry":
+        both = sorted(set(self.include | self.require).intersection(self.exclude))
+        if both:
+            raise ValueError(f"{both[0]!r} is included and excluded")
+        return self
+
+    @property
+    def depth(self) -> int | None:
+        """Names that the path of a recommended field may have; None for any number."""
+        if isinstance(self.recommended, bool):
+            return None if self.recommended else 0
+        return self.recommended
+
+    @property
+    def unused(self) -> Iterator[str]:
+        """What is asked for a field's column, which is decided by the schema alone."""
+        for name, own in (self.include | self.require).items():
+            yield from (f"{name}.{key}" for key in own or ())
+
+
+class ProjectionEntry(Model):
+    """A projection in its long form."""
+
+    location: str
+    partition: bool = False
+
+
+class CollectionEntry(Model):
+    """The collection's own specification, as far as it shapes columns."""
+
+    key: tuple[str, ...] = ()
+    """JSON pointers, such as ``/meta/id``."""
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    """JSON Schema."""
+    readSchema: dict[str, Any] | None = None  # noqa: N815 - the vendor's key
+    writeSchema: dict[str, Any] | None = None  # noqa: N815 - the vendor's key
+    projections: dict[str, str | ProjectionEntry] = Field(default_factory=dict)
+    """Field names of their own for locations."""
+
+    @property
+    def read(self) -> CollectionSchema | None:
+        """What readers go by; None without a schema."""
+        schema = self.readSchema or self.schema_ or self.writeSchema
+        return None if schema is None else read_schema(schema, self.writeSchema)
+
+    @model_validator(mode="after")
+    def _readable(self) -> "CollectionEntry":
+        try:
+            _ = self.read
+        except SpecInvalidError as error:
+            raise ValueError(f"{error.message} {error.remedy}".strip()) from error
+        return self
+
+
+class BindingEntry(TableEntry):
+    """One binding of the materialization, and where its collection's documents come from."""
+
+    model_config = ConfigDict(json_schema_extra=_resource_of_a_flow_file)
+
+    table: str = ""
+    """By default the last part of ``source``."""
+    source: str = Field(min_length=1)
+    """The collection's name."""
+    resource: ResourceEntry
+    fields: FieldsEntry = FieldsEntry()
+    collection: CollectionEntry = CollectionEntry()
+    documents: str | None = None
+    """The column that holds a JSON document in each row; without it the rows are the documents."""
+
+    @model_validator(mode="after")
+    def _has_keys(self) -> "BindingEntry":
+        if not (self.collection.key or self.primary_key):
+            raise ValueError("a collection has keys: give 'collection.key', or 'primary_key'")
+        return self
+
+    def documents_of(self, separator: str) -> Collection:
+        """The neutral form."""
+        schema = self.collection.read
+        named = {
+            name: own if isinstance(own, str) else own.location for name, own in self.collection.projections.items()
+        }
+        selection = Selection(
+            include=tuple(self.fields.include | self.fields.require),
+            exclude=self.fields.exclude,
+            depth=self.fields.depth,
+            separator=separator,
+            projections=tuple(named.items()),
+        )
+        return Collection(
+            keys=self.primary_key or self.collection.key,
+            column=self.documents,
+            locations=None if schema is None else schema.locations,
+            selection=selection,
+        )

@@ -1,0 +1,159 @@
+"""What Estuary's Apache Parquet in S3 means: a path and a counter for each binding, its codec, its fields."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.tables import TableEntry
+from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet
+from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.naming import CONTROL_DIRECTORY, join_key
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, TableSpec
+
+FILE: Final = Template.parse("v{backfill}/{counter}")
+EXTENSION: Final = ".parquet"
+LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+CODECS: Final = {
+    "snappy": Encoding(codec="snappy"),
+    "gzip": Encoding(codec="gzip", level=4),
+    "lz4": Encoding(codec="lz4"),
+    "zstd": Encoding(codec="zstd", level=3),
+}
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def translate(pipeline: str, destination: EstuaryS3Parquet, tables: Sequence[TableEntry], root: str) -> Spec:
+    """The neutral Spec of a materialization; relative source paths start at ``root``."""
+    bindings = [_binding(entry) for entry in tables]
+    specs = tuple(_table(destination, entry, root) for entry in bindings)
+    _refuse_twins(specs)
+    return Spec(
+        pipeline=pipeline,
+        dialect=destination.type,
+        access=_access(destination),
+        catalog=NoCatalog(),
+        tracking=(),
+        tables=specs,
+        roots=tuple(table.path for table in specs),
+        interval_seconds=destination.uploadIntervalInSeconds,
+        warnings=(*_literal(destination), *_unplaced(destination), *_nested(specs), *_unused(bindings)),
+    )
+
+
+def form_fields(destination: EstuaryS3Parquet) -> tuple[FormField, ...]:
+    """What the vendor's form asks for; a field that stays blank is left out."""
+    values: dict[str, str | Provided] = {
+        "Access Key ID": Provided.ACCESS_KEY_ID,
+        "Secret Access Key": Provided.SECRET_ACCESS_KEY,
+        "Bucket": destination.bucket,
+        "Region": destination.region,
+        "Upload Interval in Seconds": str(destination.uploadIntervalInSeconds),
+        "Endpoint": destination.advanced.endpoint or "",
+    }
+    return tuple(FormField(label, value) for label, value in values.items() if value)
+
+
+def _binding(entry: TableEntry) -> BindingEntry:
+    if not isinstance(entry, BindingEntry):
+        raise SpecInvalidError(
+            f"table {entry.table!r} has no binding's keys.", remedy="Give it 'source' and 'resource.pathPrefix'."
+        )
+    unknown = {"deleted": entry.deleted, "unique_key": entry.unique_key, "partition_by": entry.partition_by}
+    for key, value in unknown.items():
+        if value:
+            raise SpecInvalidError(
+                f"binding {entry.source!r} has {key!r}; this destination writes documents as they are.",
+                remedy=f"Leave {key} out.",
+            )
+    if entry.mode is not Mode.APPEND:
+        raise SpecInvalidError(
+            f"binding {entry.source!r} has mode {entry.mode.value!r}; this destination only appends delta updates.",
+            remedy="Leave mode out.",
+        )
+    return entry
+
+
+def _table(destination: EstuaryS3Parquet, entry: BindingEntry, root: str) -> TableSpec:
+    path = join_key(entry.resource.pathPrefix)
+    if f"{path}/".startswith(f"{CONTROL_DIRECTORY}/"):
+        raise NameCollisionError(
+            f"binding {entry.source!r} would lie at {path!r}, which is taken.", remedy="Give it another pathPrefix."
+        )
+    # Paths are any text and names of control objects are not: what is replaced lives on as a code.
+    name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
+    return TableSpec(
+        **entry.at(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
+        source_table=entry.table or entry.source.rpartition("/")[2],
+        read=entry.read.at(root),
+        index=IndexKind.SPARSE,
+        schema_name="",
+        name=name,
+        layout=Layout(directory=path, partition=Template(()), file=FILE, extension=EXTENSION),
+        path=path,
+        collection=entry.documents_of(destination.flatten_separator),
+        encoding=CODECS[entry.resource.compressionType or destination.compressionType],
+    )
+
+
+def _access(destination: EstuaryS3Parquet) -> Access:
+    endpoint = destination.advanced.endpoint
+    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in LOOPBACK:
+        message = f"advanced.endpoint {endpoint!r} has no TLS and is not on this machine."
+        if not destination.allow_insecure:
+            raise TlsRequiredError(message, remedy="Use https://, or set allow_insecure: true.")
+    return Access(
+        bucket=destination.bucket,
+        region=destination.region,
+        endpoint=endpoint,
+        role_arn=destination.iam_role_arn,
+        external_id=destination.external_id,
+        access_key_id=destination.awsAccessKeyId,
+        secret_access_key=destination.awsSecretAccessKey,
+        single_writer=destination.single_writer,
+        role_wait_seconds=destination.role_wait_seconds,
+    )
+
+
+def _literal(destination: EstuaryS3Parquet) -> list[str]:
+    key = destination.awsSecretAccessKey
+    if key is None or key.reference is not None:
+        return []
+    return ["awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file."]
+
+
+def _unplaced(destination: EstuaryS3Parquet) -> list[str]:
+    return [] if destination.region else [f"region is not given; bucket {destination.bucket!r} is asked for it."]
+
+
+def _nested(tables: Sequence[TableSpec]) -> list[str]:
+    """A reader of the outer path sees the inner one's files as its own."""
+    return [
+        f"binding at {inner.path!r} lies under that at {outer.path!r}: read them by v*/*.parquet, not by folder."
+        for outer in tables
+        for inner in tables
+        if inner is not outer and inner.path.startswith(f"{outer.path}/")
+    ]
+
+
+def _unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
+    for binding in bindings:
+        for what in binding.fields.unused:
+            yield f"binding {binding.source!r}: fields.include.{what} has no effect; a column's type is the schema's."
+        read = binding.collection.read
+        for note in read.notes if read is not None else ():
+            yield f"collection {binding.source!r}: {note}"
+
+
+def _refuse_twins(tables: Sequence[TableSpec]) -> None:
+    seen: set[str] = set()
+    for table in tables:
+        if table.id in seen:
+            raise NameCollisionError(
+                f"two bindings have the pathPrefix {table.path!r}.", remedy="Give each binding a path of its own."
+            )
+        seen.add(table.id)

@@ -1,0 +1,253 @@
+"""Supaflow's Amazon S3 and S3 Data Lake forms: their labels in snake_case, checked."""
+
+import re
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from lakewriter.dialects.common.problems import nearest
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.layout import Template
+from lakewriter.spec.model import Model
+from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
+
+FILE_VARIABLES: Final = {
+    "{seq}": "{seq}",
+    "{uuid}": "{uuid}",
+    "{timestamp}": "{date:%Y%m%d%H%M%S}",
+    "{supa_job_id}": "{job_id}",
+    "{date}": "{date:%Y%m%d}",
+}
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_STORE_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_BRACED = re.compile(r"\{[^{}]*\}|[{}]")
+LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+
+
+class SupaflowDestination(Model):
+    """The settings both connectors have."""
+
+    s3_bucket_name: str
+    custom_s3_endpoint: str | None = None
+    bucket_region: str
+    s3_path_prefix: str = ""
+    iam_role_arn: str | None = None
+    """Left out where the job's own role may write."""
+    external_id: SecretText | None = None
+    access_key_id: SecretText | None = None
+    secret_access_key: SecretText | None = None
+    glue_database_prefix: str = "supaflow"
+    upload_parallelism: int = Field(5, ge=1, le=10)
+    destination_prefix: str = ""
+    destination_table_handling: Literal["APPEND", "FAIL"] = "APPEND"
+    allow_insecure: bool = False
+    """Accepts an ``http://`` endpoint that is not on this machine."""
+    single_writer: bool = False
+    """Promises that one load runs at a time, for a store without conditional writes."""
+    role_wait_seconds: float = Field(60.0, ge=0, le=600)
+    """A role made a moment ago is refused at first: it is tried for this long."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blank_is_absent(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if not _blank(key, value)}
+
+    @field_validator("s3_bucket_name")
+    @classmethod
+    def _bucket(cls, value: str) -> str:
+        return _matching(_BUCKET, value, "a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
+
+    @field_validator("bucket_region")
+    @classmethod
+    def _region(cls, value: str, others: ValidationInfo) -> str:
+        if others.data.get("custom_s3_endpoint"):
+            return _matching(_STORE_REGION, value, "the store's name for its region, such as 'us-east-1' or 'nyc3'")
+        return _matching(_REGION, value, "an AWS region such as 'us-east-1'")
+
+    @field_validator("s3_path_prefix")
+    @classmethod
+    def _prefix(cls, value: str) -> str:
+        if "://" in value:
+            raise ValueError("expected a path inside the bucket, such as 'data-lake/production'")
+        return value
+
+    @field_validator("iam_role_arn")
+    @classmethod
+    def _role(cls, value: str | None) -> str | None:
+        return value and _matching(_ROLE, value, "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
+
+    @field_validator("external_id")
+    @classmethod
+    def _external(cls, value: SecretText | None) -> SecretText | None:
+        if value is not None and value.reference is None:
+            _matching(EXTERNAL_ID, value.text, ALPHABET)
+        return value
+
+    @field_validator("custom_s3_endpoint")
+    @classmethod
+    def _endpoint(cls, value: str | None) -> str | None:
+        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
+            raise ValueError("expected a URL such as 'https://s3.example.com'")
+        return value
+
+    @model_validator(mode="after")
+    def _together(self) -> "SupaflowDestination":
+        if self.external_id is not None and self.iam_role_arn is None:
+            raise ValueError("'external_id' goes with 'iam_role_arn'")
+        if (self.access_key_id is None) != (self.secret_access_key is None):
+            raise ValueError("'access_key_id' and 'secret_access_key' go together")
+        return self
+
+
+class ParquetDestination(SupaflowDestination):
+    """The Parquet settings both connectors have."""
+
+    partition_strategy: Literal["NONE", "DAY", "HOUR", "SYNC_ID"] = "HOUR"
+    file_name_pattern: str = "part-{supa_job_id}-{seq}"
+
+    @field_validator("file_name_pattern")
+    @classmethod
+    def _file(cls, value: str) -> str:
+        file_template(value)
+        return value
+
+
+class S3Parquet(ParquetDestination):
+    """The older Amazon S3 connector."""
+
+    type: Literal["supaflow-s3"]
+    sync_schema_with_aws_glue_catalog: bool = False
+
+    @property
+    def glue(self) -> bool:
+        """The switch under its older name."""
+        return self.sync_schema_with_aws_glue_catalog
+
+
+class S3DataLakeParquet(ParquetDestination):
+    """The S3 Data Lake connector with ``table_format: PARQUET``."""
+
+    type: Literal["supaflow-s3-data-lake"]
+    table_format: Literal["PARQUET"] = "PARQUET"
+    update_aws_glue_catalog: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_iceberg_keys(cls, data: Any) -> Any:
+        return refused(data, ICEBERG_ONLY, "table_format: ICEBERG")
+
+    @field_validator("table_format", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        if value != "PARQUET":
+            raise ValueError("expected 'PARQUET' or 'ICEBERG'")
+        return value
+
+    @property
+    def glue(self) -> bool:
+        """The switch of the Parquet settings."""
+        return self.update_aws_glue_catalog
+
+
+class S3DataLakeIceberg(SupaflowDestination):
+    """The S3 Data Lake connector with ``table_format: ICEBERG``."""
+
+    type: Literal["supaflow-s3-data-lake"]
+    table_format: Literal["ICEBERG"]
+    iceberg_catalog: Literal["GLUE", "SNOWFLAKE_OPEN_CATALOG"] = "GLUE"
+    catalog_endpoint: str | None = None
+    """Open Catalog's REST endpoint, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
+    catalog_name: str | None = None
+    client_id: SecretText | None = None
+    client_secret: SecretText | None = None
+    """By reference only: an intent has to name it for whoever recovers."""
+    principal_role: str = "ALL"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_keys(cls, data: Any) -> Any:
+        data = refused(data, PARQUET_ONLY, "table_format: PARQUET")
+        if isinstance(data, dict) and data.get("iceberg_catalog") != "SNOWFLAKE_OPEN_CATALOG":
+            data = refused(data, OPEN_CATALOG_ONLY, "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG")
+        return data
+
+    @field_validator("catalog_endpoint")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
+            raise ValueError("expected a URL such as 'https://org-account.snowflakecomputing.com/polaris/api/catalog'")
+        return value and value.rstrip("/")
+
+    @field_validator("client_secret")
+    @classmethod
+    def _referenced(cls, value: SecretText | None) -> SecretText | None:
+        if value is not None and value.reference is None:
+            raise ValueError("expected a reference: ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}")
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> "S3DataLakeIceberg":
+        if self.iceberg_catalog == "SNOWFLAKE_OPEN_CATALOG":
+            missing = [name for name in OPEN_CATALOG_ONLY[:4] if not getattr(self, name)]
+            if missing:
+                raise ValueError(f"SNOWFLAKE_OPEN_CATALOG needs {', '.join(map(repr, missing))}")
+        return self
+
+    @property
+    def glue(self) -> bool:
+        """Whether Glue holds the tables."""
+        return self.iceberg_catalog == "GLUE"
+
+
+AnyDestination = S3Parquet | S3DataLakeParquet | S3DataLakeIceberg
+
+OPEN_CATALOG_ONLY: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret", "principal_role")
+ICEBERG_ONLY: Final = ("iceberg_catalog", *OPEN_CATALOG_ONLY)
+PARQUET_ONLY: Final = ("update_aws_glue_catalog", "partition_strategy", "file_name_pattern")
+_MAY_BE_BLANK: Final = frozenset(
+    {"iam_role_arn", "external_id", "custom_s3_endpoint", "access_key_id", "secret_access_key", *OPEN_CATALOG_ONLY}
+)
+
+
+def _blank(key: str, value: Any) -> bool:
+    """Whether this field of the form was left empty, which is as if it were not there."""
+    return key in _MAY_BE_BLANK and value == ""
+
+
+def refused(data: Any, keys: tuple[str, ...], with_: str) -> Any:
+    """``data``; ``ValueError`` when it has keys that go with another setting."""
+    # What a class asks for itself is asked before the blank fields are taken out.
+    found = [key for key in keys if isinstance(data, dict) and key in data and not _blank(key, data[key])]
+    if found:
+        verb = "go" if len(found) > 1 else "goes"
+        raise ValueError(f"{', '.join(map(repr, found))} {verb} with '{with_}'")
+    return data
+
+
+def file_template(pattern: str) -> Template:
+    """The file name's template; ``ValueError`` when it could give two files one name."""
+    for variable in _BRACED.findall(pattern):
+        if variable not in FILE_VARIABLES:
+            known = ", ".join(FILE_VARIABLES)
+            raise ValueError(f"{variable!r} is no variable; known: {known}{nearest(variable, FILE_VARIABLES)}")
+    if "/" in pattern:
+        raise ValueError("'/' cannot be in a file name; folders follow from 'partition_strategy'")
+    if pattern.startswith(("_", ".")):
+        raise ValueError("Athena and Spark leave out files whose names begin with '_' or '.'")
+    if "{supa_job_id}" not in pattern and "{uuid}" not in pattern:
+        raise ValueError("two loads would give one name; add {supa_job_id} or {uuid}")
+    if "{seq}" not in pattern and "{uuid}" not in pattern:
+        raise ValueError("two files of a load would have one name; add {seq} or {uuid}")
+    return Template.parse(_BRACED.sub(lambda found: FILE_VARIABLES[found[0]], pattern))
+
+
+def _matching(pattern: re.Pattern[str], value: str, expected: str) -> str:
+    if not pattern.fullmatch(value):
+        raise ValueError(f"expected {expected}")
+    return value

@@ -1,0 +1,239 @@
+"""What Supaflow's Amazon S3 and S3 Data Lake destinations mean: names, paths, tracking columns."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.tables import TableSource
+from lakewriter.dialects.supaflow.settings import (
+    LOOPBACK,
+    AnyDestination,
+    ParquetDestination,
+    S3DataLakeIceberg,
+    S3Parquet,
+    file_template,
+)
+from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
+
+TRACKING: Final = (
+    TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),
+    TrackingColumn(name="_supa_deleted", holds=Tracking.DELETED),
+    TrackingColumn(name="_supa_index", holds=Tracking.INDEX),
+    TrackingColumn(name="_supa_id", holds=Tracking.ID),
+    TrackingColumn(name="_supa_job_id", holds=Tracking.JOB_ID),
+)
+PARTITION_KEY: Final = "_supa_partition"
+EXTENSION: Final = ".gzip.parquet"
+ICEBERG_ENCODING: Final = Encoding(codec="zstd", level=3)
+PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/%d/%H}", "SYNC_ID": "{job_id}"}
+
+
+def translate(pipeline: str, destination: AnyDestination, sources: Sequence[TableSource]) -> Spec:
+    """The neutral Spec of a Supaflow pipeline."""
+    tables, warnings = _tables(destination, sources)
+    key = destination.secret_access_key
+    if key is not None and key.reference is None:
+        warnings += ("secret_access_key is written out; a reference such as ${env:NAME} keeps it out of the file.",)
+    return Spec(
+        pipeline=pipeline,
+        dialect=destination.type,
+        access=_access(destination),
+        catalog=_catalog(destination),
+        tracking=TRACKING,
+        tables=tables,
+        database_prefix=schema_name(destination.glue_database_prefix) if destination.glue else "",
+        encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else Encoding(),
+        warnings=warnings,
+    )
+
+
+def _catalog(destination: AnyDestination) -> Catalog:
+    if isinstance(destination, S3DataLakeIceberg):
+        return IcebergCatalog(service=GlueService() if destination.glue else _open_catalog(destination))
+    if not destination.glue:
+        return NoCatalog()
+    strategy = destination.partition_strategy
+    return GlueCatalog(partition_key=None if strategy == "NONE" else PARTITION_KEY, strategy=strategy)
+
+
+def _open_catalog(destination: S3DataLakeIceberg) -> RestService:
+    assert destination.catalog_endpoint
+    assert destination.catalog_name
+    assert destination.client_id
+    assert destination.client_secret
+    _require_tls("catalog_endpoint", destination.catalog_endpoint, destination)
+    return RestService(
+        uri=destination.catalog_endpoint,
+        warehouse=destination.catalog_name,
+        client_id=destination.client_id.text,
+        client_secret=destination.client_secret,
+        scope=f"PRINCIPAL_ROLE:{destination.principal_role}",
+    )
+
+
+def form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
+    """What the connector's form asks for, in its order; a field that stays blank is left out."""
+    connection: dict[str, str | Provided] = {
+        "S3 Bucket Name": destination.s3_bucket_name,
+        "Bucket Region": destination.bucket_region,
+        "S3 Path Prefix": destination.s3_path_prefix,
+        "IAM Role ARN": Provided.ROLE_ARN,
+        "External ID": Provided.EXTERNAL_ID,
+    }
+    endpoint = {"Custom S3 Endpoint": destination.custom_s3_endpoint or ""}
+    prefix = {"Glue Database Prefix": destination.glue_database_prefix}
+    if isinstance(destination, S3Parquet):
+        switch = {"Sync Schema with AWS Glue Catalog": str(destination.glue).lower()}
+        parallelism = {"Upload Parallelism": str(destination.upload_parallelism)}
+        values = connection | switch | prefix | _parquet_fields(destination) | parallelism | endpoint
+    elif isinstance(destination, S3DataLakeIceberg):
+        values = connection | endpoint | _iceberg_fields(destination) | prefix
+    else:
+        form = {"Table Format": destination.table_format, "Update AWS Glue Catalog": str(destination.glue).lower()}
+        values = connection | endpoint | form | _parquet_fields(destination) | prefix
+    return tuple(FormField(label, value) for label, value in values.items() if value)
+
+
+def _parquet_fields(destination: ParquetDestination) -> dict[str, str]:
+    return {
+        "Partition Strategy": destination.partition_strategy,
+        "File Name Pattern": destination.file_name_pattern,
+    }
+
+
+def _iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
+    secret = destination.client_secret
+    return {
+        "Table Format": destination.table_format,
+        "Iceberg Catalog": destination.iceberg_catalog,
+        "Catalog Endpoint": destination.catalog_endpoint or "",
+        "Catalog Name": destination.catalog_name or "",
+        "Client ID": destination.client_id.text if destination.client_id else "",
+        "Client Secret": secret.text if secret else "",
+        "Principal Role": "" if destination.glue else destination.principal_role,
+    }
+
+
+def _require_tls(key: str, url: str, destination: AnyDestination) -> None:
+    if urlsplit(url).scheme == "http" and urlsplit(url).hostname not in LOOPBACK and not destination.allow_insecure:
+        raise TlsRequiredError(
+            f"{key} {url!r} has no TLS and is not on this machine.",
+            remedy="Use https://, or set allow_insecure: true.",
+        )
+
+
+def _access(destination: AnyDestination) -> Access:
+    endpoint = destination.custom_s3_endpoint
+    if endpoint:
+        _require_tls("custom_s3_endpoint", endpoint, destination)
+    return Access(
+        bucket=destination.s3_bucket_name,
+        region=destination.bucket_region,
+        prefix=join_key(destination.s3_path_prefix),
+        endpoint=endpoint,
+        role_arn=destination.iam_role_arn,
+        external_id=destination.external_id,
+        access_key_id=destination.access_key_id,
+        secret_access_key=destination.secret_access_key,
+        single_writer=destination.single_writer,
+        role_wait_seconds=destination.role_wait_seconds,
+    )
+
+
+def _tables(
+    destination: AnyDestination, sources: Sequence[TableSource]
+) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
+    _refuse_twins(sources)
+    schemas = [_schema(destination, source) for source in sources]
+    names = [""] * len(sources)
+    warnings = []
+    for schema in dict.fromkeys(schemas):
+        members = [number for number, own in enumerate(schemas) if own == schema]
+        wanted = [sources[number].source_table for number in members]
+        for number, name in zip(members, table_names(wanted), strict=True):
+            names[number] = name
+            alone = table_names([sources[number].source_table])[0]
+            if name != alone:
+                source = sources[number].source_table
+                warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
+    tables = tuple(_table(destination, *place) for place in zip(sources, schemas, names, strict=True))
+    _refuse_nested(tables, join_key(destination.s3_path_prefix, CONTROL_DIRECTORY))
+    return tables, tuple(warnings)
+
+
+def _schema(destination: AnyDestination, source: TableSource) -> str:
+    iceberg = isinstance(destination, S3DataLakeIceberg)
+    glue = destination.glue
+    # Without Glue the default prefix says nothing; one that is written down is meant.
+    counts = glue or (iceberg and "glue_database_prefix" in destination.model_fields_set)
+    prefix = destination.glue_database_prefix if counts else ""
+    schema = schema_name(prefix, destination.destination_prefix, source.source_schema)
+    if (glue or iceberg) and not schema:
+        raise SpecInvalidError(
+            f"table {source.source_table!r} has no schema, and "
+            f"{'Glue needs a database' if glue else 'the catalog needs a namespace'}.",
+            remedy="Give glue_database_prefix, destination_prefix, or the table's schema.",
+        )
+    return schema
+
+
+def _table(destination: AnyDestination, source: TableSource, schema: str, name: str) -> TableSpec:
+    if source.mode is not Mode.APPEND:
+        raise SpecInvalidError(
+            f"table {source.source_table!r} has mode {source.mode.value!r}; this destination only appends.",
+            remedy="Leave mode out.",
+        )
+    if source.partition_by and not isinstance(destination, S3DataLakeIceberg):
+        raise SpecInvalidError(
+            f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
+            remedy="Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
+        )
+    path = join_key(destination.s3_path_prefix, schema, name)
+    return TableSpec(
+        **source.model_dump(exclude={"read", "mode", "partition_by"}),
+        read=source.read,
+        partition_by=source.partition_by,
+        schema_name=schema,
+        name=name,
+        layout=_layout(destination, path, len(source.partition_by)),
+        path=path,
+        must_be_empty=destination.destination_table_handling == "FAIL",
+    )
+
+
+def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
+    if isinstance(destination, ParquetDestination):
+        partition = Template.parse(PARTITIONS[destination.partition_strategy])
+        return Layout(path, partition, file_template(destination.file_name_pattern), EXTENSION)
+    # With a UUID nobody has to look through all of a table's partitions for names that are taken.
+    file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
+    return Layout(join_key(path, "data"), Template(()), Template.parse(file), ".parquet", depth)
+
+
+def _refuse_twins(sources: Sequence[TableSource]) -> None:
+    seen = set()
+    for source in sources:
+        identity = (source.source_schema, source.source_table)
+        if identity in seen:
+            raise NameCollisionError(
+                f"table {source.source_table!r} of schema {source.source_schema!r} is given twice.",
+                remedy="Give each table once, or give the two different names.",
+            )
+        seen.add(identity)
+
+
+def _refuse_nested(tables: Sequence[TableSpec], control: str) -> None:
+    """A table under another's path would be read as its rows, and one under the control prefix not at all."""
+    for table in tables:
+        for other in (control, *(each.path for each in tables if each is not table)):
+            if f"{table.path}/".startswith(f"{other}/"):
+                raise NameCollisionError(
+                    f"table {table.source_table!r} would lie at {table.path!r}, under {other!r}, which is taken.",
+                    remedy="Give the table a schema, or another destination_prefix.",
+                )

@@ -1,0 +1,159 @@
+"""Who the job is, which role it takes, and whether the bucket is where it is said to be."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from lakewriter import aws
+from lakewriter.doctor.probe import Finding, Probe, call, explained
+from lakewriter.errors import (
+    BucketNotFoundError,
+    BucketRegionMismatchError,
+    NoAnswerError,
+    RoleNotAssumableError,
+    S3AccessDeniedError,
+)
+from lakewriter.spec.access import Access
+
+MOST_SKEW: Final = timedelta(minutes=5)
+
+_ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_CREDENTIALS_REMEDY: Final = (
+    "Configure valid credentials: a profile, environment variables, or the job's role; renew them if they expired."
+)
+
+
+@dataclass
+class AccessProbes:
+    """Probes of identity, role and bucket; ``now`` is this machine's clock."""
+
+    clients: aws.Clients
+    now: Callable[[], datetime]
+    _answered: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def access(self) -> Access:
+        """The destination's."""
+        return self.clients.access
+
+    @property
+    def gate(self) -> str:
+        """The probe that everything else needs."""
+        return "role" if self.access.role_arn else "identity"
+
+    def probes(self) -> list[Probe]:
+        """In the order in which they build on each other."""
+        role = [Probe("external id", self.external_id), Probe("role", self.role, ("identity", "external id"))]
+        return [
+            Probe("identity", self.identity),
+            *(role if self.access.role_arn else []),
+            Probe("bucket", self.bucket, (self.gate,)),
+            Probe("clock", self.clock, ("bucket",)),
+        ]
+
+    def identity(self) -> Iterator[Finding]:
+        """sts:GetCallerIdentity with the default credentials; it needs no permission."""
+        if self.access.endpoint and not self.access.role_arn:
+            yield Finding("identity", "skipped", f"{self.access.endpoint} has no STS to ask.")
+            return
+        own = self.clients
+        if self.access.role_arn:
+            own = aws.Clients(self.access.model_copy(update={"role_arn": None, "external_id": None}))
+        try:
+            who = call("sts:GetCallerIdentity", self.access, own.sts.get_caller_identity)
+        except NoAnswerError as error:
+            if self.access.role_arn:
+                raise
+            message = f"{error.message} Only a role to assume needs STS, and none is configured."
+            yield Finding("identity", "warning", message, error.remedy, error.code)
+        except S3AccessDeniedError as error:
+            kind = RoleNotAssumableError if self.access.role_arn else S3AccessDeniedError
+            raise kind(error.message, remedy=_CREDENTIALS_REMEDY) from error
+        else:
+            yield Finding("identity", "ok", f"the credentials are those of {who['Arn']}.")
+
+    def external_id(self) -> Iterator[Finding]:
+        """Whether the external id can be read, and has no space around it."""
+        if self.access.external_id is None:
+            message = "no external id is configured; a trust policy that asks for one refuses the role."
+            yield Finding("external id", "ok", message)
+            return
+        value = aws.resolve(self.access.external_id, region=self.access.region)
+        if value == value.strip():
+            yield Finding("external id", "ok", "the external id can be read.")
+            return
+        message = "the external id begins or ends with a space, and it is compared to the letter."
+        remedy = "Remove the space from external_id, or from the secret it refers to."
+        yield Finding("external id", "warning", message, remedy, RoleNotAssumableError.code)
+
+    def role(self) -> Iterator[Finding]:
+        """sts:AssumeRole, asked again while a new role may still be spreading."""
+        arn = str(self.access.role_arn)
+        if not _ROLE_ARN.fullmatch(arn):
+            raise RoleNotAssumableError(
+                f"{arn!r} is not the ARN of a role; expected arn:aws:iam::<12-digit account>:role/<name>.",
+                remedy="Copy the role's complete ARN from the IAM console, without spaces around it.",
+            )
+        who = call("sts:AssumeRole", self.access, self.clients.sts.get_caller_identity)
+        yield Finding("role", "ok", f"{arn} was assumed: {who['Arn']}.")
+
+    def bucket(self) -> Iterator[Finding]:
+        """s3:ListBucket by HeadBucket, whose refusal still tells that the bucket exists, and where."""
+        name = self.access.bucket
+        try:
+            answer = self.clients.s3.head_bucket(Bucket=name)
+        except aws.ClientError as error:
+            answer = self._refused(error)
+        except aws.BotoCoreError as error:
+            raise explained(error, f"s3:ListBucket on {name}", self.access) from error
+        self._answered = answer["ResponseMetadata"]["HTTPHeaders"]
+        self._check_region()
+        if answer["ResponseMetadata"]["HTTPStatusCode"] == 403:
+            message = f"bucket {name!r} denies HeadBucket, as to any role restricted to a prefix; 'list' tells more."
+            yield Finding("bucket", "ok", message)
+        else:
+            yield Finding("bucket", "ok", f"bucket {name!r} exists in {self.access.region}.")
+
+    def _refused(self, error: Any) -> Any:
+        """A HEAD has no body: only status and headers tell."""
+        status, doing = aws.status_of(error), f"s3:ListBucket on {self.access.bucket}"
+        if status == 404:
+            raise BucketNotFoundError(
+                f"bucket {self.access.bucket!r} does not exist ({doing}).",
+                remedy="Check s3_bucket_name for typing errors, and custom_s3_endpoint if there is one.",
+            ) from error
+        if status == 403 or self._region(error.response) not in {None, self.access.region}:
+            return error.response
+        raise explained(error, doing, self.access) from error
+
+    def _check_region(self) -> None:
+        region = self._answered.get("x-amz-bucket-region")
+        if region not in {None, self.access.region} and not self.access.endpoint:
+            raise BucketRegionMismatchError(
+                f"bucket {self.access.bucket!r} is in {region!r}, not in {self.access.region!r}.",
+                remedy=f"Set bucket_region to {region}.",
+            )
+
+    @staticmethod
+    def _region(response: Any) -> str | None:
+        headers: dict[str, str] = response["ResponseMetadata"].get("HTTPHeaders", {})
+        return headers.get("x-amz-bucket-region")
+
+    def clock(self) -> Iterator[Finding]:
+        """This machine's clock against the Date header of the bucket's answer."""
+        date = self._answered.get("date")
+        if date is None:
+            yield Finding("clock", "skipped", "the answer has no Date header to compare the clock with.")
+            return
+        skew = abs(self.now() - parsedate_to_datetime(date))
+        if skew <= MOST_SKEW:
+            yield Finding("clock", "ok", f"clock and store differ by {skew.total_seconds():.0f} s.")
+            return
+        message = (
+            f"this machine's clock and the store's differ by {skew.total_seconds():.0f} s (the store says {date})."
+        )
+        remedy = "Synchronise the clock (NTP): requests signed 15 minutes off are refused."
+        yield Finding("clock", "warning", message, remedy)

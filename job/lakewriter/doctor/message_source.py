@@ -1,0 +1,57 @@
+"""The source of a pipeline that reads messages: files that are there, or a connector that can be run."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lakewriter.doctor.probe import Finding, Probe
+from lakewriter.errors import SourceFailedError
+from lakewriter.report import counted
+from lakewriter.source.messages.splits import message_files
+from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.stream import MessageSource
+
+_ELSEWHERE: Final = (
+    "Run the connector where it is, land what it prints in S3, and name that in source.messages; or leave the stacks "
+    "out and run the loads where the connector is."
+)
+
+
+@dataclass(frozen=True)
+class MessageProbes:
+    """Probes of ``source``; a pipeline with tables has none."""
+
+    spec: Spec
+    deployment: Deployment | None
+
+    def probes(self) -> list[Probe]:
+        """Independent of each other."""
+        source = self.spec.source
+        return [] if source is None else [Probe("messages", lambda: self._messages(source))]
+
+    def _messages(self, source: MessageSource) -> Iterator[Finding]:
+        if source.command:
+            yield self._connector(source)
+        elif source.paths == ("-",):
+            yield Finding("messages", "ok", "messages come on standard input.")
+        else:
+            files = message_files(source.paths).files
+            size = sum(file.length for file in files) / 1e6
+            yield Finding("messages", "ok", f"{counted(len(files), 'file')} of messages, {size:,.1f} MB.")
+
+    def _connector(self, source: MessageSource) -> Finding:
+        """Found as the load finds it: by the PATH, or, named with a folder, from the folder of lake.yaml."""
+        name = source.command[0]
+        found = shutil.which(str(Path(source.folder, name)) if "/" in name else name)
+        if found is None:
+            raise SourceFailedError(
+                f"the connector {name!r} is not on this machine, or may not be run.",
+                remedy="Install it, or name its full path.",
+            )
+        if self.deployment not in (None, Deployment()):
+            message = f"the connector {found} is on this machine; the loads that the stacks run, on EMR, have none."
+            return Finding("messages", "warning", message, _ELSEWHERE)
+        return Finding("messages", "ok", f"the connector is {found}.")

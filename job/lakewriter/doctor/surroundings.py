@@ -1,0 +1,152 @@
+"""What surrounds a load: the bucket's lifecycle, loads that never ended, and what the sources need."""
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter import aws
+from lakewriter.doctor.probe import Finding, Probe, call, code_behind
+from lakewriter.errors import LakeError, PendingUnrecoverableError
+from lakewriter.naming import ControlKeys
+from lakewriter.report import counted
+from lakewriter.spec.specification import Read, Spec, TableSpec
+
+LEAST_DAYS: Final = 16
+"""Staged uploads stay incomplete until their load commits; one pending for ``MOST_PENDING`` is still warned of."""
+
+MOST_PENDING: Final = timedelta(days=15)
+
+_S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
+_SAFE_DAYS: Final = 30
+_LIFECYCLE_REMEDY: Final = (
+    f"Add a lifecycle rule that aborts incomplete multipart uploads after {_SAFE_DAYS} days: what a killed load left "
+    "staged is invisible, and is paid for until then."
+)
+
+
+@dataclass(frozen=True)
+class LakeProbes:
+    """Probes of the pipeline's surroundings; ``now`` is this machine's clock."""
+
+    spec: Spec
+    clients: aws.Clients
+    keys: ControlKeys
+    now: Callable[[], datetime]
+
+    def probes(self) -> list[Probe]:
+        """Independent of each other."""
+        return [
+            Probe("lifecycle", self.lifecycle, ("bucket",)),
+            Probe("pending loads", self.pending, ("bucket", "list")),
+            Probe("source files", self.sources),
+        ]
+
+    def lifecycle(self) -> Iterator[Finding]:
+        """s3:GetLifecycleConfiguration, which the job itself does not need and may well be denied."""
+        doing = f"s3:GetLifecycleConfiguration on {self.spec.access.bucket}"
+        request = self.clients.s3.get_bucket_lifecycle_configuration
+        try:
+            answer = call(doing, self.spec.access, lambda: request(Bucket=self.spec.access.bucket))
+        except LakeError as error:
+            if code_behind(error) != "NoSuchLifecycleConfiguration":
+                yield Finding("lifecycle", "skipped", error.message, _LIFECYCLE_REMEDY)
+                return
+            answer = {}
+        # SeaweedFS and rclone leave the list out where no rule is set.
+        yield _judged(answer.get("Rules", []), self.keys.root)
+
+    def pending(self) -> Iterator[Finding]:
+        """Loads past their point of no return that nobody finished."""
+        old = []
+        for key in self._states():
+            since = self._pending_since(key)
+            if since is not None and self.now() - since > MOST_PENDING:
+                old.append(f"{key.removeprefix(self.keys.root + '/tables/').removesuffix('/state.json')} since {since}")
+        if not old:
+            yield Finding("pending loads", "ok", f"no load has been pending for {MOST_PENDING.days} days.")
+            return
+        remedy = "Run the pipeline, which finishes it first; if that fails, `lakewriter abandon` the load it names."
+        yield Finding("pending loads", "warning", f"a load is pending and not finished: {'; '.join(old)}.", remedy)
+
+    def sources(self) -> Iterator[Finding]:
+        """Spark itself reads S3 through hadoop-aws, which PySpark from PyPI lacks and EMR has."""
+        tables = [table.id for table in self.spec.tables if any(map(_in_s3, _paths(table.read))) and _by_rows(table)]
+        if not tables or _has_hadoop_aws():
+            yield Finding("source files", "ok", "no source needs a library that is not here.")
+            return
+        message = f"Spark reads the files of {', '.join(tables)} from S3, and no hadoop-aws library was found here."
+        remedy = "On EMR nothing is to do. Elsewhere add hadoop-aws of Spark's Hadoop version to spark.jars.packages."
+        yield Finding("source files", "warning", message, remedy)
+
+    def _states(self) -> list[str]:
+        prefix = f"{self.keys.root}/tables/"
+        pages = self.clients.s3.get_paginator("list_objects_v2")
+        doing = f"s3:ListBucket on s3://{self.spec.access.bucket}/{prefix}"
+        listed = call(
+            doing, self.spec.access, lambda: list(pages.paginate(Bucket=self.spec.access.bucket, Prefix=prefix))
+        )
+        keys = [entry["Key"] for page in listed for entry in page.get("Contents", ())]
+        return [key for key in keys if key.endswith("/state.json")]
+
+    def _pending_since(self, key: str) -> datetime | None:
+        doing = f"s3:GetObject on s3://{self.spec.access.bucket}/{key}"
+        request = self.clients.s3.get_object
+        body = call(doing, self.spec.access, lambda: request(Bucket=self.spec.access.bucket, Key=key)["Body"].read())
+        try:
+            pending = json.loads(body).get("pending")
+            return datetime.fromisoformat(pending["since"]).astimezone(UTC) if pending is not None else None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise PendingUnrecoverableError(
+                f"{key} is not the state of a table ({type(error).__name__}: {error}).",
+                remedy="Restore the object from its bucket's versions.",
+            ) from error
+
+
+def _judged(rules: list[Mapping[str, Any]], root: str) -> Finding:
+    """A rule counts when it is enabled and covers the control prefix, under which the data's prefix lies too."""
+    days = [
+        rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
+        for rule in rules
+        if rule["Status"] == "Enabled" and "AbortIncompleteMultipartUpload" in rule and root.startswith(_prefix(rule))
+    ]
+    if not days:
+        message = "no lifecycle rule aborts incomplete multipart uploads."
+        return Finding("lifecycle", "warning", message, _LIFECYCLE_REMEDY)
+    waits = counted(min(days), "day")
+    if min(days) < LEAST_DAYS:
+        message = f"a lifecycle rule aborts incomplete multipart uploads after {waits}: a load could lose its files."
+        remedy = f"Let the rule wait at least {LEAST_DAYS} days, better {_SAFE_DAYS}."
+        return Finding("lifecycle", "warning", message, remedy)
+    return Finding("lifecycle", "ok", f"incomplete multipart uploads are aborted after {waits}.")
+
+
+def _prefix(rule: Mapping[str, Any]) -> str:
+    where = rule.get("Filter", {})
+    return str(rule.get("Prefix") or where.get("Prefix") or where.get("And", {}).get("Prefix") or "")
+
+
+def _paths(read: Read) -> Iterator[str]:
+    yield from read.paths
+    for view in read.views.values():
+        yield from _paths(view)
+
+
+def _in_s3(path: str) -> bool:
+    return path.lower().startswith(_S3_SCHEMES)
+
+
+def _by_rows(table: TableSpec) -> bool:
+    """Only a bare Parquet scan can be read by the tasks themselves, without Spark's readers."""
+    return table.read.format != "parquet" or bool(table.read.sql or table.read.columns or table.deleted or table.cursor)
+
+
+def _has_hadoop_aws() -> bool:
+    """Looks where PySpark keeps its jars, without starting it."""
+    found = importlib.util.find_spec("pyspark")
+    homes = [os.environ.get("SPARK_HOME"), str(Path(found.origin).parent) if found and found.origin else None]
+    return any(next(Path(home, "jars").glob("hadoop-aws*.jar"), None) is not None for home in homes if home)

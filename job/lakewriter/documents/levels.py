@@ -1,0 +1,70 @@
+"""JSON text opened level by level, as far as columns need it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from lakewriter.documents.typed import NULL
+from lakewriter.errors import ValueUnrepresentableError
+
+Path = tuple[str, ...]
+Objects = Sequence[Mapping[str, msgspec.Raw] | None]
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NESTED: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+_SHOWN: Final = 80
+
+
+class Levels:
+    """The objects of one batch that lie at ``above``, and those inside them; ``first`` is the number of its first row.
+
+    At the root, where ``above`` is empty, each text is a document, which cannot be null.
+    """
+
+    def __init__(self, texts: Sequence[str | bytes | None], first: int, above: Path = ()) -> None:
+        self._first = first
+        self._above = above
+        roots = self._nested if above else self._document
+        self._levels: dict[Path, Objects] = {above: [roots(row, above, text) for row, text in enumerate(texts)]}
+
+    def raws(self, path: Path) -> list[bytes]:
+        """The JSON at a path, one for each row."""
+        name = path[-1]
+        return [NULL if each is None or name not in each else bytes(each[name]) for each in self._objects(path[:-1])]
+
+    def _objects(self, path: Path) -> Objects:
+        if path not in self._levels:
+            self._levels[path] = [self._nested(row, path, raw) for row, raw in enumerate(self.raws(path))]
+        return self._levels[path]
+
+    def _document(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
+        try:
+            return _OBJECT.decode(text or NULL)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ValueUnrepresentableError(
+                f"row {self._first + row}: {cut(repr(text))} is no JSON object ({error}).",
+                remedy="Leave such rows out with an sql: read.",
+            ) from error
+
+    def _nested(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw] | None:
+        if text is None or text == NULL:
+            return None
+        try:
+            found: Mapping[str, msgspec.Raw] | None = _NESTED.decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            shown = text if isinstance(text, str) else text.decode(errors="replace")
+            remedy = (
+                "Leave such rows out with an sql: read, or give the schema another type for it."
+                if path == self._above
+                else f"Include the field {'/'.join(path)!r}, which makes it a JSON string."
+            )
+            raise ValueUnrepresentableError(
+                f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.", remedy=remedy
+            ) from error
+        return found
+
+
+def cut(text: str) -> str:
+    """As much of a value as a message shows."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,0 +1,114 @@
+"""CSV and JSON Lines, a batch at a time: Arrow joins the cells of every row, no row passes through Python.
+
+A column of field kind ``json`` holds JSON text of any value; other columns are strings and integers.
+"""
+
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.documents.document_types import JSON, KIND
+from lakewriter.documents.json_text import joined, objects, quoted, replaced
+from lakewriter.encode.encoder import Sink
+from lakewriter.spec.stream import TextEncoding
+
+GZIP_LEVEL: Final = 6
+_GZIP_WINDOW: Final = 31
+"""zlib's way to ask for gzip's frame; the time in it stays zero, so that equal rows give equal files."""
+
+
+class TextEncoder:
+    """See ``Encoder``."""
+
+    footer = False
+
+    def __init__(self, encoding: TextEncoding) -> None:
+        self.name = encoding.kind
+        self._encoding = encoding
+
+    def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
+        """CSV begins with its header, in a file without rows too."""
+        packer = zlib.compressobj(GZIP_LEVEL, wbits=_GZIP_WINDOW) if self._encoding.gzip else None
+
+        def send(data: bytes) -> None:
+            packed = packer.compress(data) if packer else data
+            if packed:
+                sink.write(packed)
+
+        lines = json_lines if self._encoding.kind == "jsonl" else csv_lines
+        if self._encoding.kind == "csv":
+            send(csv_header(schema))
+        for batch in batches:
+            send(text_of(lines(batch)))
+        if packer:
+            sink.write(packer.flush())
+
+
+def text_of(lines: pa.Array) -> bytes:
+    """The texts of an array, one right behind the other; none is null."""
+    offsets = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, lines.buffers()[1]], offset=lines.offset)
+    data = lines.buffers()[2]
+    return data.to_pybytes()[offsets[0].as_py() : offsets[-1].as_py()] if data is not None else b""
+
+
+def csv_header(schema: pa.Schema) -> bytes:
+    """The names, quoted."""
+    names = ('"' + name.replace('"', '""') + '"' for name in schema.names)
+    return (",".join(names) + "\r\n").encode()
+
+
+def csv_lines(batch: pa.RecordBatch) -> pa.Array:
+    """RFC 4180: numbers bare, everything else quoted; null is an empty field, an empty string ``""``."""
+    cells = [_csv_cell(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
+    rows = _joined(cells, ",")
+    return _joined([rows, "\r\n"], "")
+
+
+def json_lines(batch: pa.RecordBatch) -> pa.Array:
+    """One object a line, every key in each."""
+    columns = zip(batch.columns, batch.schema, strict=True)
+    texts = objects([(field.name, _json_value(column, field)) for column, field in columns], batch.num_rows)
+    return _joined([texts, "\n"], "")
+
+
+def _json_value(column: pa.Array, field: pa.Field) -> pa.Array:
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    return column if _is_json(field) else quoted(column)
+
+
+def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    return _from_json(column) if _is_json(field) else _csv_quoted(column)
+
+
+def _csv_quoted(texts: pa.Array) -> pa.Array:
+    return joined(['"', pc.replace_substring(texts, '"', '""'), '"'])
+
+
+def _from_json(fragments: pa.Array) -> pa.Array:
+    """A JSON number as it is, a JSON string's own text, and everything else as JSON text."""
+    strings = pc.fill_null(pc.starts_with(fragments, '"'), False)
+    texts = fragments
+    if pc.any(strings).as_py():
+        inner = pc.utf8_slice_codeunits(fragments, 1, -1)
+        texts = pc.if_else(strings, inner, fragments)
+        escaped = pc.and_(strings, pc.match_substring(fragments, "\\"))
+        texts = replaced(texts, pc.fill_null(escaped, False), map(json.loads, fragments.filter(escaped).to_pylist()))
+    numbers = pc.match_substring_regex(fragments, "^[-0-9]")
+    cells = pc.if_else(numbers, fragments, _csv_quoted(texts))
+    return pc.if_else(pc.equal(fragments, "null"), pa.scalar(None, pa.string()), cells)
+
+
+def _joined(pieces: list[Any], separator: str) -> pa.Array:
+    """Nulls count as empty."""
+    return pc.binary_join_element_wise(*pieces, separator, null_handling="replace", null_replacement="")
+
+
+def _is_json(field: pa.Field) -> bool:
+    return bool(field.metadata and field.metadata.get(KIND) == JSON)

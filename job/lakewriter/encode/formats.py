@@ -1,0 +1,21 @@
+"""The encoder for each file format."""
+
+from lakewriter.encode import parquet
+from lakewriter.encode.csv_and_jsonl import TextEncoder
+from lakewriter.encode.encoder import Encoder
+from lakewriter.spec.specification import Encoding
+from lakewriter.spec.stream import AvroEncoding, TextEncoding
+
+FileEncoding = Encoding | AvroEncoding | TextEncoding
+
+
+def encoder(encoding: FileEncoding) -> Encoder:
+    """The encoder that ``encoding`` asks for."""
+    if isinstance(encoding, AvroEncoding):
+        # Only here: its constants make pyarrow load pandas, which would take a new worker half a second.
+        from lakewriter.encode.avro import AvroEncoder
+
+        return AvroEncoder(encoding)
+    if isinstance(encoding, TextEncoding):
+        return TextEncoder(encoding)
+    return parquet.encoder(encoding)

@@ -1,0 +1,129 @@
+"""How each column of a file is stored, judged by the file's first rows."""
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.spec.specification import MIB
+
+INTEGERS: Final = "DELTA_BINARY_PACKED"
+TEXT: Final = "DELTA_LENGTH_BYTE_ARRAY"
+
+SAMPLE_ROWS: Final = 65_536
+SAMPLE_BYTES: Final = 16 * MIB
+UNIQUE: Final = 0.9
+"""Of that many values, this share of distinct ones means more of them in all than a dictionary of a megabyte holds."""
+
+_FIRST_ROWS: Final = 4096
+_TRIED_VALUES: Final = 8192
+_TRIED_BYTES: Final = 65_536
+_GAIN: Final = 0.96
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Top-level columns by name. ``delta`` has the encodings; ``plain`` are those that a dictionary would only make
+    larger.
+    """
+
+    delta: Mapping[str, str]
+    plain: Collection[str]
+
+    @property
+    def without_dictionary(self) -> list[str]:
+        """The columns that have none."""
+        return [*self.delta, *self.plain]
+
+
+def sampled(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[pa.Table | None, Iterator[pa.RecordBatch]]:
+    """The first batches, of ``rows`` at most and not many bytes, None without any; and all batches."""
+    held: list[pa.RecordBatch] = []
+    count = size = 0
+    while count < min(rows, SAMPLE_ROWS) and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
+        held.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+    return (pa.Table.from_batches(held) if held else None), chain(held, batches)
+
+
+def choose(sample: pa.Table, *, delta: bool) -> Choice:
+    """What suits ``sample``; columns that are mostly null keep a dictionary, as few values tell little.
+
+    With ``delta``, columns of which more than half of the values differ get a DELTA encoding where there is one for
+    their type. BYTE_STREAM_SPLIT is never chosen: Spark's vectorised reader fails on it.
+    """
+    encodings, plain = {}, []
+    for field, column in zip(sample.schema, sample.columns, strict=True):
+        values = len(column) - column.null_count
+        if not _is_counted(field.type) or values * 2 <= len(column) or _repeats_at_once(column):
+            continue
+        distinct = pc.count_distinct(column).as_py()
+        encoding = _encoding(field.type) if delta else None
+        if encoding is not None and distinct * 2 > values:
+            encodings[field.name] = encoding
+        elif distinct >= UNIQUE * values:
+            plain.append(field.name)
+    return Choice(encodings, plain)
+
+
+def quick_columns(sample: pa.Table, names: Iterable[str]) -> list[str]:
+    """Those of the named flat columns that gzip makes hardly smaller by searching longer: hashes, counters."""
+    return [name for name in names if _is_quick(sample.column(name))]
+
+
+def leaf_paths(schema: pa.Schema) -> list[str]:
+    """Dotted paths of all leaf columns, as pyarrow's writer names them."""
+    return [path for field in schema for path in _leaves(field.name, field.type)]
+
+
+def _encoding(kind: pa.DataType) -> str | None:
+    types = pa.types
+    if types.is_integer(kind) or types.is_temporal(kind):
+        return INTEGERS
+    if types.is_decimal128(kind):
+        # Wider decimals are fixed length byte arrays.
+        return INTEGERS if kind.precision <= 18 else None
+    return TEXT if _is_text(kind) else None
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    else:
+        yield path
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    types = pa.types
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return number or types.is_temporal(kind) or _is_text(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _repeats_at_once(column: pa.ChunkedArray) -> bool:
+    first = column.slice(0, _FIRST_ROWS)
+    return bool(pc.count_distinct(first).as_py() * 2 <= len(first) - first.null_count)
+
+
+def _is_quick(column: pa.ChunkedArray) -> bool:
+    values = column.drop_null().slice(0, _TRIED_VALUES).combine_chunks()
+    if _is_text(values.type):
+        data = b"".join(values.cast(pa.binary()).to_pylist())
+    else:
+        width = values.type.bit_width // 8
+        data = values.buffers()[1].slice(values.offset * width, len(values) * width).to_pybytes()
+    data = data[:_TRIED_BYTES]
+    return len(zlib.compress(data, 6)) > _GAIN * len(zlib.compress(data, 1))

@@ -1,0 +1,105 @@
+"""What a Parquet file's footer says, read from the file's last bytes while they are still in memory."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewriter.receipt import ColumnStatistics
+from lakewriter.spec.specification import MIB
+
+TAIL_BYTES: Final = 16 * MIB
+_SURE_BYTES: Final = 60
+"""Writers cut long bounds near 64 bytes, at the edge of a character, and do not all say so."""
+
+
+class Tail:
+    """The last bytes of a file that goes by."""
+
+    def __init__(self, limit: int = TAIL_BYTES) -> None:
+        self._limit = limit
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        """Keeps ``data``, forgets what is no longer among the last bytes."""
+        self._pieces.append(data)
+        self._size += len(data)
+        while self._size - len(self._pieces[0]) >= self._limit:
+            self._size -= len(self._pieces.popleft())
+
+    def metadata(self) -> pq.FileMetaData | None:
+        """The footer of the file that has ended; None when it is larger than what was kept."""
+        tail = b"".join(self._pieces)
+        # A file ends with the footer's length in four bytes and the four bytes "PAR1".
+        if int.from_bytes(tail[-8:-4], "little") + 8 > len(tail):
+            return None
+        return pq.read_metadata(pa.BufferReader(tail))
+
+
+def column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
+    """Statistics of every leaf column over all row groups, by its dotted path in the Parquet schema.
+
+    Bounds are exact: ISO 8601 for dates and times, hex digits for binary, ``str()`` for the rest; None where a row
+    group has none, or where a text or binary bound is so long that the writer may have cut it.
+    """
+    return {chunks[0].path_in_schema: _merged(chunks) for chunks in _columns(metadata)}
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    path_in_schema: str
+    values: int
+    nulls: int | None
+    compressed_bytes: int
+    bounds: tuple[Any, Any] | None
+
+
+def _columns(metadata: pq.FileMetaData) -> Iterator[list[_Chunk]]:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    for column in range(metadata.num_columns if groups else 0):
+        yield [_chunk(group.column(column)) for group in groups]
+
+
+def _chunk(column: pq.ColumnChunkMetaData) -> _Chunk:
+    statistics = column.statistics
+    nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
+    return _Chunk(
+        column.path_in_schema, column.num_values, nulls, column.total_compressed_size, _bounds(column.statistics)
+    )
+
+
+def _bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
+    if statistics is None or not statistics.has_min_max:
+        return None
+    try:
+        return statistics.min, statistics.max
+    except (ValueError, OverflowError):
+        # Python has no dates beyond the year 9999.
+        return None
+
+
+def _merged(chunks: list[_Chunk]) -> ColumnStatistics:
+    nulls = [chunk.nulls for chunk in chunks]
+    filled = [chunk for chunk in chunks if chunk.nulls != chunk.values]
+    bounds = [chunk.bounds for chunk in filled if chunk.bounds is not None]
+    known = bool(bounds) and len(bounds) == len(filled)
+    return ColumnStatistics(
+        values=sum(chunk.values for chunk in chunks),
+        nulls=None if None in nulls else sum(n for n in nulls if n is not None),
+        compressed_bytes=sum(chunk.compressed_bytes for chunk in chunks),
+        lower=_text(min(low for low, _ in bounds)) if known else None,
+        upper=_text(max(high for _, high in bounds)) if known else None,
+    )
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.hex() if len(value) <= _SURE_BYTES else None
+    if isinstance(value, str):
+        return value if len(value.encode()) <= _SURE_BYTES else None
+    return value.isoformat() if isinstance(value, datetime | date) else str(value)

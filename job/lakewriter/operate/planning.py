@@ -1,0 +1,131 @@
+"""What a run would do, without doing it."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.errors import LakeError
+from lakewriter.run.placement import in_catalog, numbered
+from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, prepare
+from lakewriter.run.sync import Ending, table_intent
+from lakewriter.spec.catalogs import IcebergCatalog
+from lakewriter.spec.key_layout import Names
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import Spec, TableSpec
+
+
+class PlannedColumn(Model):
+    """A source column and what becomes of it; ``source`` is blank for columns the load adds."""
+
+    source: str
+    name: str
+    type: str
+    change: str
+
+
+class PlannedTable(Model):
+    """One table; ``error`` is set when a run would fail here, and then the rest may be empty."""
+
+    table: str
+    source: str
+    key: str
+    feed: str = ""
+    reason: str = ""
+    tasks: int = 0
+    rows: int | None = None
+    reads: str = ""
+    columns: tuple[PlannedColumn, ...] = ()
+    catalog: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def plan(
+    spec: Spec, *, job_id: str | None, clients: Clients, spark: SparkFactory, controls: Mapping[str, Control]
+) -> tuple[PlannedTable, ...]:
+    """Every table's plan; a table that cannot be loaded says why."""
+    started = datetime.now(UTC)
+    tables = []
+    for table in spec.tables:
+        names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
+        planned = PlannedTable(
+            table=table.id,
+            source=".".join(part for part in (table.source_schema, table.source_table) if part),
+            key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
+        )
+        try:
+            control = controls[table.id]
+            state = control.state.read()
+            names = numbered(control.store, names, state)
+            planned = planned.model_copy(update={"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"})
+            check_empty(control.store, table, state)
+            found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+            prepared = prepare(spec, table, state, found, spark)
+            try:
+                more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}
+                tables.append(planned.model_copy(update=more | _details(table, prepared)))
+            finally:
+                prepared.feed.close()
+        except LakeError as error:
+            tables.append(planned.model_copy(update={"error": str(error)}))
+    return tuple(tables)
+
+
+def first_key(spec: Spec, prepared: Prepared, names: Names) -> str:
+    """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
+    if not isinstance(spec.catalog, IcebergCatalog):
+        return f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    location = prepared.table.location() or "(the catalog's choice)"
+    partition = "".join(f"{field.name}=*/" for field in prepared.shape.partition)
+    return f"{location}/data/{partition}{names.object_key(0).rpartition('/')[2]}"
+
+
+def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
+    feed, shape = prepared.feed, prepared.shape
+    columns = [
+        PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_change(c.source_type, c.type))
+        for c in shape.columns
+    ]
+    named = {column.name for column in columns}
+    added = [name for name in shape.schema.names if name not in named]
+    columns += [
+        PlannedColumn(source="", name=name, type=str(shape.schema.field(name).type), change="added") for name in added
+    ]
+    return {
+        "feed": feed.kind,
+        "reason": feed.reason,
+        "tasks": feed.partitions,
+        "rows": sum(feed.counts) if feed.counts is not None else None,
+        "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
+        "columns": tuple(columns),
+        "catalog": prepared.changes,
+        "warnings": tuple(_warnings(table, prepared)),
+    }
+
+
+def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
+    """The objects that go when a full refresh succeeds."""
+    if spec.envelope is None:
+        return ()
+    planned = table_intent(spec, table, control, 0, Ending())
+    return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
+
+
+def _change(source: pa.DataType, written: pa.DataType) -> str:
+    return "" if source == written else f"cast from {source}"
+
+
+def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:
+    warnings = [f"column {name!r} has no type yet and is left out" for name in prepared.shape.left_out]
+    warnings += prepared.shape.notes
+    if table.cursor is not None and table.cursor_lag is None:
+        warnings.append(
+            f"rows that arrive late, with {table.cursor} at or below the highest one loaded, are not read; "
+            "cursor_lag reads them again"
+        )
+    return warnings

@@ -1,0 +1,109 @@
+"""SQL to read a pipeline's tables with, filled in from its specification; pure text."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lakewriter.spec.specification import Spec, TableSpec, Tracking
+
+_RESERVED: Final = re.compile(
+    r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
+    r"current_path|current_role|current_schema|current_time|current_timestamp|current_user|deallocate|delete|"
+    r"describe|distinct|drop|else|end|escape|except|execute|exists|extract|false|for|from|full|group|grouping|"
+    r"having|in|inner|insert|intersect|into|is|join|json_array|json_exists|json_object|json_query|json_table|"
+    r"json_value|left|like|listagg|localtime|localtimestamp|natural|normalize|not|null|on|or|order|outer|prepare|"
+    r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
+)
+"""Words that Trino takes for a name only in quotes."""
+_READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
+"""DuckDB's functions by file format."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """One statement for one table."""
+
+    table: str
+    title: str
+    sql: str
+
+
+def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
+    """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in.
+
+    Tables without tracking columns are in no catalog: of them the files are read, by DuckDB.
+    """
+    queries = []
+    for table in spec.tables:
+        if not spec.tracking:
+            queries.append(Query(table.id, "Read the files with DuckDB", _files(spec, table)))
+            continue
+        job_id = (latest or {}).get(table.id, "latest-job-id")
+        queries += [
+            Query(table.id, "Query latest sync", _latest(spec, table, job_id)),
+            Query(table.id, "Find all synced records for a table", _syncs(spec, table)),
+            Query(table.id, "Deduplicate (latest version of each record)", _current(spec, table)),
+        ]
+    return tuple(queries)
+
+
+def _files(spec: Spec, table: TableSpec) -> str:
+    """Backfills lie side by side, and files of one table may differ in their columns."""
+    kind = getattr(table.encoding or spec.encoding, "kind", "parquet")
+    place = f"s3://{spec.access.bucket}/{table.layout.glob}".replace("'", "''")
+    by_name = "" if kind == "avro" else ", union_by_name = true"
+    return f"SELECT *\nFROM {_READERS[kind]}('{place}'{by_name})\nLIMIT 100;"
+
+
+def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
+    """What Iceberg tables add to ``athena``. ``times`` has the last commit (UTC) by table; a placeholder stands in."""
+    queries = []
+    for table in spec.tables:
+        at = (times or {}).get(table.id)
+        # A moment later: the table as it was after that load.
+        text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
+        queries += [
+            Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_name(table)}\nLIMIT 100;"),
+            Query(
+                table.id,
+                "Time travel: the table as of a moment (UTC)",
+                f"SELECT *\nFROM {_name(table)}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';",
+            ),
+        ]
+    return tuple(queries)
+
+
+def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:
+    names = _tracking(spec)
+    return f"SELECT *\nFROM {_name(table)}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
+
+
+def _syncs(spec: Spec, table: TableSpec) -> str:
+    names = _tracking(spec)
+    job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
+    return (
+        f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
+        f"FROM {_name(table)}\nGROUP BY {job}\nORDER BY sync_time DESC;"
+    )
+
+
+def _current(spec: Spec, table: TableSpec) -> str:
+    """Within one load all rows have one sync time, so the row's index decides between versions of a record."""
+    names = _tracking(spec)
+    order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
+    return (
+        "SELECT * FROM (\n"
+        f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
+        f"FROM {_name(table)}\n"
+        f") WHERE rn = 1 AND {names[Tracking.DELETED]} = false;"
+    )
+
+
+def _tracking(spec: Spec) -> dict[Tracking, str]:
+    return {column.holds: column.name for column in spec.tracking}
+
+
+def _name(table: TableSpec) -> str:
+    return ".".join(f'"{part}"' if _RESERVED.fullmatch(part) else part for part in table.id.split("."))

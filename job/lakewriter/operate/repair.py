@@ -1,0 +1,129 @@
+"""What a person does to a table's state by hand: give a load up, move a cursor."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import data_store, reach_from
+from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.recover import close, move_pending, undo
+from lakewriter.commit.state import Lost, Pending, Reset, TableState
+from lakewriter.errors import (
+    CatalogNotFoundError,
+    CatalogUnauthorizedError,
+    ConcurrentLoadError,
+    NoAnswerError,
+    SecretUnresolvedError,
+    SpecInvalidError,
+)
+from lakewriter.receipt import Cursor
+from lakewriter.report import counted
+
+KEPT_RESETS: Final = 20
+
+
+def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
+    """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
+    chosen = [control for control in controls.values() if _pending(control, job_id) is not None]
+    if not chosen:
+        raise SpecInvalidError(
+            f"load {job_id!r} is pending in no table of this pipeline.", remedy="lakewriter status LAKE shows what is."
+        )
+    return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
+
+
+def _pending(control: Control, job_id: str) -> Pending | None:
+    pending = control.state.read().pending
+    return pending if pending is not None and pending.job_id == job_id else None
+
+
+def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> str:
+    """Others may be taking the load to its end: only what the state says after each step is acted upon."""
+    noted, files = False, "files"
+    while (pending := _pending(control, job_id)) is not None:
+        if not noted:
+            _note(control, f"load {job_id} abandoned ({pending.phase})", reason)
+            noted = True
+        intent = control.intent(job_id, pending.attempt)
+        files = counted(len(intent.receipts), "file")
+        if pending.phase == "uploaded":
+            return _close_as_it_is(control, pending, intent)
+        if pending.phase == "aborting":
+            _undo(control, pending, intent, clients)
+        else:
+            aborting = pending.model_copy(update={"phase": "aborting"})
+            move_pending(control, pending, partial(TableState.changed, pending=aborting))
+    report = control.report(job_id)
+    if report is None:
+        return f"undone: nothing of its {files} is visible, the cursor is as it was"
+    return f"nothing: another process brought it to its end meanwhile, with {counted(report['rows'], 'row')}"
+
+
+def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
+    objects, rows = counted(len(intent.receipts), "object"), counted(intent.rows, "row")
+    shown = f"{objects} with {rows} left visible under {control.table_id}"
+    if isinstance(intent.catalog, IcebergAction):
+        shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
+    close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
+    return f"closed as it is: {shown}; the catalog may not know them"
+
+
+def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients) -> None:
+    try:
+        store = data_store(control.store, intent.catalog, intent.access, reach_from(clients))
+        undo(control, aborting, intent, store)
+    except (CatalogNotFoundError, CatalogUnauthorizedError, NoAnswerError, SecretUnresolvedError):
+        # Of a catalog that is out of reach there are no credentials to be had: the destination's own may do.
+        undo(control, aborting, intent, control.store)
+
+
+def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:
+    """The state with its cursor moved, or taken away; loads that are running lose their turn."""
+    shown = "taken away" if cursor is None else f"set to {cursor.text}"
+
+    def change(state: TableState) -> TableState:
+        before = state.cursor.text if state.cursor else "none"
+        noted = _noted(state, f"cursor {shown}, was {before}", reason)
+        return noted.changed(cursor=cursor, running={})
+
+    return _unless_pending(control, change)
+
+
+def begin_backfill(control: Control, reason: str) -> TableState:
+    """The state under the next backfill number: no cursor, no batch, so everything is loaded again."""
+
+    def change(state: TableState) -> TableState:
+        number = state.backfill + 1
+        noted = _noted(state, f"backfill {number} begun", reason)
+        return noted.changed(backfill=number, cursor=None, batch=None, running={})
+
+    return _unless_pending(control, change)
+
+
+def _unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
+    def allowed(state: TableState) -> TableState:
+        if state.pending is not None:
+            raise Lost
+        return change(state)
+
+    control.state.read()
+    try:
+        return control.state.move(allowed)
+    except Lost:
+        pending = control.state.read().pending
+        raise ConcurrentLoadError(
+            f"table {control.table_id} has load {pending.job_id if pending else 'of another'!r} pending.",
+            remedy="Run or abandon that load first.",
+        ) from None
+
+
+def _note(control: Control, what: str, reason: str) -> None:
+    control.state.move(lambda state: _noted(state, what, reason))
+
+
+def _noted(state: TableState, what: str, reason: str) -> TableState:
+    entry = Reset(at=datetime.now(UTC), what=what, reason=reason)
+    return state.changed(resets=(*state.resets, entry)[-KEPT_RESETS:])

@@ -1,0 +1,149 @@
+"""Snowflake's statements to read the tables of an Iceberg REST catalog, filled in from a specification; pure text."""
+
+import json
+from typing import Final
+
+from lakewriter.naming import cut, join_key, normalise, unique
+from lakewriter.operate.queries import Query
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.specification import Spec, TableSpec, Tracking
+from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
+
+_ROLE: Final = "<SnowflakeSTORAGEAWSROLEARN in the outputs of the destination stack>"
+"""CloudFormation chooses the name of the role of Snowflake's compute."""
+
+
+def statements(spec: Spec, deployment: Deployment, service: RestService) -> tuple[Query, ...]:
+    """Volume, trust, integration, tables and refresh, in the order to run them; secrets are placeholders.
+
+    The volume is the stacks': their prefix, the role of Snowflake's compute, and the external id that it trusts.
+    """
+    compute = (deployment.snowflake or Snowflake()).compute
+    namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
+    only = namespaces[0] if len(namespaces) == 1 else None
+    setting_up = [
+        Query("all", "Create an external volume", _volume(spec, compute)),
+        Query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_volume_name(spec)};"),
+        Query(
+            "all",
+            "Have the volume's role trust that user: set deployment.snowflake.compute.iam_user_arn and deploy, or, "
+            "where no stack made the role, add this to its trust policy, beside Open Catalog's own entry",
+            _trust(compute),
+        ),
+        Query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_volume_name(spec)}');"),
+        Query("all", "Create a catalog integration", _integration(spec, service, only)),
+        Query(
+            "all",
+            "List the catalog's tables",
+            "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
+            f"SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('{_integration_name(spec)}');",
+        ),
+    ]
+    named = zip(spec.tables, _names(spec, only), strict=True)
+    return (*setting_up, *(query for table, name in named for query in _table(spec, table, name, only)))
+
+
+def _names(spec: Spec, only: str | None) -> list[str]:
+    """What the tables are called in Snowflake: as the document calls them, or, of several namespaces, by theirs too."""
+    parts = ([_base(spec), "" if only else table.schema_name, table.name] for table in spec.tables)
+    return unique(cut("_".join(filter(None, each))) for each in parts)
+
+
+def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:
+    tracking = {column.holds: column.name for column in spec.tracking}
+    created = [Query(table.id, "Create an externally managed table", _create(spec, table, name, None))] if only else []
+    title = "The same where the integration names no namespace" if only else "Create an externally managed table"
+    keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<key>"]
+    return [
+        *created,
+        Query(table.id, title, _create(spec, table, name, table.schema_name)),
+        Query(table.id, "Keep the metadata in sync", f"ALTER ICEBERG TABLE {name} SET AUTO_REFRESH = TRUE;"),
+        Query(table.id, "Query synced data", f"SELECT *\nFROM {name}\nLIMIT 100;"),
+        Query(
+            table.id,
+            "Filter by tracking columns",
+            f"SELECT *\nFROM {name}\nWHERE {tracking[Tracking.DELETED]} = false\n"
+            f"ORDER BY {tracking[Tracking.SYNCED]} DESC;",
+        ),
+        Query(
+            table.id,
+            "Join with other Snowflake tables",
+            f"SELECT *\nFROM {name} a\nJOIN my_database.my_schema.my_table o ON "
+            f"{' AND '.join(f'a.{key} = o.{key}' for key in keys)};",
+        ),
+    ]
+
+
+def _volume(spec: Spec, compute: SnowflakePrincipal) -> str:
+    return f"""CREATE OR REPLACE EXTERNAL VOLUME {_volume_name(spec)}
+STORAGE_LOCATIONS =
+(
+(
+NAME = '{_base(spec)}-s3'
+STORAGE_PROVIDER = 'S3'
+STORAGE_BASE_URL = 's3://{join_key(spec.access.bucket, spec.access.prefix)}/'
+STORAGE_AWS_ROLE_ARN = '{_ROLE}'
+STORAGE_AWS_EXTERNAL_ID = '{compute.external_id}'
+)
+)
+ALLOW_WRITES = FALSE;"""
+
+
+def _trust(compute: SnowflakePrincipal) -> str:
+    entry = {
+        "Effect": "Allow",
+        "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN from above>"},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"sts:ExternalId": compute.external_id}},
+    }
+    return json.dumps(entry, indent=2)
+
+
+def _integration(spec: Spec, service: RestService, namespace: str | None) -> str:
+    known = SecretText.parse(service.client_id).reference is None
+    return "\n".join(
+        [
+            f"CREATE OR REPLACE CATALOG INTEGRATION {_integration_name(spec)}",
+            "CATALOG_SOURCE = POLARIS",
+            "TABLE_FORMAT = ICEBERG",
+            *([f"CATALOG_NAMESPACE = '{namespace}'"] if namespace else []),
+            "REST_CONFIG = (",
+            f"CATALOG_URI = '{service.uri}'",
+            f"CATALOG_NAME = '{service.warehouse}'",
+            ")",
+            "REST_AUTHENTICATION = (",
+            "TYPE = OAUTH",
+            f"OAUTH_CLIENT_ID = '{service.client_id if known else '<your-client-id>'}'",
+            "OAUTH_CLIENT_SECRET = '<your-client-secret>'",
+            f"OAUTH_ALLOWED_SCOPES = ('{service.scope}')",
+            ")",
+            "ENABLED = TRUE;",
+        ]
+    )
+
+
+def _create(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:
+    lines = [
+        f"CREATE ICEBERG TABLE {name}",
+        f"CATALOG = '{_integration_name(spec)}'",
+        f"EXTERNAL_VOLUME = '{_volume_name(spec)}'",
+        f"CATALOG_TABLE_NAME = '{table.name}'",
+        *([f"CATALOG_NAMESPACE = '{namespace}'"] if namespace else []),
+    ]
+    return "\n".join(lines) + ";"
+
+
+def _base(spec: Spec) -> str:
+    """The pipeline's name as one that Snowflake takes without quotes."""
+    name = spec.pipeline.replace("-", "_")
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def _volume_name(spec: Spec) -> str:
+    return f"{_base(spec)}_iceberg_volume"
+
+
+def _integration_name(spec: Spec) -> str:
+    return f"{_base(spec)}_open_catalog_int"

@@ -1,0 +1,105 @@
+"""What a load says of itself: a table's report, the run's report; versioned, growing, never changing in meaning."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic import Field
+
+from lakewriter.receipt import Cursor
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import MIB
+
+SMALL_FILE_BYTES: Final = 16 * MIB
+"""Files below this are what makes a table slow to read when there are many."""
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``1,234 files``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+class TableHealth(Model):
+    """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
+
+    snapshots: int
+    files: int | None
+    small_files: int | None
+
+
+class TableReport(Model):
+    """A committed table of a load; the object's existence is what makes the table done."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    schema_name: str
+    table: str
+    started: datetime
+    rows: int
+    files: int
+    bytes: int
+    keys: tuple[str, ...]
+    feed: str
+    engine: str
+    cursor_before: Cursor | None
+    cursor_after: Cursor | None
+    cursor_nulls: int
+    staged_seconds: float
+    small_files: int = 0
+    notes: tuple[str, ...] = ()
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    health: TableHealth | None = None
+
+
+TableStatus = Literal["done", "already_done", "failed", "not_run"]
+
+
+class TableResult(Model):
+    """One table in the run's report; ``seconds`` is this run's own time for it.
+
+    ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path.
+    """
+
+    schema_: str = Field(serialization_alias="schema")
+    table: str
+    status: TableStatus
+    code: str | None = None
+    message: str | None = None
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    keys: tuple[str, ...] = ()
+    feed: str | None = None
+    engine: str | None = None
+    small_files: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    sync_id: int | None = None
+    generation_id: int | None = None
+    retired: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    health: TableHealth | None = None
+
+
+class RunReport(Model):
+    """One run of a load. ``requests`` counts HTTP requests to AWS by method."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    status: Literal["done", "failed"]
+    started_at: datetime
+    seconds: float
+    tables: tuple[TableResult, ...]
+    requests: Mapping[str, int]
+    notes: tuple[str, ...] = ()

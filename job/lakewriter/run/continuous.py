@@ -1,0 +1,74 @@
+"""A continuous run: each table its own query, until it is told to stop or none can go on."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from lakewriter.aws import Clients
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
+from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
+from lakewriter.run.continuous_table import TableRun, Watch
+from lakewriter.run.outcome import ending
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.spec.specification import Spec
+from lakewriter.spec.streamable import require_continuous
+
+
+def run_continuously(
+    spec: Spec, *, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event
+) -> tuple[RunStatus, LakeError | None]:
+    """Run until ``stop`` is set or no table can go on: how it ended, and the error that speaks for all."""
+    require_continuous(spec)
+    runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
+    status = StatusObject(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline).continuous)
+    describe, over = _described(spec, runs), threading.Event()
+    beating = threading.Thread(
+        target=lambda: beat(status, lambda: describe("stopping" if stop.is_set() else "running"), over), name="status"
+    )
+    beating.start()
+    try:
+        _until_stopped(spec, runs, stop)
+    finally:
+        stop.set()
+        try:
+            for each in runs:
+                each.stop()
+        finally:
+            over.set()
+            beating.join()
+    error = ending([each.error for each in runs if each.over and each.error is not None])
+    final = describe("failed" if error else "stopped")
+    status.write(final, time.monotonic())
+    return final, error
+
+
+def _until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> None:
+    while not stop.is_set():
+        for each in runs:
+            each.poll()
+        failed = [each.over for each in runs]
+        if all(failed) or (any(failed) and spec.on_failure == "stop"):
+            return
+        stop.wait(POLL_SECONDS)
+
+
+def _described(spec: Spec, runs: list[TableRun]) -> Callable[[Any], RunStatus]:
+    started, name = datetime.now(UTC), uuid.uuid4().hex[:12]
+
+    def describe(state: Any) -> RunStatus:
+        return RunStatus(
+            pipeline=spec.pipeline,
+            run=name,
+            state=state,
+            started_at=started,
+            at=datetime.now(UTC),
+            interval_seconds=spec.interval_seconds,
+            tables={each.table.id: each.status for each in runs},
+        )
+
+    return describe

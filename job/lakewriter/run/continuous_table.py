@@ -1,0 +1,236 @@
+"""One table of a continuous run: its streaming query, each micro-batch of which is a load."""
+
+import math
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakewriter.aws import Clients
+from lakewriter.commit.batches import KEPT, clear_batches
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.errors import CODES, LakeError, SourceFailedError
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Batch
+from lakewriter.report import TableResult, counted
+from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
+from lakewriter.run.load import load
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.table_staging import MicroBatch
+from lakewriter.source.failures import SPARK_ERRORS
+from lakewriter.source.feed import Feed
+from lakewriter.source.streams import TableStream
+from lakewriter.spec.specification import Spec, TableSpec
+
+RESTARTS: Final = 6
+"""Times in a row that a table's query is started again after a failure that a retry can mend."""
+LONGEST_PAUSE: Final = 60.0
+
+
+class Watch(Protocol):
+    """Who is told how a continuous run goes."""
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        """The step a table is in, with a detail for people."""
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        """A batch is done."""
+
+
+class _Stopping(Exception):  # noqa: N818 - not a failure: the run is ending
+    """A batch came while the run was ending; it is the first one of the next run."""
+
+
+class TableRun:
+    """One table's query, started again where that can help."""
+
+    def __init__(
+        self, spec: Spec, table: TableSpec, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event
+    ) -> None:
+        self.spec = spec.model_copy(update={"tables": (table,)})
+        self.table = table
+        self.status = TableStatus()
+        self.error: LakeError | None = None
+        self._clients = clients
+        self._spark = spark
+        self._watch = watch
+        self._stop = stop
+        self._control = Control(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline), table.id)
+        self._lag = Lag(spec.interval_seconds)
+        self._gate = threading.Lock()
+        self._started = threading.Event()
+        self._checkpoint = ""
+        self._since: Batch | None = None
+        self._query: StreamingQuery | None = None
+        self._stream: TableStream | None = None
+        self._raised: BaseException | None = None
+        self._bytes = 0
+        self._retry_at = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether this table has failed for good."""
+        return self.status.state == "failed"
+
+    def poll(self) -> None:
+        """Start the query when it is time, and see whether it still runs."""
+        if self.over or self._stop.is_set():
+            return
+        try:
+            if self._query is None:
+                if time.monotonic() >= self._retry_at:
+                    self._start()
+            elif not self._query.isActive:
+                raise self._failure(self._query)
+        except LakeError as error:
+            self._failed(error)
+
+    def stop(self) -> None:
+        """Wait for the batch in hand, then end the query."""
+        with self._gate:
+            if self._query is not None:
+                self._query.stop()
+                self._query = None
+        if not self.over:
+            self.status = self.status.model_copy(update={"state": "stopped"})
+
+    def _start(self) -> None:
+        self._started.clear()
+        self._raised = None
+        state = self._control.state.read()
+        place = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
+        self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
+        # Read before Spark looks at the checkpoint, which is never behind what the table had before.
+        self._since = state.batch
+        self._stream = TableStream(self._spark(), self.table)
+        writer = self._stream.frame.writeStream.foreachBatch(self._each).option("checkpointLocation", self._checkpoint)
+        try:
+            self._query = writer.trigger(processingTime=f"{self.spec.interval_seconds} seconds").start()
+        except SPARK_ERRORS as error:
+            raise self._stream.origin.failed(error) from error
+        self.status = self.status.model_copy(update={"state": "running", "query": str(self._query.id)})
+        self._watch.step(self.table, "running", f"a batch every {self.spec.interval_seconds} s")
+        self._started.set()
+
+    def _each(self, frame: DataFrame, number: int) -> None:
+        """Called by Spark for every micro-batch, in a thread of its own; what it raises ends the query."""
+        self._started.wait()
+        if not self._gate.acquire(blocking=False):
+            raise _Stopping
+        try:
+            if self._stop.is_set():
+                raise _Stopping
+            self._load(frame, number)
+        except BaseException as error:
+            self._raised = error
+            raise
+        finally:
+            self._gate.release()
+
+    def _load(self, frame: DataFrame, number: int) -> None:
+        began = time.time()
+        stream = self._stream
+        assert stream is not None
+        batch = Batch(str(self.status.query), number, stream.planned(self._checkpoint, number))
+        # As many tasks as the batch before had files to fill: rows of one interval are much like those of the next.
+        tasks = max(1, math.ceil(self._bytes / self.spec.limits.target_file_bytes))
+
+        def opener(
+            spark_factory: SparkFactory,
+            table: TableSpec,
+            *,
+            deleted_column: str,
+            condition: str | None = None,
+            twice: bool = False,
+            single: bool = False,
+        ) -> Feed:
+            return stream.feed(frame, 1 if single else tasks, deleted_column=deleted_column, twice=twice)
+
+        report = load(
+            self.spec,
+            job_id=batch.job_id,
+            clients=self._clients,
+            spark=self._spark,
+            progress=lambda table, step, detail: self._step(table, step, f"batch {batch.number}: {detail}"),
+            micro_batch=MicroBatch(batch, self._since, opener),
+        )
+        (result,) = report.tables
+        if result.code is not None:
+            raise CODES[result.code](result.message or "")
+        self._bytes = result.bytes
+        self._done(batch, result, began)
+
+    def _step(self, table: TableSpec, step: str, detail: str) -> None:
+        # A failure is told once, when it is known what follows from it.
+        if step != "failed":
+            self._watch.step(table, step, detail)
+
+    def _done(self, batch: Batch, result: TableResult, began: float) -> None:
+        ended = time.time()
+        metrics = BatchMetrics(
+            time=datetime.now(UTC),
+            pipeline=self.spec.pipeline,
+            table=self.table.id,
+            batch=batch.number,
+            job_id=batch.job_id,
+            status=result.status,
+            rows=result.rows,
+            files=result.files,
+            small_files=result.small_files,
+            bytes=result.bytes,
+            changes=result.changes,
+            lag_seconds=self._lag.of(began, ended),
+            seconds=round(ended - began, 3),
+            behind=self._behind(),
+        )
+        first = self.status.last is None
+        self.status = self.status.after(metrics).model_copy(update={"restarts": 0})
+        self._watch.batch(self.table, metrics)
+        if first or batch.number % KEPT == 0:
+            self._clear(batch)
+
+    def _clear(self, batch: Batch) -> None:
+        try:
+            clear_batches(self._control, batch)
+        except LakeError as error:
+            # The batch is done; what could not be cleared away is only taking room.
+            self._step(self.table, "done", f"old control objects were not cleared away: {error}")
+
+    def _behind(self) -> dict[str, str]:
+        progress = self._query.lastProgress if self._query is not None else None
+        sources = progress.sources if progress is not None else []
+        return {name: str(value) for source in sources for name, value in (source.metrics or {}).items()}
+
+    def _failure(self, query: StreamingQuery) -> LakeError:
+        """Why the query ended."""
+        raised = self._raised
+        if isinstance(raised, LakeError):
+            return raised
+        if raised is not None and not isinstance(raised, SPARK_ERRORS):
+            raise raised
+        assert self._stream is not None
+        return self._stream.origin.failed(raised or query.exception() or RuntimeError("the query ended"))
+
+    def _failed(self, error: LakeError) -> None:
+        self._query = None
+        # What ails a source that ran until now is not known from its error: a broker may be back in a moment.
+        may_pass = error.transient or (isinstance(error, SourceFailedError) and self.status.query is not None)
+        again = may_pass and self.status.restarts < RESTARTS
+        pause = min(LONGEST_PAUSE, 2.0**self.status.restarts)
+        self._retry_at = time.monotonic() + pause
+        restarts = self.status.restarts + again
+        state = "restarting" if again else "failed"
+        update = {"state": state, "restarts": restarts, "code": error.code, "message": str(error)}
+        self.status = self.status.model_copy(update=update)
+        self.error = error
+        self._watch.step(self.table, state, f"in {pause:.0f} s: {error}" if again else str(error))
+
+
+def batch_line(metrics: BatchMetrics) -> str:
+    """A batch in words."""
+    files = f"{counted(metrics.rows, 'row')} in {counted(metrics.files, 'file')}"
+    return f"batch {metrics.batch}: {files}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"

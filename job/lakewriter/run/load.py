@@ -1,0 +1,207 @@
+"""A load of whatever kind: of tables alone, or of a sync, whose numbers and input are settled before its tables run."""
+
+import hashlib
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.generations import SourceState
+from lakewriter.commit.recover import recover
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.state import TableState
+from lakewriter.documents.json_schema import record_type
+from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
+from lakewriter.naming import ControlKeys
+from lakewriter.report import RunReport, TableResult, counted
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.resumption import keeps, resumption
+from lakewriter.run.stream_completion import Input, Verdict
+from lakewriter.run.sync import Ending, Sync, TableSync, sync_number, table_intent
+from lakewriter.run.table_load import run
+from lakewriter.run.table_staging import MicroBatch, Progress
+from lakewriter.source.messages.message_input import Messages, look_through
+from lakewriter.source.messages.splits import message_files
+from lakewriter.source.messages.spool import run_connector, spool
+from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.stream import MessageSource, Stream
+
+_STDIN: Final = ("-",)
+
+
+class Loader:
+    """One load of one pipeline; ``states`` are the tables' at its start, with nothing pending."""
+
+    def __init__(self, spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> None:
+        self.spec, self.job_id = spec, job_id
+        self._clients, self._spark, self._progress = clients, spark, progress
+        store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
+        self.controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
+        self.states: dict[str, TableState] = {}
+        self._given: Mapping[str, SourceState] = {}
+
+    def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
+        """Tables that are read by Spark; each is complete when it is loaded."""
+        number = self.begin(sync_id)
+        sync = Sync(number, {table.id: self.planned(table, number, Ending()) for table in self.spec.tables})
+        return self.run(sync, micro_batch=micro_batch)
+
+    def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
+        """The streams of an input of messages."""
+        number = self.begin(sync_id)
+        with self._opened(source) as messages:
+            seen = Input(messages.events, messages.failure)
+            verdicts = {table.id: self._verdict(table, seen) for table in self.spec.tables}
+            complete = {t.id: self._fed(t, number, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
+            partial = self._partial(number, verdicts, messages)
+            failures = tuple(
+                self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
+            )
+            report = self.run(Sync(number, complete, failures))
+        known = [_stream(table).key for table in self.spec.tables]
+        return report.model_copy(update={"notes": tuple(messages.notes(known))})
+
+    def planned(self, table: TableSpec, number: int, ending: Ending) -> TableSync:
+        """The numbers of one table's load."""
+        return table_intent(self.spec, table, self.controls[table.id], number, ending)
+
+    def run(self, sync: Sync, *, job_id: str | None = None, micro_batch: MicroBatch | None = None) -> RunReport:
+        """The tables of a sync."""
+        return run(
+            self.spec,
+            job_id=job_id or self.job_id,
+            clients=self._clients,
+            spark=self._spark,
+            progress=self._progress,
+            sync=sync,
+            micro_batch=micro_batch,
+        )
+
+    def begin(self, given: int | None) -> int:
+        """The sync's number, once whatever an earlier load left pending is brought to its end.
+
+        A stream whose types cannot be stored fails here, before the first of the others is committed.
+        """
+        _check_types(self.spec)
+        reach = reach_from(self._clients)
+        self.states = {name: recover(control, reach) for name, control in self.controls.items()}
+        reports = [(control.report(self.job_id) or {}).get("sync_id") for control in self.controls.values()]
+        return sync_number(self.spec, self.states, reports, given)
+
+    @contextmanager
+    def _opened(self, source: MessageSource) -> Iterator[Messages]:
+        spark = self._spark()
+        if not source.command and source.paths != _STDIN:
+            yield look_through(spark, message_files(source.paths), "")
+            return
+        keys = ControlKeys(self.spec.access.prefix, self.spec.pipeline)
+        key = f"{keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
+        with spool(spark, self._clients, key) as place:
+            if source.command:
+                resumed = resumption(self.spec.tables, self.states, continues=True)
+                self._given = resumed.given
+                found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
+            else:
+                found, failure = place.put(sys.stdin.buffer), ""
+            yield look_through(spark, found, failure)
+
+    def saved_state(self) -> str | None:
+        """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
+        states = {name: control.state.read() for name, control in self.controls.items()}
+        return resumption(self.spec.tables, states, continues=False).text
+
+    def _verdict(self, table: TableSpec, seen: Input) -> Verdict:
+        stream, state, given = _stream(table), self.states[table.id].sync, self._given.get(table.id)
+        found = seen.verdict(_stream(table).key, self.job_id, state.source, given)
+        refreshed = found.source is state.source and not keeps(table, state, continues=given is not None)
+        if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
+            return replace(found, source=None)
+        return found
+
+    def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
+        return [table for table in self.spec.tables if verdicts[table.id].complete is complete]
+
+    def _fed(self, table: TableSpec, number: int, verdict: Verdict, messages: Messages) -> TableSync:
+        if verdict.stretch is None:
+            raise ValueError(f"nothing of {table.id} may be loaded")
+        goes_on = table.id in self._given or verdict.stretch.start > 0
+        ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
+        planned = self.planned(table, number, ending)
+        return replace(planned, feed=messages.feed(self._spark(), verdict.stretch, table.id))
+
+    def _partial(self, number: int, verdicts: Mapping[str, Verdict], messages: Messages) -> Mapping[str, TableResult]:
+        """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
+        results = {}
+        for table in self._chosen(verdicts, False):
+            verdict = verdicts[table.id]
+            if verdict.stretch is not None and verdict.source is not None:
+                planned = self._fed(table, number, verdict, messages)
+                own = partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
+                report = self.run(Sync(number, {table.id: planned}), job_id=own)
+                results[table.id] = report.tables[0]
+        return results
+
+    def _failure(
+        self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
+    ) -> tuple[TableResult, LakeError]:
+        found = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
+        kept = f"{counted(found.rows, 'row')} before its last state are committed." if found.keys else "Nothing is."
+        error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
+        if found.code:
+            error = SourceFailedError(f"{error.message} Its load failed too: {found.code}: {found.message}")
+        return found.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
+
+
+def load(
+    spec: Spec,
+    *,
+    job_id: str,
+    clients: Clients,
+    spark: SparkFactory,
+    progress: Progress = lambda *_: None,
+    sync_id: int | None = None,
+    micro_batch: MicroBatch | None = None,
+) -> RunReport:
+    """One attempt at load ``job_id``, whatever its source and destination."""
+    if spec.envelope is None:
+        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, micro_batch=micro_batch)
+    loader = Loader(spec, job_id, clients, spark, progress)
+    return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
+
+
+def with_messages(spec: Spec, path: str) -> Spec:
+    """The same pipeline with its messages read from elsewhere."""
+    if spec.source is None:
+        raise SpecInvalidError("this pipeline reads no messages.", remedy="Give it a 'source' with a catalog.")
+    return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
+
+
+def partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
+    """The load that ends with this state: made twice, it is one load.
+
+    A source may end with the same state again after new records, so the number of loads before it counts too.
+    """
+    ending = f"{job_id} {source.digest} {committed}"
+    return f"{job_id[:60]}.s{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+
+
+def _check_types(spec: Spec) -> None:
+    if spec.envelope is None or not spec.envelope.typed:
+        return
+    for table in spec.tables:
+        try:
+            record_type(table.stream.json_schema if table.stream else {})
+        except SchemaIncompatibleError as error:
+            raise SchemaIncompatibleError(f"{table.id}: {error.message}", remedy=error.remedy) from error
+
+
+def _stream(table: TableSpec) -> Stream:
+    if table.stream is None:
+        raise ValueError(f"{table.id} is not read from messages")
+    return table.stream

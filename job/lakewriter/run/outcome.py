@@ -1,0 +1,169 @@
+"""How an attempt ended, and where that is written for whoever started it and decides whether to start it again."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError
+from lakewriter.report import RunReport
+from lakewriter.run.continuous_status import RunStatus
+
+
+def ending(errors: Sequence[LakeError]) -> LakeError | None:
+    """The error that speaks for all: one that a retry will not help, if there is any."""
+    return next((error for error in errors if not error.transient), errors[0] if errors else None)
+
+
+def failure(report: RunReport) -> LakeError | None:
+    """The same for a run, whose tables tell of their errors by code and message."""
+    return ending([CODES[table.code](table.message or "") for table in report.tables if table.code])
+
+
+def outcome(error: LakeError | None, at: datetime) -> dict[str, Any]:
+    """The content of ``outcome.json``."""
+    return {
+        "version": 1,
+        "status": "failed" if error else "done",
+        "code": error.code if error else None,
+        "message": str(error) if error else None,
+        "transient": bool(error and error.transient),
+        "exit_code": error.exit_code if error else EXIT_OK,
+        "finished": at.isoformat(),
+    }
+
+
+def crash(error: BaseException, at: datetime) -> dict[str, Any]:
+    """The same for an end that no code describes: a fault of the program, or an interruption."""
+    return {
+        "version": 1,
+        "status": "failed",
+        "code": None,
+        "message": f"{type(error).__name__}: {error}",
+        "transient": False,
+        "exit_code": EXIT_FAILED,
+        "finished": at.isoformat(),
+    }
+
+
+PAUSES: Final = (0.2, 0.8, 3.2)
+"""Seconds after an unclear answer."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the outcome has beside the verdict: numbers for a dashboard."""
+
+    job_id: str | None = None
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an attempt ended; ``unfinished`` are the ids of the tables that are not done."""
+
+    error: LakeError | None
+    unfinished: tuple[str, ...]
+    counts: Counts
+
+
+def handed_over(
+    load: Callable[[], Result],
+    ended: Callable[[Result], Ended],
+    *,
+    name: str | None,
+    controls: Mapping[str, Control],
+    warn: Callable[[str], None],
+) -> Result:
+    """``load()``; with a name, how it ended is written to ``ControlKeys.run(name)``, whatever is raised."""
+    if name is None:
+        return load()
+    try:
+        result = load()
+    except BaseException as error:
+        now = datetime.now(UTC)
+        told = outcome(error, now) if isinstance(error, LakeError) else crash(error, now)
+        _leave(controls, name, told | _numbers(Counts(), _pending(controls, now)), error.add_note)
+        raise
+    found, now = ended(result), datetime.now(UTC)
+    pending = _pending({key: controls[key] for key in found.unfinished if key in controls}, now)
+    _leave(controls, name, outcome(found.error, now) | _numbers(found.counts, pending), warn)
+    return result
+
+
+def load_ended(report: RunReport) -> Ended:
+    """Of a load."""
+    open_ = [table for table in report.tables if table.status in ("failed", "not_run")]
+    done = [table for table in report.tables if table.status == "done"]
+    counts = Counts(
+        job_id=report.job_id,
+        rows=sum(table.rows for table in done),
+        files=sum(table.files for table in done),
+        bytes=sum(table.bytes for table in done),
+        seconds=report.seconds,
+    )
+    names = tuple(".".join(part for part in (table.schema_, table.table) if part) for table in open_)
+    return Ended(failure(report), names, counts)
+
+
+def run_ended(result: tuple[RunStatus, LakeError | None]) -> Ended:
+    """Of a continuous run, whose loads have ids of their own."""
+    status, error = result
+    tables = status.tables.values()
+    counts = Counts(
+        rows=sum(table.rows for table in tables),
+        files=sum(table.files for table in tables),
+        bytes=sum(table.bytes for table in tables),
+        seconds=round((status.at - status.started_at).total_seconds(), 3),
+    )
+    return Ended(error, tuple(name for name, table in status.tables.items() if table.state == "failed"), counts)
+
+
+def _pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
+    """How long ago the oldest intent became pending; states that cannot be read count as having none."""
+    ages = [timedelta(0)]
+    for control in controls.values():
+        try:
+            pending = control.state.read().pending
+        except LakeError:
+            continue
+        if pending is not None:
+            ages.append(now - pending.since)
+    return max(ages)
+
+
+def _numbers(counts: Counts, pending: timedelta) -> dict[str, Any]:
+    return asdict(counts) | {"pending_hours": round(pending / timedelta(hours=1), 2)}
+
+
+def _leave(controls: Mapping[str, Control], name: str, content: Mapping[str, Any], warn: Callable[[str], None]) -> None:
+    """What cannot be written is told to ``warn``: the load has ended as it has."""
+    control = next(iter(controls.values()))
+    key, body = control.keys.run(name), json.dumps(content, indent=1).encode()
+    problem: Exception | None = None
+    for seconds in PAUSES:
+        try:
+            _put(control, key, body)
+        except Unclear as error:
+            problem = error
+            control.pause(seconds)
+        except LakeError as error:
+            problem = error
+            break
+        else:
+            return
+    warn(f"The outcome could not be left at {key}: {problem}")
+
+
+def _put(control: Control, key: str, body: bytes) -> None:
+    """A process that is started again under the same name replaces what the one before it left."""
+    if control.store.create(key, body) is None and (found := control.store.get(key)):
+        control.store.replace(key, body, found[1])

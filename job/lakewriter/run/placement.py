@@ -1,0 +1,89 @@
+"""Where a table's files go, and what the catalog is to hold of them."""
+
+from dataclasses import replace
+from typing import Final
+
+from lakewriter.aws import Clients
+from lakewriter.commit.catalog import CatalogTable, catalog_table
+from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction
+from lakewriter.commit.state import TableState
+from lakewriter.commit.store import Store
+from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import join_key
+from lakewriter.run.prepare import Prepared
+from lakewriter.shape.shapers import AnyPlan
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import GlueCatalog, GlueService, IcebergCatalog
+from lakewriter.spec.key_layout import Names
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import Spec, TableSpec
+
+S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
+
+
+def numbered(store: Store, names: Names, state: TableState) -> Names:
+    """Names under the table's own numbers; or, where other loads write to the same place, beyond what is there."""
+    if isinstance(names, ObjectNames):
+        return names.numbered(state.backfill, state.counter)
+    return names if names.varies else names.numbered(entry.key for entry in store.entries(names.prefix))
+
+
+def make_ready(
+    prepared: Prepared, access: Access, names: Names, state: TableState
+) -> tuple[CatalogAction, AnyPlan, Names]:
+    """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
+    action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition)
+    if isinstance(action, IcebergAction) and isinstance(names, ObjectNames):
+        names = replace(names, directory=data_directory(action.location, access))
+    return action, replace(prepared.shape, schema=schema), names
+
+
+def data_directory(location: str, access: Access) -> str:
+    """Where in the destination's bucket an Iceberg table's data files go."""
+    scheme, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme not in S3_SCHEMES or bucket != access.bucket:
+        raise SpecInvalidError(
+            f"the catalog keeps the table at {location!r}, which is not in bucket {access.bucket!r}.",
+            remedy="Name the bucket of the catalog's storage, s3_bucket_name, or use another catalog.",
+        )
+    return join_key(key, "data")
+
+
+def in_catalog(spec: Spec, table: TableSpec, names: Names, load: str, clients: Clients) -> CatalogTable:
+    """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
+    return catalog_table(catalog_action(spec, table, names), clients, load)
+
+
+def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
+    """What the catalog is to hold, but for the columns."""
+    location = spec.table_location(table)
+    if isinstance(spec.catalog, IcebergCatalog):
+        own = isinstance(spec.catalog.service, GlueService)
+        return IcebergAction(
+            service=spec.catalog.service,
+            namespace=table.schema_name,
+            table=table.name,
+            location=location if own else "",
+        )
+    if not isinstance(spec.catalog, GlueCatalog) or not isinstance(names, ObjectNames):
+        return FilesAction()
+    partitioned = spec.catalog.partition_key is not None
+    return GlueAction(
+        database=table.schema_name,
+        database_location=location.rpartition("/")[0],
+        table=table.name,
+        location=location,
+        columns=(),
+        partition_key=spec.catalog.partition_key,
+        strategy=spec.catalog.strategy,
+        partition=names.partition if partitioned else None,
+        partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
+    )
+
+
+def without_partition(action: CatalogAction) -> CatalogAction:
+    """The same for a load without rows: the table is made, no partition is."""
+    if not isinstance(action, GlueAction):
+        return action
+    return action.model_copy(update={"partition": None, "partition_location": None})

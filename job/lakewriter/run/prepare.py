@@ -1,0 +1,162 @@
+"""All that can fail before a byte is written: the source opened, its columns shaped, the catalog asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lakewriter.commit.catalog import CatalogTable
+from lakewriter.commit.state import TableState
+from lakewriter.commit.store import Store
+from lakewriter.documents.document_types import Record
+from lakewriter.documents.inference import merged, seen_in
+from lakewriter.documents.json_schema import declared_properties, record_type
+from lakewriter.errors import TableNotEmptyError
+from lakewriter.receipt import Cursor
+from lakewriter.run.sync import TableSync
+from lakewriter.shape.cursor import spark_literal
+from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
+from lakewriter.shape.flattening import plan_flatten
+from lakewriter.shape.partitions import grouping
+from lakewriter.shape.shapers import AnyPlan
+from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
+from lakewriter.source.feed import Feed, FeedOpener, open_feed
+from lakewriter.source.messages.splits import Unread
+from lakewriter.source.spark_rows import RowsFeed
+from lakewriter.spec.collection import Location
+from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.stream import Envelope
+
+SparkFactory = Callable[[], SparkSession]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words."""
+
+    feed: Feed
+    shape: AnyPlan
+    table: CatalogTable
+    changes: tuple[str, ...]
+    condition: str | None
+
+
+def prepare(
+    spec: Spec,
+    table: TableSpec,
+    state: TableState,
+    found: CatalogTable,
+    spark: SparkFactory,
+    sync: TableSync | None = None,
+    opener: FeedOpener = open_feed,
+) -> Prepared:
+    """The feed is the caller's to close; it is closed here when something after it fails."""
+    _check_unwritten(found, table, state)
+    condition = cursor_condition(table, state.cursor)
+    feed = _feed(table, condition, spark, sync, opener)
+    try:
+        shape = _shape(feed, spec, table, found, sync)
+        changes = tuple(found.changes(shape.schema, shape.partition))
+        if isinstance(shape, ShapePlan) and shape.partition:
+            _bring_together(feed, shape)
+    except BaseException:
+        feed.close()
+        raise
+    return Prepared(feed, shape, found, changes, condition)
+
+
+def _feed(
+    table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener
+) -> Feed:
+    single = isinstance(table.layout, KeyLayout) and table.layout.single_file
+    if sync is not None and sync.feed is not None:
+        return sync.feed.merged() if single else sync.feed
+    if table.stream is not None:
+        return Unread()
+    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table), single=single)
+
+
+def _shape(feed: Feed, spec: Spec, table: TableSpec, found: CatalogTable, sync: TableSync | None) -> AnyPlan:
+    if spec.envelope is not None:
+        return _enveloped(feed.schema, spec, table, spec.envelope, sync)
+    if table.collection is not None:
+        return plan_flatten(feed.schema, table, _inferred(feed, table))
+    shape = plan_shape(feed.schema, spec, table)
+    fitting = found.types({field.name.lower(): field.type for field in shape.schema})
+    return plan_shape(feed.schema, spec, table, fitting) if fitting else shape
+
+
+def _enveloped(
+    source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, sync: TableSync | None
+) -> EnvelopePlan:
+    if table.stream is None:
+        shape = plan_rows(source, spec, table, envelope)
+    else:
+        schema = table.stream.json_schema
+        properties = () if envelope.typed else declared_properties(schema)
+        record = record_type(schema) if envelope.typed else Record(())
+        shape = plan_documents(source, table, envelope, record, properties)
+    if sync is None:
+        return shape
+    return replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
+
+
+def _infers(table: TableSpec) -> bool:
+    """Whether the documents themselves have to be asked what they hold."""
+    collection = table.collection
+    return collection is not None and collection.column is not None and collection.locations is None
+
+
+def _inferred(feed: Feed, table: TableSpec) -> tuple[Location, ...] | None:
+    if not _infers(table) or table.collection is None or table.collection.column not in feed.schema.names:
+        return None
+    column = feed.schema.names.index(table.collection.column)
+    return merged(table.id, feed.run(partial(seen_in, column=column)))
+
+
+def _bring_together(feed: Feed, shape: ShapePlan) -> None:
+    """The rows of each Iceberg partition made neighbours: a file begins wherever the partition changes."""
+    assert isinstance(feed, RowsFeed)
+    if groups := grouping(shape):
+        feed.cluster(groups.positions, groups.keys)
+    feed.number()
+
+
+def check_empty(store: Store, table: TableSpec, state: TableState) -> None:
+    """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded.
+
+    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data.
+    """
+    if not table.must_be_empty or state.committed:
+        return
+    metadata = f"{table.path}/metadata/"
+    found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
+    if found is not None:
+        raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
+
+
+def _check_unwritten(found: CatalogTable, table: TableSpec, state: TableState) -> None:
+    if table.must_be_empty and not state.committed and (what := found.occupied()):
+        raise _not_empty(table, what)
+
+
+def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:
+    return TableNotEmptyError(
+        f"table {table.id} was never loaded, and {what}.",
+        remedy="Move what is there away, or set destination_table_handling: APPEND.",
+    )
+
+
+def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
+    """SQL that is true for rows beyond the cursor, less its lag; None for a table that is read whole."""
+    if table.cursor is None or cursor is None:
+        return None
+    column = "`" + table.cursor.replace("`", "``") + "`"
+    literal = spark_literal(cursor)
+    if table.cursor_lag is None:
+        return f"{column} > {literal}"
+    lag = table.cursor_lag if " " not in table.cursor_lag else f"INTERVAL {table.cursor_lag}"
+    return f"{column} > {literal} - {lag}"

@@ -1,0 +1,41 @@
+"""What became of a table, for the run's report."""
+
+from typing import Final
+
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.errors import LakeError
+from lakewriter.report import TableResult
+from lakewriter.spec.specification import TableSpec
+
+_KEPT: Final = (
+    "table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "notes", "health", "sync_id",
+    "generation_id", "retired", "changes", "change_samples", "undeclared",
+)  # fmt: skip
+"""What a table's own report says that the run's repeats."""
+
+
+def done(control: Control, attempt: Attempt, status: str) -> TableResult:
+    """A table whose report says that it is done."""
+    report = control.report(attempt.job_id) or {}
+    return TableResult.model_validate(
+        {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in _KEPT if name in report}
+    )
+
+
+def repeated(table: TableSpec) -> TableResult:
+    """A batch from before the last one; its report may be cleared away already."""
+    return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
+
+
+def failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
+    """A table that could not be loaded, with what the error was noted with."""
+    return TableResult(
+        schema_=table.schema_name,
+        table=table.name,
+        status="failed",
+        code=error.code,
+        message=f"{error.message} {error.remedy}".strip(),
+        seconds=round(seconds, 3),
+        notes=tuple(getattr(error, "__notes__", ())),
+    )

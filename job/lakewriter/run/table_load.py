@@ -1,0 +1,169 @@
+"""A load, top to bottom: each table is registered, checked, staged, bound to an intent, and committed."""
+
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from lakewriter.aws import Clients
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.batches import is_next
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.retention import due, sweep
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.state import TableState
+from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Receipt
+from lakewriter.report import RunReport, TableResult, counted
+from lakewriter.run.outcome import crash, ending, outcome
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.results import done, failed, repeated
+from lakewriter.run.sync import Sync
+from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
+from lakewriter.spec.key_layout import KeyNames, Names
+from lakewriter.spec.specification import Spec, TableSpec
+
+Outcome = tuple[TableResult, LakeError | None, tuple[Receipt, ...]]
+"""What became of one table."""
+
+
+def run(
+    spec: Spec,
+    *,
+    job_id: str,
+    clients: Clients,
+    spark: SparkFactory,
+    progress: Progress = lambda *_: None,
+    sync: Sync | None = None,
+    micro_batch: MicroBatch | None = None,
+) -> RunReport:
+    """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
+    clock = time.monotonic()
+    load = replace(_open(spec, job_id, clients, spark, progress, sync), micro_batch=micro_batch)
+    try:
+        results = _all(load)
+    except BaseException as error:
+        _write_outcome(load, crash(error, datetime.now(UTC)))
+        raise
+    failures = sync.failures if sync is not None else ()
+    errors = [error for _, error, _ in results if error] + [error for _, error in failures]
+    requests = load.clients.requests.copy()
+    for _, _, receipts in results:
+        for receipt in receipts:
+            requests.update(receipt.requests)
+    report = RunReport(
+        pipeline=spec.pipeline,
+        job_id=job_id,
+        attempt=load.attempt.id,
+        status="failed" if errors else "done",
+        started_at=load.attempt.started,
+        seconds=round(time.monotonic() - clock, 3),
+        tables=(*(result for result, _, _ in results), *(result for result, _ in failures)),
+        requests=dict(requests),
+    )
+    _end(load, errors)
+    return report
+
+
+def _all(load: Load) -> tuple[Outcome, ...]:
+    tables = [table for table in load.spec.tables if load.sync is None or table.id in load.sync.tables]
+    if len(tables) == 1:
+        return (_guarded(load, tables[0]),)
+    with ThreadPoolExecutor(load.spec.limits.parallel_tables, thread_name_prefix="table") as pool:
+        return tuple(pool.map(lambda table: _guarded(load, table), tables))
+
+
+def _open(
+    spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress, sync: Sync | None
+) -> Load:
+    store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
+    controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
+    last = max((control.state.read().last_commit or datetime.min.replace(tzinfo=UTC)) for control in controls.values())
+    started = max(datetime.now(UTC), last + timedelta(microseconds=1))
+    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], started, timedelta(days=spec.keep_loads_days))
+    names = {t.id: _named(t, attempt, sync) for t in spec.tables}
+    first = next(iter(controls.values()))
+    key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
+    first.write_once(key, record)
+    if spec.access.endpoint and not spec.access.single_writer:
+        first.require_conditions(key, record)
+    return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients), sync=sync)
+
+
+def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> Names:
+    names = table.layout.bind(job_id=attempt.job_id, attempt=attempt.id, start=attempt.started)
+    return replace(names, sync_id=sync.sync_id) if sync is not None and isinstance(names, KeyNames) else names
+
+
+def _guarded(load: Load, table: TableSpec) -> Outcome:
+    clock = time.monotonic()
+    if load.stopped.is_set():
+        return TableResult(schema_=table.schema_name, table=table.name, status="not_run"), None, ()
+    try:
+        result, receipts = _table(load, table)
+    except LakeError as error:
+        load.progress(table, "failed", str(error))
+        if load.spec.on_failure == "stop":
+            load.stopped.set()
+        return failed(table, error, time.monotonic() - clock), error, ()
+    return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
+
+
+def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+    control = load.controls[table.id]
+    load.progress(table, "beginning", "")
+    began = attempts.register(control, load.attempt, load.reach)
+    if began is None:
+        if load.micro_batch is not None:
+            # A report tells of the number only, which an older checkpoint gives to other rows.
+            _is_next(load.micro_batch, control.state.read(), table)
+        load.progress(table, "already done", "")
+        return done(control, load.attempt, "already_done"), ()
+    receipts: list[Receipt] = []
+    try:
+        if load.micro_batch is not None and not _is_next(load.micro_batch, began, table):
+            attempts.give_up(control, load.attempt, load.names[table.id], ())
+            return repeated(table), ()
+        intent = staged(load, table, began, receipts)
+        load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
+        attempts.bind(control, load.attempt, intent, began, load.reach)
+    except BaseException as error:
+        _give_up(load, table, receipts, error)
+        raise
+    attempts.settle(control, load.attempt, load.reach)
+    result = done(control, load.attempt, "done")
+    load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
+    return result, tuple(receipts)
+
+
+def _is_next(micro: MicroBatch, state: TableState, table: TableSpec) -> bool:
+    return is_next(state.batch, micro.batch, table.id, micro.since)
+
+
+def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
+    try:
+        attempts.give_up(load.controls[table.id], load.attempt, load.names[table.id], receipts)
+    except LakeError as second:
+        error.add_note(f"What was staged could not be withdrawn: {second}")
+
+
+def _end(load: Load, errors: list[LakeError]) -> None:
+    _write_outcome(load, outcome(ending(errors), datetime.now(UTC)))
+    control = load.controls[load.spec.tables[0].id]
+    states = [each.state.latest() for each in load.controls.values()]
+    if due(states[0], load.attempt.started):
+        try:
+            sweep(control, states, load.attempt.started, load.attempt.keep)
+        except LakeError as error:
+            # The load is done; what it could not clear away is only taking room.
+            load.progress(load.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
+
+
+def _write_outcome(load: Load, content: Mapping[str, object]) -> None:
+    control = load.controls[load.spec.tables[0].id]
+    control.write_once(control.keys.outcome(load.attempt.job_id, load.attempt.id), content)

@@ -1,0 +1,176 @@
+"""One table of a load, staged: from the state it began with to the intent that is to be bound."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from lakewriter.aws import Clients
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.data_store import Reach, data_store
+from lakewriter.commit.iceberg.catalog_vendor import vendor_of_tasks
+from lakewriter.commit.intent import CatalogAction, Intent
+from lakewriter.commit.old_objects import delete_all
+from lakewriter.commit.state import TableState
+from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
+from lakewriter.receipt import Batch, Receipt
+from lakewriter.report import counted
+from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
+from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, prepare
+from lakewriter.run.sync import Sync, TableSync
+from lakewriter.shape.cursor import highest
+from lakewriter.shape.partitions import Transforms
+from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.feed import FeedOpener, open_feed
+from lakewriter.spec.key_layout import KeyLayout, Names
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.staging.stage import first_indexes, stage
+from lakewriter.staging.task import TaskPlan
+
+Progress = Callable[[TableSpec, str, str], None]
+"""Called with a table, the step it is in, and a detail for people."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A load of one table that is a micro-batch of a continuous run; ``since`` was the last when its query started."""
+
+    batch: Batch
+    since: Batch | None
+    opener: FeedOpener
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the tables of one load share."""
+
+    spec: Spec
+    attempt: Attempt
+    clients: Clients
+    spark: SparkFactory
+    progress: Progress
+    controls: Mapping[str, Control]
+    names: dict[str, Names]
+    reach: Reach
+    stopped: Event = field(default_factory=Event)
+    sync: Sync | None = None
+    micro_batch: MicroBatch | None = None
+
+    def sync_of(self, table: TableSpec) -> TableSync | None:
+        """The table's part of the sync, if this is one."""
+        return self.sync.tables[table.id] if self.sync is not None else None
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """What staging came to."""
+
+    names: Names
+    action: CatalogAction
+    feed: str
+    notes: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    seconds: float
+
+
+def staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
+    """The intent; ``receipts`` is filled with all that was staged, whatever is raised."""
+    control, sync = load.controls[table.id], load.sync_of(table)
+    if sync is not None:
+        delete_all(control, sync.purge)
+    check_empty(control.store, table, began)
+    names = numbered(control.store, load.names[table.id], began)
+    load.progress(table, "reading", "")
+    found = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
+    opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
+    prepared = prepare(load.spec, table, began, found, load.spark, sync, opener)
+    clock = time.monotonic()
+    try:
+        action, shape, names = _placed(load, table, began, names, prepared)
+        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
+        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, replace(prepared, shape=shape), action)))
+    finally:
+        prepared.feed.close()
+    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
+    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
+    if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
+        attempts.abort_strays(control, names, receipts, load.attempt)
+    action = action if receipts else without_partition(action)
+    seconds = time.monotonic() - clock
+    return _intent(
+        load, table, began, _Staged(names, action, prepared.feed.kind, shape.notes, tuple(receipts), seconds)
+    )
+
+
+def _placed(
+    load: Load, table: TableSpec, began: TableState, names: Names, prepared: Prepared
+) -> tuple[CatalogAction, AnyPlan, Names]:
+    """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
+    action, shape, placed = make_ready(prepared, load.spec.access, names, began)
+    if isinstance(placed, ObjectNames) and placed != names:
+        load.names[table.id] = placed
+        attempts.abort_elsewhere(load.controls[table.id], placed, load.attempt)
+    store = data_store(load.controls[table.id].store, action, load.spec.access, load.reach)
+    return action, shape, attempts.free_names(store, load.attempt, placed)
+
+
+def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared, action: CatalogAction) -> TaskPlan:
+    sync = load.sync_of(table)
+    metadata = {}
+    if sync is not None:
+        metadata = {GENERATION_METADATA: str(sync.intent.generation_id), TABLE_METADATA: table.id}
+    shape = prepared.shape
+    return TaskPlan(
+        access=load.spec.access,
+        names=names,
+        shape=shape,
+        encoding=table.encoding or load.spec.encoding,
+        limits=load.spec.limits,
+        load=load.attempt.load,
+        job_id=load.attempt.job_id,
+        start=load.attempt.started,
+        partition_count=prepared.feed.partitions,
+        first_indexes=first_indexes(prepared.feed),
+        counts=prepared.feed.counts,
+        metadata=metadata,
+        single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
+        transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
+        vendor=vendor_of_tasks(action, load.clients),
+    )
+
+
+def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged) -> Intent:
+    sync = load.sync_of(table)
+    before = after = began.cursor if table.cursor else None
+    for receipt in found.receipts:
+        after = highest(after, receipt.cursor)
+    return Intent(
+        pipeline=load.spec.pipeline,
+        job_id=load.attempt.job_id,
+        attempt=load.attempt.id,
+        table_id=table.id,
+        schema_name=table.schema_name,
+        table=table.name,
+        started=load.attempt.started,
+        access=load.spec.access,
+        catalog=found.action,
+        receipts=found.receipts,
+        cursor_before=before,
+        cursor_after=after,
+        feed=found.feed,
+        staged_seconds=round(found.seconds, 3),
+        counter_after=_counter_after(found.names, found.receipts),
+        batch=load.micro_batch.batch if load.micro_batch is not None else None,
+        notes=found.notes,
+        sync=sync.intent if sync is not None else None,
+    )
+
+
+def _counter_after(names: Names, receipts: tuple[Receipt, ...]) -> int | None:
+    """The first counter that no file of this load has, None where keys carry none."""
+    if not isinstance(names, ObjectNames) or not names.counts or not receipts:
+        return None
+    return names.first + 1 + max(receipt.seq for receipt in receipts)

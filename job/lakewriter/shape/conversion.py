@@ -1,0 +1,103 @@
+"""How an array of the source becomes one of the file: built once from two types, applied to every batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.documents.texts import as_list
+from lakewriter.naming import column_names
+from lakewriter.types import is_list_like, is_void, is_wrapped, rebuilt
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A target type and, per child, the position of the source's child: None where the source has none."""
+
+    type: pa.DataType
+    children: "tuple[tuple[int | None, Conversion], ...]" = ()
+
+
+Rename = Callable[[Sequence[str]], list[str]]
+"""Makes the names of one struct fit for a file, and distinct."""
+
+
+def normalised(t: pa.DataType, rename: Rename = column_names) -> pa.DataType:
+    """``t`` with the names of every struct made fit by ``rename``; void fields keep theirs taken."""
+    return rebuilt(t, rename)
+
+
+def conversion(source: pa.DataType, target: pa.DataType, rename: Rename = column_names) -> Conversion:
+    """The way from a source's type to a file's; struct fields are matched by the source's names as renamed."""
+    if is_wrapped(source):
+        return conversion(source.value_type, target, rename)
+    if is_list_like(source):
+        return Conversion(target, ((0, conversion(source.value_type, target.value_type, rename)),))
+    if pt.is_map(source):
+        key = conversion(source.key_type, target.key_type, rename)
+        return Conversion(target, ((0, key), (1, conversion(source.item_type, target.item_type, rename))))
+    if not pt.is_struct(source):
+        return Conversion(target)
+    names = rename([field.name for field in source])
+    places = {name: place for place, name in enumerate(names) if not is_void(source.field(place).type)}
+    return Conversion(target, tuple(_child(source, places.get(field.name), field.type, rename) for field in target))
+
+
+def _child(
+    source: pa.DataType, place: int | None, target: pa.DataType, rename: Rename
+) -> tuple[int | None, Conversion]:
+    if place is None:
+        return None, Conversion(target)
+    return place, conversion(source.field(place).type, target, rename)
+
+
+def convert(array: pa.Array, to: Conversion) -> pa.Array:
+    """``array`` as ``to.type``, sharing its buffers where nothing changes; ``ArrowInvalid`` where a value is lost."""
+    if array.type.equals(to.type, check_metadata=True):
+        return array
+    if pt.is_dictionary(array.type):
+        return convert(array.dictionary_decode(), to)
+    if pt.is_run_end_encoded(array.type):
+        return convert(pc.run_end_decode(array), to)
+    if pt.is_struct(array.type):
+        return _convert_struct(array, to)
+    if pt.is_map(array.type):
+        return _convert_map(array, to)
+    if is_list_like(array.type):
+        return _convert_list(array, to)
+    return array.cast(to.type)
+
+
+def _convert_struct(array: pa.StructArray, to: Conversion) -> pa.Array:
+    # Unlike field(), flatten() hides the children's values where the struct is null: they may be anything.
+    sources = array.flatten()
+    children = [
+        pa.nulls(len(array), child.type) if place is None else convert(sources[place], child)
+        for place, child in to.children
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(to.type), mask=_mask(array))
+
+
+def _convert_list(array: pa.Array, to: Conversion) -> pa.Array:
+    values = convert(array.flatten(), to.children[0][1])
+    return pa.ListArray.from_arrays(_offsets(array), values, type=to.type, mask=_mask(array))
+
+
+def _convert_map(array: pa.MapArray, to: Conversion) -> pa.Array:
+    entries = as_list(array)
+    keys, items = entries.flatten().flatten()
+    (_, key), (_, item) = to.children
+    arrays = (_offsets(entries), convert(keys, key), convert(items, item))
+    return pa.MapArray.from_arrays(*arrays, type=to.type, mask=_mask(array))
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Offsets into ``array.flatten()``, which leaves out what lies outside a slice or under a null."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None

@@ -1,0 +1,111 @@
+"""The highest value of a cursor column: found per batch, compared, and put into SQL."""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.documents.texts import texts
+from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
+from lakewriter.receipt import Cursor
+
+_DATE: Final = r"(-?\d{4,})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_TIME: Final = r"T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)\.(\d{6})"
+_DECIMAL: Final = re.compile(r"decimal128\((\d+), (\d+)\)")
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\u0024"})
+"""Spark's parser would take ``${...}`` for one of its variables, even within a literal."""
+
+Comparable = int | Decimal | float | str | tuple[int, ...]
+
+
+def highest_in(array: pa.Array, column: str, first_index: int) -> Cursor | None:
+    """The maximum of a written column, None when all is null; NaN is ``VALUE_UNREPRESENTABLE``, as it has no order."""
+    if pt.is_floating(array.type):
+        _refuse_nan(array, column, first_index)
+    top = pc.max(array)
+    if not top.is_valid:
+        return None
+    return Cursor(type=str(array.type), text=texts(pa.repeat(top, 1))[0].as_py())
+
+
+def highest(a: Cursor | None, b: Cursor | None) -> Cursor | None:
+    """The higher of two by value; ``SCHEMA_INCOMPATIBLE`` for types without a common order."""
+    if a is None or b is None:
+        return a or b
+    (kind_a, value_a), (kind_b, value_b) = _comparable(a), _comparable(b)
+    if kind_a != kind_b:
+        raise SchemaIncompatibleError(
+            f"cursor {a.text!r} of type {a.type!r} cannot be compared with {b.text!r} of type {b.type!r}.",
+            remedy="Declare the cursor column's former type under columns:, or reset the table's cursor.",
+        )
+    return b if value_b > value_a else a  # type: ignore[operator]
+
+
+def spark_literal(c: Cursor) -> str:
+    """Spark SQL for the cursor's exact value and type."""
+    kind, value = _comparable(c)
+    if kind == "string":
+        return f"'{c.text.translate(_ESCAPES)}'"
+    if kind == "date":
+        return f"DATE '{c.text}'"
+    if kind == "timestamp":
+        return f"TIMESTAMP_NTZ '{c.text.replace('T', ' ')}'"
+    if kind == "timestamp with zone":
+        return f"TIMESTAMP '{c.text.replace('T', ' ').replace('Z', '+00:00')}'"
+    if isinstance(value, float):
+        return f"CAST('{c.text}' AS {c.type.upper()})"
+    if found := _DECIMAL.fullmatch(c.type):
+        return f"CAST('{c.text}' AS DECIMAL({found[1]},{found[2]}))"
+    return f"{c.text}L"
+
+
+def parsed_cursor(kind: str, text: str) -> Cursor:
+    """A cursor that a person typed; ``SPEC_INVALID`` when the text is none of this type."""
+    cursor = Cursor(type=kind, text=text)
+    try:
+        _comparable(cursor)
+    except SchemaIncompatibleError as error:
+        raise SpecInvalidError(
+            f"cursor {text!r} is not of type {kind!r}.",
+            remedy="Give a value as `lakewriter status` shows them, such as 42 or 2024-01-15T10:30:00.000000Z.",
+        ) from error
+    return cursor
+
+
+def _refuse_nan(array: pa.Array, column: str, first_index: int) -> None:
+    place = pc.index(pc.is_nan(array), value=True).as_py()
+    if place >= 0:
+        raise ValueUnrepresentableError(
+            f"cursor column {column!r} is NaN in row {first_index + place}, which has no order.",
+            remedy="Filter such rows, or use another cursor column.",
+        )
+
+
+def _comparable(c: Cursor) -> tuple[str, Comparable]:
+    """A value that Python orders, and the kind of values it may be compared with."""
+    for kind, type_pattern, text_pattern, value in _KINDS:
+        if re.fullmatch(type_pattern, c.type):
+            found = re.fullmatch(text_pattern, c.text, re.ASCII | re.DOTALL)
+            if not found:
+                break
+            return kind, value(found)
+    raise SchemaIncompatibleError(f"cursor {c.text!r} of type {c.type!r} has no order here.")
+
+
+def _integers(found: re.Match[str]) -> tuple[int, ...]:
+    return tuple(int(part) for part in found.groups())
+
+
+_KINDS: Final[tuple[tuple[str, str, str, Callable[[re.Match[str]], Comparable]], ...]] = (
+    ("number", r"int\d+", r"-?\d+", lambda found: int(found[0])),
+    ("number", r"decimal128\(.*\)", r"-?\d+(\.\d+)?", lambda found: Decimal(found[0])),
+    ("number", r"float|double", r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf)", lambda found: float(found[0])),
+    ("string", r"string", r".*", lambda found: found[0]),
+    ("date", r"date32\[day\]", _DATE, _integers),
+    ("timestamp", r"timestamp\[us\]", _DATE + _TIME, _integers),
+    ("timestamp with zone", r"timestamp\[us, tz=UTC\]", _DATE + _TIME + "Z", _integers),
+)

@@ -1,0 +1,298 @@
+"""Records in an envelope: the columns of the file, and the shaping of documents or typed rows into them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.documents.decoding import Documents
+from lakewriter.documents.document_types import (
+    CHANGES,
+    DATA,
+    EMITTED,
+    JSON,
+    KIND,
+    ORIGINAL,
+    RECORD,
+    ROW,
+    UUID,
+    Record,
+    arrow_field,
+)
+from lakewriter.documents.fragments import fragments, not_finite
+from lakewriter.documents.json_text import objects
+from lakewriter.documents.leaves import NO_FIT, NULLED, UNREADABLE
+from lakewriter.naming import avro_names, distinct
+from lakewriter.receipt import Cursor, Findings
+from lakewriter.shape.digest import hex_digests
+from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
+from lakewriter.spec.specification import Partition, Spec, TableSpec
+from lakewriter.spec.stream import Envelope
+from lakewriter.types import is_list_like, is_wrapped
+
+CHANGE: Final = pa.struct([pa.field(name, pa.string()) for name in ("field", "change", "reason")])
+META: Final = pa.struct(
+    [
+        pa.field("sync_id", pa.int64()),
+        pa.field("changes", pa.list_(pa.field("element", CHANGE, nullable=False)), nullable=False),
+    ]
+)
+MILLIS: Final = pa.timestamp("ms", tz="UTC")
+TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
+
+
+@dataclass(frozen=True)
+class EnvelopePlan:
+    """What is done to every batch.
+
+    ``rows`` shapes typed rows; without it documents come in. Their properties are ``record`` in typed files and
+    ``properties`` in text; both are None where the whole document is one column.
+    """
+
+    source_schema: pa.Schema
+    schema: pa.Schema
+    envelope: Envelope
+    table_id: str
+    rows: ShapePlan | None = None
+    record: Record | None = None
+    properties: tuple[str, ...] | None = None
+    sync_id: int = 0
+    generation_id: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[ColumnPlan, ...]:
+        """Source columns and what becomes of them; documents have none before they are read."""
+        return self.rows.columns if self.rows else ()
+
+    @property
+    def partition(self) -> Partition:
+        """None: only Iceberg tables have partitions, and they have no envelope."""
+        return ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Source columns that have no type."""
+        return self.rows.left_out if self.rows else ()
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The record's own columns."""
+        own = [field for field in self.schema if field.name not in self.envelope.names]
+        return tuple(own)
+
+
+def plan_rows(source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope) -> EnvelopePlan:
+    """The plan for typed rows; in text a column keeps its name."""
+    rows = plan_shape(source, spec, table, rename=avro_names if envelope.typed else distinct)
+    named = [
+        _named(column.name, column.type, source.field(column.position)) if envelope.typed else _json(column.name)
+        for column in rows.columns
+    ]
+    return EnvelopePlan(source, file_schema(envelope, table, named), envelope, table.id, rows=rows)
+
+
+def plan_documents(
+    source: pa.Schema, table: TableSpec, envelope: Envelope, record: Record, properties: Sequence[str]
+) -> EnvelopePlan:
+    """The plan for documents; ``record`` types them for files that have types."""
+    if not envelope.typed:
+        kept = None if envelope.data else tuple(properties)
+        fields = [_json(name) for name in distinct(kept or (), reserved=envelope.names)]
+        return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, properties=kept)
+    rename = partial(avro_names, reserved=envelope.names)
+    names = rename([name for name, _ in record.fields])
+    typed = zip(names, record.fields, strict=True)
+    fields = [arrow_field(name, own, avro_names, original) for name, (original, own) in typed]
+    return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, record=record)
+
+
+def file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.Field]) -> pa.Schema:
+    """The envelope's columns, then the record's own, then what the record has besides."""
+    typed = envelope.typed
+    raw_id = pa.field(envelope.raw_id, pa.string(), nullable=False, metadata={KIND: UUID} if typed else None)
+    found = [raw_id, pa.field(envelope.extracted_at, MILLIS if typed else pa.int64(), nullable=False)]
+    if envelope.meta:
+        found.append(pa.field(envelope.meta, META, nullable=False) if typed else _json(envelope.meta))
+    if envelope.generation:
+        found.append(pa.field(envelope.generation, pa.int64(), nullable=False))
+    found += [_json(envelope.data)] if envelope.data else fields
+    if envelope.additional:
+        found.append(pa.field(envelope.additional, TEXT_MAP))
+    return pa.schema(found, metadata={RECORD: avro_names([table.source_table])[0].encode()})
+
+
+def _named(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
+    """A column or field with its name in the source, where the written one is another, and so those inside it."""
+    metadata = {ORIGINAL: source.name.encode()} if source.name != name else None
+    return pa.field(name, _renamed(t, source.type), metadata=metadata)
+
+
+def _renamed(t: pa.DataType, source: pa.DataType) -> pa.DataType:
+    """``t``, which is written for ``source``, with the names that its structs have there."""
+    if is_wrapped(source):
+        return _renamed(t, source.value_type)
+    if is_list_like(source):
+        return pa.list_(t.value_field.with_type(_renamed(t.value_type, source.value_type)))
+    if pt.is_map(source):
+        key, item = _renamed(t.key_type, source.key_type), _renamed(t.item_type, source.item_type)
+        return pa.map_(t.key_field.with_type(key), t.item_field.with_type(item))
+    if pt.is_struct(source):
+        origins = dict(zip(avro_names([field.name for field in source]), source, strict=True))
+        return pa.struct([_named(field.name, field.type, origins[field.name]) for field in t])
+    return t
+
+
+def _json(name: str) -> pa.Field:
+    return pa.field(name, pa.string(), metadata={KIND: JSON})
+
+
+MOST_SAMPLES: Final = 100
+"""Changes that a file's receipt tells of, besides their number."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Changes = dict[int, list[dict[str, str | None]]]
+
+
+class EnvelopeShaper:
+    """Shapes the batches of one task in order; ``first_index`` numbers its rows where they bring no number."""
+
+    def __init__(self, plan: EnvelopePlan, *, job_id: str, start: datetime, first_index: int) -> None:
+        self.plan = plan
+        self.rows = 0
+        self._first_index = first_index
+        self._id_head = f"{job_id}/{plan.table_id}/"
+        self._started = (start - _EPOCH) // timedelta(milliseconds=1)
+        self._findings = Findings()
+        self._rows = plan.rows and Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
+
+    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """``batch`` with exactly the plan's schema."""
+        index = self._first_index + self.rows
+        numbers = pa.arange(index, index + batch.num_rows) if self._rows else batch.column(ROW)
+        data, changes = self._typed_rows(batch) if self._rows else self._documents(batch)
+        self._note(changes, numbers)
+        if not self._rows:
+            _put_first(changes, batch.column(CHANGES))
+        columns = [raw_ids(self._id_head, numbers), self._extracted(batch)]
+        envelope = self.plan.envelope
+        if envelope.meta:
+            columns.append(self._meta(changes, batch.num_rows))
+        if envelope.generation:
+            columns.append(pa.repeat(pa.scalar(self.plan.generation_id, pa.int64()), batch.num_rows))
+        self.rows += batch.num_rows
+        return pa.RecordBatch.from_arrays([*columns, *data], schema=self.plan.schema)
+
+    def take_cursor(self) -> tuple[Cursor | None, int]:
+        """See ``Shaper``; documents have no cursor of ours."""
+        return self._rows.take_cursor() if self._rows else (None, 0)
+
+    def take_findings(self) -> Findings:
+        """What was found since the last call."""
+        taken, self._findings = self._findings, Findings()
+        return taken
+
+    def _typed_rows(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
+        shaped = self._rows.shape(batch) if self._rows else batch
+        envelope, changes = self.plan.envelope, Changes()
+        if envelope.typed:
+            extra = [pa.nulls(batch.num_rows, TEXT_MAP)] if envelope.additional else []
+            return [*shaped.columns, *extra], changes
+        texts = []
+        for name, column in zip(shaped.schema.names, shaped.columns, strict=True):
+            texts.append(fragments(column))
+            for place in not_finite(column):
+                changes.setdefault(place, []).append({"field": name, "change": NULLED, "reason": NO_FIT})
+        if envelope.data:
+            texts = [objects(zip(shaped.schema.names, texts, strict=True), batch.num_rows)]
+        return texts, changes
+
+    def _documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
+        plan, data = self.plan, batch.column(DATA)
+        if plan.envelope.data:
+            return [data], Changes()
+        found = Documents(data.cast(pa.binary()).to_pylist())
+        if plan.record is None:
+            columns = found.fragments(plan.properties or ())
+        else:
+            columns = found.columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
+        self._findings.undeclared += found.undeclared
+        changes: Changes = {
+            row: [{"field": path, "change": change.change, "reason": change.reason} for path, change in entries]
+            for row, entries in found.changes.items()
+        }
+        if plan.envelope.record_undeclared:
+            for row, path in found.dropped:
+                changes.setdefault(row, []).append({"field": path, "change": NULLED, "reason": UNREADABLE})
+        return columns, changes
+
+    def _extracted(self, batch: pa.RecordBatch) -> pa.Array:
+        own = pa.scalar(self._started, pa.int64())
+        found = pa.repeat(own, batch.num_rows) if self._rows else pc.fill_null(batch.column(EMITTED), own)
+        return found.cast(MILLIS) if self.plan.envelope.typed else found
+
+    def _meta(self, changes: Changes, rows: int) -> pa.Array:
+        typed, sync_id = self.plan.envelope.typed, self.plan.sync_id
+
+        def value(entries: list[dict[str, str | None]]) -> Any:
+            whole = {"sync_id": sync_id, "changes": entries}
+            return whole if typed else json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
+
+        kind = META if typed else pa.string()
+        if not changes:
+            return pa.repeat(pa.scalar(value([]), kind), rows)
+        return pa.array([value(changes.get(row, [])) for row in range(rows)], kind)
+
+    def _note(self, changes: Changes, numbers: pa.Array) -> None:
+        self._findings.changes += sum(map(len, changes.values()))
+        for row, entries in changes.items():
+            for each in entries[: MOST_SAMPLES - len(self._findings.samples)]:
+                place = f"row {numbers[row].as_py()}, {each['field']}"
+                self._findings.samples.append(f"{place}: {each['change']} ({each['reason']})")
+
+
+def raw_ids(head: str, numbers: pa.Array) -> pa.Array:
+    """A version 8 UUID for each row of a load: the same row of the same load always gets the same."""
+    texts = pc.binary_join_element_wise(head, numbers.cast(pa.string()), "")
+    digests = hex_digests(texts)
+
+    def cut(start: int, end: int) -> pa.Array:
+        return pc.utf8_slice_codeunits(digests, start, end)
+
+    pieces = [cut(0, 8), "-", cut(8, 12), "-8", cut(13, 16), "-8", cut(17, 20), "-", cut(20, 32)]
+    return pc.binary_join_element_wise(*pieces, "")
+
+
+def _put_first(changes: Changes, supplied: pa.Array) -> None:
+    """What the source says it changed comes before what was changed here."""
+    if supplied.null_count == len(supplied):
+        return
+    for row, text in enumerate(supplied.to_pylist()):
+        entries = _decoded(text or "null", list[msgspec.Raw], [])
+        if entries:
+            changes[row] = [_supplied(each) for each in entries] + changes.get(row, [])
+
+
+def _supplied(entry: msgspec.Raw) -> dict[str, str | None]:
+    """One change in the source's words; what is no object has no field to name, and is a reason."""
+    own = _decoded(entry, dict[str, msgspec.Raw], {"reason": entry})
+    return {
+        key: _decoded(own[key], str | None, bytes(own[key]).decode()) if key in own else None
+        for key in ("field", "change", "reason")
+    }
+
+
+def _decoded(text: str | msgspec.Raw, kind: Any, otherwise: Any) -> Any:
+    """JSON text as ``kind``, or what is given where it is something else."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError:
+        return otherwise

@@ -1,0 +1,304 @@
+"""A collection's documents as columns by path: the plan, and the shaping of JSON text or structs by it."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.documents.levels import Levels, Path, cut
+from lakewriter.documents.structs import json_texts
+from lakewriter.documents.typed import ARROW, BadValueError, from_json, from_nested_texts, from_texts
+from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
+from lakewriter.receipt import Cursor, Findings
+from lakewriter.shape.conversion import conversion
+from lakewriter.shape.cursor import highest, highest_in
+from lakewriter.shape.locations import bare, reached, values_at
+from lakewriter.shape.selection import Field, choose
+from lakewriter.shape.table import ColumnPlan
+from lakewriter.spec.collection import Kind, Location
+from lakewriter.spec.specification import Partition, TableSpec
+from lakewriter.types import is_list_like, is_void, storable
+
+_WIDE: Final = ((pt.is_integer, pa.int64()), (pt.is_floating, pa.float64()))
+_KINDS: Final = (
+    (pt.is_integer, Kind.INTEGER),
+    (pt.is_floating, Kind.NUMBER),
+    (pt.is_decimal, Kind.NUMBER),
+    (pt.is_boolean, Kind.BOOLEAN),
+    (pt.is_date, Kind.DATE),
+    (pt.is_timestamp, Kind.TIMESTAMP),
+    (pt.is_time, Kind.TIME),
+    (pt.is_binary, Kind.BINARY),
+    (pt.is_large_binary, Kind.BINARY),
+    (pt.is_fixed_size_binary, Kind.BINARY),
+)
+_FITTING: Final[Mapping[Kind, Collection[Kind]]] = {
+    Kind.NUMBER: {Kind.INTEGER},
+    Kind.MIXED_INTEGER: {Kind.INTEGER},
+    Kind.MIXED_NUMBER: {Kind.INTEGER, Kind.NUMBER},
+    Kind.OBJECT: {Kind.MAP},
+    Kind.MAP: {Kind.OBJECT},
+    Kind.JSON: set(Kind),
+    Kind.UNTYPED: set(Kind),
+}
+"""What else of a source is written into columns of a kind."""
+
+
+@dataclass(frozen=True)
+class FlattenPlan:
+    """What is done to every batch. ``documents`` is the position of the column that holds them as JSON text.
+
+    ``cursor`` is the position of the cursor column in the source.
+    """
+
+    source_schema: pa.Schema
+    schema: pa.Schema
+    fields: tuple[Field, ...]
+    documents: int | None
+    cursor: int | None
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[ColumnPlan, ...]:
+        """The columns as a plan shows them."""
+        found = []
+        for field in self.fields:
+            source = self._source_type(field)
+            found.append(
+                ColumnPlan(0, "/".join(field.path), field.name, source, field.type, conversion(source, source), False)
+            )
+        return tuple(found)
+
+    @property
+    def partition(self) -> Partition:
+        """None: only Iceberg tables have partitions, and documents are flattened into files."""
+        return ()
+
+    def _source_type(self, field: Field) -> pa.DataType:
+        if self.documents is not None:
+            return field.type
+        t = reached(self.source_schema, field.path).type
+        return field.type if t is None else t
+
+
+def plan_flatten(source: pa.Schema, table: TableSpec, inferred: Sequence[Location] | None = None) -> FlattenPlan:
+    """The plan for rows of ``source``; ``inferred`` are the locations of JSON documents without a schema."""
+    collection = table.collection
+    if collection is None:
+        raise SpecInvalidError(f"table {table.id!r} is no collection.")
+    _refuse_twins(source, table)
+    documents = None if collection.column is None else _documents(source, collection.column, table)
+    known = collection.locations if collection.locations is not None else inferred
+    locations = list(arrow_locations(source)) if known is None else list(known)
+    seen = collection.locations is None and (documents is not None or _guessed(table))
+    chosen = choose(table.id, locations, collection, seen=seen)
+    fields = chosen.fields
+    if documents is None:
+        fields = tuple(_native(source, field, known is not None) for field in fields)
+    if not fields:
+        raise SchemaIncompatibleError(f"the documents of {table.id!r} have no field to write.")
+    return FlattenPlan(
+        source_schema=source,
+        schema=pa.schema([pa.field(f.name, f.type, nullable=not f.key) for f in fields]),
+        fields=fields,
+        documents=documents,
+        cursor=_cursor(source, table),
+        left_out=tuple(field.name for field in source if is_void(field.type)),
+        notes=tuple(f"left out: {what}" for what in chosen.left_out),
+    )
+
+
+def arrow_locations(schema: pa.Schema) -> Iterator[Location]:
+    """Every location of rows that are documents; what has no type is none."""
+    yield from _inside(schema, ())
+
+
+def _inside(fields: Sequence[pa.Field], path: tuple[str, ...]) -> Iterator[Location]:
+    for field in fields:
+        if is_void(field.type):
+            continue
+        place, kind = (*path, field.name), kind_of(field.type)
+        yield Location(place, kind)
+        if kind is Kind.OBJECT:
+            yield from _inside(list(bare(field.type)), place)
+
+
+def kind_of(t: pa.DataType) -> Kind:
+    """What values of a source's type are, as documents."""
+    plain = bare(t)
+    if pt.is_struct(plain):
+        return Kind.OBJECT
+    if pt.is_map(plain):
+        return Kind.MAP
+    if is_list_like(plain):
+        return Kind.ARRAY
+    return next((kind for check, kind in _KINDS if check(plain)), Kind.STRING)
+
+
+def _guessed(table: TableSpec) -> bool:
+    """Whether Spark takes the columns from the values, so that another load may have others."""
+    return table.read.format == "json" and table.read.columns is None
+
+
+def _native(source: pa.Schema, field: Field, declared: bool) -> Field:
+    """The field with the type its column gets: the schema's, or the source's own, numbers in their widest form."""
+    found = reached(source, field.path)
+    if found.type is None or found.nothing or found.inside:
+        return field
+    if declared:
+        _require_fit(field, found.type)
+    if declared or not field.kind.scalar:
+        return field
+    t = found.type
+    name = "/".join(field.path)
+    return replace(field, type=next((wide for check, wide in _WIDE if check(t)), _stored(name, t)))
+
+
+def _stored(name: str, t: pa.DataType) -> pa.DataType:
+    return ARROW[Kind.TIME] if pt.is_time(t) else storable(name, t)
+
+
+def _require_fit(field: Field, t: pa.DataType) -> None:
+    """Numbers, text and times of the source fit columns of their own sort; text is read as any."""
+    kind = kind_of(t)
+    if not (kind in (field.kind, Kind.STRING) or kind in _FITTING.get(field.kind, ())):
+        raise SchemaIncompatibleError(
+            f"{'/'.join(field.path)!r} is {str(t)!r} in the source, and {field.kind.value} in the collection's schema.",
+            remedy="Declare its type under read.columns, or leave the schema out.",
+        )
+
+
+def _documents(source: pa.Schema, column: str, table: TableSpec) -> int:
+    position = int(source.get_field_index(column))
+    if position < 0:
+        raise SpecInvalidError(
+            f"tables.{table.id}.documents names {column!r}; the source has {', '.join(map(repr, source.names))}."
+        )
+    t = bare(source.field(position).type)
+    if not (pt.is_string(t) or pt.is_large_string(t) or pt.is_binary(t)):
+        raise SpecInvalidError(f"tables.{table.id}.documents: column {column!r} is {str(t)!r}, expected JSON text.")
+    return position
+
+
+def _cursor(source: pa.Schema, table: TableSpec) -> int | None:
+    if table.cursor is None:
+        return None
+    position = int(source.get_field_index(table.cursor))
+    if position < 0 or not kind_of(source.field(position).type).scalar:
+        raise SpecInvalidError(
+            f"cursor of {table.id!r}: expected a column of the source with one value, got {table.cursor!r}."
+        )
+    return position
+
+
+def _refuse_twins(source: pa.Schema, table: TableSpec) -> None:
+    for name in source.names:
+        if source.names.count(name) > 1:
+            raise SchemaIncompatibleError(
+                f"the source of {table.id!r} has two columns {name!r}.", remedy="Rename one of them with an sql: read."
+            )
+
+
+V = TypeVar("V", list[bytes], pa.Array)
+
+_KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED)
+"""Kinds that take a source's text for a string, whatever is in it."""
+
+
+class Flattener:
+    """Shapes the batches of one task in order; ``changes`` counts timestamps cut to microseconds."""
+
+    def __init__(self, plan: FlattenPlan) -> None:
+        self.plan = plan
+        self.rows = 0
+        self.cursor: Cursor | None = None
+        self.cursor_nulls = 0
+        self.changes = 0
+
+    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """``batch`` with exactly the plan's schema.
+
+        ``VALUE_UNREPRESENTABLE`` for a document that is none, or that holds a value its column cannot.
+        """
+        expected = self.plan.source_schema
+        if batch.schema.names != expected.names:
+            raise SourceFailedError(
+                f"a batch has the columns {batch.schema.names!r}, expected {expected.names!r}.",
+                remedy="The source changed while it was read; run the load again.",
+            )
+        arrays = self._from_json(batch) if self.plan.documents is not None else self._from_columns(batch)
+        for field, array in zip(self.plan.fields, arrays, strict=True):
+            if field.key and array.null_count:
+                raise self._bad(field, int(pc.index(array.is_null(), True).as_py()), "a key has a value always", "null")
+        if self.plan.cursor is not None:
+            self._follow(batch.column(self.plan.cursor), expected.field(self.plan.cursor))
+        self.rows += batch.num_rows
+        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
+
+    def take_cursor(self) -> tuple[Cursor | None, int]:
+        """The highest cursor and the number of null ones since the last call; both start anew."""
+        taken = self.cursor, self.cursor_nulls
+        self.cursor, self.cursor_nulls = None, 0
+        return taken
+
+    def take_findings(self) -> Findings:
+        """Values cut since the last call."""
+        taken, self.changes = Findings(changes=self.changes), 0
+        return taken
+
+    def _follow(self, values: pa.Array, field: pa.Field) -> None:
+        stored = values.cast(storable(field.name, field.type))
+        self.cursor = highest(self.cursor, highest_in(stored, field.name, self.rows))
+        self.cursor_nulls += values.null_count
+
+    def _from_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        levels = Levels(batch.column(self.plan.documents).to_pylist(), self.rows)
+        return [self._converted(field, levels.raws(field.path), from_json) for field in self.plan.fields]
+
+    def _from_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        opened: dict[Path, Levels] = {}
+        return [self._from_column(batch, field, opened) for field in self.plan.fields]
+
+    def _from_column(self, batch: pa.RecordBatch, field: Field, opened: dict[Path, Levels]) -> pa.Array:
+        found = reached(self.plan.source_schema, field.path)
+        if found.nothing:
+            return pa.nulls(batch.num_rows, field.type)
+        path = field.path[: len(field.path) - len(found.inside)]
+        if found.inside:
+            if path not in opened:
+                opened[path] = Levels(values_at(batch, path).to_pylist(), self.rows, path)
+            return self._converted(field, opened[path].raws(field.path), from_json)
+        array = values_at(batch, path)
+        if kind_of(array.type) is Kind.STRING and field.kind not in _KEPT:
+            nested = not field.kind.scalar
+            return self._converted(field, array.cast(pa.string()), from_nested_texts if nested else from_texts)
+        if not field.kind.scalar:
+            return json_texts(array)
+        try:
+            return array.cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise ValueUnrepresentableError(
+                f"field {'/'.join(field.path)!r}, rows from {self.rows}: {error}",
+                remedy="Convert the value in the source, or declare its type.",
+            ) from error
+
+    def _converted(self, field: Field, values: V, convert: Callable[[Kind, V], tuple[pa.Array, int]]) -> pa.Array:
+        try:
+            found, shortened = convert(field.kind, values)
+        except BadValueError as error:
+            value = values[error.position]
+            shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+            raise self._bad(field, error.position, error.reason, shown) from error
+        self.changes += shortened
+        return found
+
+    def _bad(self, field: Field, position: int, reason: str, shown: str) -> ValueUnrepresentableError:
+        return ValueUnrepresentableError(
+            f"field {'/'.join(field.path)!r}, row {self.rows + position}: value {cut(shown)} cannot be written as"
+            f" {field.kind.value}: {reason}.",
+            remedy="Correct the document, or the collection's schema.",
+        )

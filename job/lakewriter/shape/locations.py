@@ -1,0 +1,76 @@
+"""Where a location of a document lies in rows of a source: in structs, under a key of a map, inside JSON text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.types import is_void, is_wrapped
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The source's type at a location, None where it has nothing there; ``inside`` are the last names of the path,
+    where they lie in JSON text."""
+
+    type: pa.DataType | None
+    inside: Path = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no row has a value there."""
+        return self.type is None or is_void(self.type)
+
+
+def reached(source: Sequence[pa.Field], path: Path) -> Reached:
+    """``SCHEMA_INCOMPATIBLE`` where the way leads through a type that holds nothing by name."""
+    own = next((field for field in source if field.name == path[0]), None)
+    if own is None:
+        return Reached(None)
+    t, done = bare(own.type), 1
+    while done < len(path) and not is_void(t):
+        if is_text(t):
+            return Reached(t, path[done:])
+        child = _child(t, path[done])
+        if child is None and not pt.is_struct(t):
+            raise SchemaIncompatibleError(
+                f"{'/'.join(path[:done])!r} is {str(t)!r} in the source, and an object in the collection's schema.",
+                remedy="Make it a struct, a map by text or JSON text in the source, or correct the schema.",
+            )
+        if child is None:
+            return Reached(None)
+        t, done = child, done + 1
+    return Reached(t)
+
+
+def values_at(batch: pa.RecordBatch, path: Path) -> pa.Array:
+    """The values at a path that ``reached`` has found in the types."""
+    array = batch.column(path[0])
+    for name in path[1:]:
+        if pt.is_map(array.type):
+            array = pc.map_lookup(array, pa.scalar(name, array.type.key_type), "last")
+        else:
+            array = pc.struct_field(array, [name])
+    return array
+
+
+def bare(t: pa.DataType) -> pa.DataType:
+    """``t``, or what a dictionary or run-end encoding of it stands for."""
+    return bare(t.value_type) if is_wrapped(t) else t
+
+
+def is_text(t: pa.DataType) -> bool:
+    """Any of Arrow's layouts of text."""
+    return bool(pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t))
+
+
+def _child(t: pa.DataType, name: str) -> pa.DataType | None:
+    if pt.is_map(t) and is_text(t.key_type):
+        return bare(t.item_type)
+    position = t.get_field_index(name) if pt.is_struct(t) else -1
+    return bare(t.field(position).type) if position >= 0 else None

@@ -1,0 +1,222 @@
+"""Iceberg's partition transforms over Arrow batches, by PyIceberg's own functions, and keys that group rows by them.
+
+A file's partition is a tuple of values in the form of https://iceberg.apache.org/spec/#json-single-value-serialization.
+"""
+
+import json
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+from urllib.parse import quote_plus
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from pyiceberg.conversions import from_bytes, from_json, to_bytes, to_json
+from pyiceberg.transforms import Transform, parse_transform
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
+from lakewriter.shape.conversion import convert
+from lakewriter.shape.table import ColumnPlan, ShapePlan
+from lakewriter.spec.specification import PartitionField
+
+Values = tuple[str | int | bool | None, ...]
+"""One partition: a value for each of its fields."""
+
+MAX_VALUE_CHARACTERS: Final = 100
+"""Of a value in an object's key, which has 1024 bytes in all."""
+
+_HALF_ESCAPE: Final = re.compile(r"%.?$")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One partition field over a written column."""
+
+    field: PartitionField
+    type: PrimitiveType
+    transform: "Transform[Any, Any]"
+
+    @property
+    def result(self) -> PrimitiveType:
+        """The type of its values."""
+        result = self.transform.result_type(self.type)
+        assert isinstance(result, PrimitiveType)
+        return result
+
+    def values(self, array: pa.Array) -> tuple[pa.Array, list[str | int | bool | None]]:
+        """The distinct values, and for every row the place of its own among them."""
+        encoded = _coarse(array, self.field).dictionary_encode(null_encoding="encode")
+        transform, result = self.transform.transform(self.type), self.result
+        found: dict[str | int | bool | None, int] = {}
+        places = []
+        for place, value in enumerate(_plain(encoded.dictionary)):
+            try:
+                partition = None if value is None else to_json(result, transform(value))
+                if partition not in found:
+                    # What has no text, or does not fit the field's type, is refused here, with its value at hand.
+                    self.directory(partition)
+                    found[partition] = len(found)
+            except (ValueError, OverflowError, struct.error) as error:
+                raise self._without(encoded.dictionary.slice(place, 1), error) from error
+            places.append(found[partition])
+        return pa.array(places, pa.int32()).take(encoded.indices), list(found)
+
+    def _without(self, value: pa.Array, error: Exception) -> ValueUnrepresentableError:
+        # Arrow's own text: Python's dates end with the year 9999.
+        shown = " ".join(value.to_string().split()).removeprefix("[ ").removesuffix(" ]")
+        return ValueUnrepresentableError(
+            f"partition_by {self.field}: {shown} in column {self.field.column!r} has no partition ({error}).",
+            remedy="Leave such rows out, or clear the value, in the source: partitions lie in the years 1 to 9999, and "
+            "a truncated number is of its column's type.",
+        )
+
+    def directory(self, value: str | int | bool | None) -> str:
+        """``{field}={value}``, long values cut short."""
+        text = self.transform.to_human_string(self.result, internal(value, self.result))
+        short = _escaped(text[:MAX_VALUE_CHARACTERS])[:MAX_VALUE_CHARACTERS]
+        return f"{_escaped(self.field.name)}={_HALF_ESCAPE.sub('', short)}"
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """What tells of each row which partition it is in; picklable."""
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, fields: Sequence[PartitionField], schema: pa.Schema) -> "Transforms":
+        """The transforms of written columns; ``SPEC_INVALID`` where a type has none."""
+        return cls(tuple(_column(field, schema.field(field.column).type) for field in fields))
+
+    def runs(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
+        """Neighbouring rows of one partition, and the partition."""
+        found = [column.values(batch.column(column.field.column)) for column in self.columns]
+        starts = _starts([places for places, _ in found], batch.num_rows)
+        for start, end in pairwise([*starts, batch.num_rows]):
+            partition = tuple(values[places[start].as_py()] for places, values in found)
+            yield partition, batch.slice(start, end - start)
+
+    def keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
+        """A text for each row, the same for rows of one partition only; ``arrays`` are the fields' columns."""
+        texts = []
+        for column, array in zip(self.columns, arrays, strict=True):
+            places, values = column.values(array)
+            texts.append(pa.array([json.dumps(value) for value in values], pa.string()).take(places))
+        return pc.binary_join_element_wise(*texts, ",")
+
+    def directory(self, partition: Values) -> str:
+        """The partition's directory under the table's data."""
+        return "/".join(column.directory(value) for column, value in zip(self.columns, partition, strict=True))
+
+
+def internal(value: str | int | bool | None, t: PrimitiveType) -> Any:
+    """A partition's value as manifests have it: dates and timestamps are numbers."""
+    return None if value is None else from_bytes(t, to_bytes(t, from_json(t, value)))
+
+
+def _escaped(text: str) -> str:
+    """``text`` as Java's URLEncoder, and so Iceberg's own library, has it."""
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def _column(field: PartitionField, t: pa.DataType) -> Column:
+    known, transform = _iceberg(t), parse_transform(field.transform)
+    if known is None or not transform.can_transform(known):
+        raise SpecInvalidError(
+            f"partition_by {field}: column {field.column!r} is written as {str(t)!r}, which it does not take.",
+            remedy="Days and hours go with dates and timestamps, truncate with whole numbers, decimals, strings and "
+            "binaries, bucket with these and dates and timestamps; fractional and nested values have no partitions.",
+        )
+    return Column(field, known, transform)
+
+
+def _iceberg(t: pa.DataType) -> PrimitiveType | None:
+    """The Iceberg type of a written column; None for those that partition nothing."""
+    if pt.is_decimal(t):
+        return DecimalType(t.precision, t.scale)
+    if pt.is_timestamp(t):
+        return TimestamptzType() if t.tz else TimestampType()
+    known: dict[pa.DataType, PrimitiveType] = {
+        pa.bool_(): BooleanType(),
+        pa.int32(): IntegerType(),
+        pa.int64(): LongType(),
+        pa.date32(): DateType(),
+        pa.string(): StringType(),
+        pa.binary(): BinaryType(),
+    }
+    return known.get(t)
+
+
+def _coarse(array: pa.Array, field: PartitionField) -> pa.Array:
+    """Timestamps cut to the hour for transforms that see no more, which leaves few distinct values."""
+    if not pt.is_timestamp(array.type):
+        return array
+    plain = array.view(pa.timestamp(array.type.unit))
+    return pc.floor_temporal(plain, unit="hour") if field.of_time else plain
+
+
+def _plain(array: pa.Array) -> list[Any]:
+    """Values as PyIceberg's transforms take them: dates and timestamps as numbers."""
+    if pt.is_timestamp(array.type):
+        return list(array.view(pa.int64()).to_pylist())
+    return list((array.view(pa.int32()) if pt.is_date32(array.type) else array).to_pylist())
+
+
+def _starts(places: Sequence[pa.Array], rows: int) -> list[int]:
+    """Where the runs of equal places begin."""
+    if rows == 0:
+        return []
+    changes = pa.array([True, *[False] * (rows - 1)])
+    for each in places:
+        changed = pc.not_equal(each.slice(1), each.slice(0, rows - 1))
+        changes = pc.or_(changes, pa.concat_arrays([pa.array([False]), changed]))
+    return list(pc.indices_nonzero(changes).to_pylist())
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The source's columns that partitions depend on, a key for each row made of them."""
+
+    columns: tuple[ColumnPlan, ...]
+    transforms: Transforms
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Places of the columns in the source."""
+        return tuple(column.position for column in self.columns)
+
+    def keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
+        """The keys of rows whose columns are ``arrays``; null where a value cannot be written."""
+        try:
+            return self.transforms.keys(
+                [convert(array, column.conversion) for array, column in zip(arrays, self.columns, strict=True)]
+            )
+        except (pa.ArrowInvalid, ValueUnrepresentableError):
+            # The rows go on to a task, which names the value.
+            return pa.nulls(len(arrays[0]), pa.string())
+
+
+def grouping(shape: ShapePlan) -> Grouping | None:
+    """None where a load has one partition in all; ``SPEC_INVALID`` where a column's type has no such transform."""
+    transforms = Transforms.of(shape.partition, shape.schema)
+    columns = {column.name: column for column in shape.columns}
+    fields = [each for each in transforms.columns if each.field.column in columns]
+    if not fields:
+        return None
+    return Grouping(tuple(columns[each.field.column] for each in fields), Transforms(tuple(fields)))

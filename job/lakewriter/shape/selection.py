@@ -1,0 +1,145 @@
+"""Which locations of a collection become columns, under which names and types; pure."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakewriter.documents.typed import ARROW
+from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
+from lakewriter.spec.collection import Collection, Kind, Location, steps
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column: where its value is in a document, and what is written."""
+
+    name: str
+    path: Path
+    kind: Kind
+    type: pa.DataType
+    key: bool
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The columns in the order of their locations; ``left_out`` says which locations have none, and why."""
+
+    fields: tuple[Field, ...]
+    left_out: tuple[str, ...]
+
+
+def choose(table: str, locations: Sequence[Location], collection: Collection, *, seen: bool = False) -> Chosen:
+    """Keys and included fields, and by default every scalar that no included object holds.
+
+    ``SPEC_INVALID`` for a field or a key that is not there. Where ``locations`` are only those ``seen`` in one load's
+    documents a field may be missing, and is left out; so may a key, and is a column in which no document has a value.
+    """
+    return _Choice(table, locations, collection, seen).made()
+
+
+class _Choice:
+    def __init__(self, table: str, locations: Sequence[Location], collection: Collection, seen: bool) -> None:
+        self._table = table
+        self._seen = seen
+        known = {location.path for location in locations}
+        unseen = [path for path in map(steps, collection.keys) if seen and path not in known]
+        self._locations = [*locations, *(Location(path, Kind.STRING) for path in dict.fromkeys(unseen))]
+        self._selection = collection.selection
+        self._by_path = {location.path: location for location in self._locations}
+        self._projected = {name: steps(pointer) for name, pointer in self._selection.projections}
+        self._by_name = {"/".join(path): path for path in self._by_path} | self._projected
+        self._keys = [self._key(pointer) for pointer in collection.keys]
+        self._included = self._paths("include", self._selection.include)
+        self._excluded = self._paths("exclude", self._selection.exclude)
+
+    def made(self) -> Chosen:
+        fields: list[Field] = []
+        left_out = [f"{name} (in no document of this load{self._nearest(name)})" for name in self._absent()]
+        for location in self._locations:
+            if self._wanted(location):
+                fields += self._fields(location)
+            elif location.kind is not Kind.OBJECT and not self._below(location.path, self._included.values()):
+                left_out.append(f"{'/'.join(location.path)} ({location.kind})")
+        return Chosen(tuple(_distinct(fields)), tuple(left_out))
+
+    def _absent(self) -> list[str]:
+        return [name for name in self._selection.include if name not in self._included]
+
+    def _wanted(self, location: Location) -> bool:
+        path = location.path
+        if path in self._keys or path in self._included.values():
+            return True
+        depth = self._selection.depth
+        if (depth is not None and len(path) > depth) or self._below(path, self._excluded.values()):
+            return False
+        return (location.kind.scalar or location.kind is Kind.JSON) and not self._below(path, self._included.values())
+
+    @staticmethod
+    def _below(path: Path, others: Iterable[Path]) -> bool:
+        return any(path[: len(other)] == other for other in others)
+
+    def _fields(self, location: Location) -> list[Field]:
+        key = location.path in self._keys
+        kind = location.kind
+        if key and kind in (Kind.TEXT_INTEGER, Kind.TEXT_NUMBER):
+            kind = Kind.STRING
+        return [Field(name, location.path, kind, ARROW[kind], key) for name in self._names(location.path)]
+
+    def _names(self, path: Path) -> list[str]:
+        """A projection's own names in place of the path, unless that is included too."""
+        own = [name for name, place in self._projected.items() if place == path and name not in self._excluded]
+        plain = "/".join(path)
+        if not own or plain in self._included:
+            own.append(self._selection.separator.join(path))
+        return own
+
+    def _key(self, pointer: str) -> Path:
+        location = self._by_path.get(steps(pointer))
+        if location is None:
+            raise SpecInvalidError(
+                f"table {self._table!r}: documents have no key {pointer!r}{self._nearest(pointer.strip('/'))}."
+            )
+        if not location.kind.scalar or location.kind in (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER):
+            message = f"table {self._table!r}: key {pointer!r} holds {location.kind}; a key is one value of one type."
+            if self._seen:
+                raise ValueUnrepresentableError(message, remedy="Correct the documents, or give the schema.")
+            raise SpecInvalidError(message)
+        return location.path
+
+    def _paths(self, what: str, names: Iterable[str]) -> Mapping[str, Path]:
+        found = {}
+        for name in names:
+            path = self._by_name.get(name)
+            if path is None or path not in self._by_path:
+                if self._seen:
+                    continue
+                raise SpecInvalidError(
+                    f"table {self._table!r}: fields.{what} names {name!r}, which documents do not have"
+                    f"{self._nearest(name)}."
+                )
+            if what == "exclude" and path in self._keys:
+                raise SpecInvalidError(f"table {self._table!r}: fields.exclude names {name!r}, which is a key.")
+            found[name] = path
+        return found
+
+    def _nearest(self, name: str) -> str:
+        close = difflib.get_close_matches(name, list(self._by_name), 1, 0.5)
+        return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _distinct(fields: Iterable[Field]) -> list[Field]:
+    """The second of two fields of one name gets ``_1``."""
+    taken: set[str] = set()
+    result = []
+    for field in fields:
+        name, number = field.name, 0
+        while name in taken:
+            number += 1
+            name = f"{field.name}_{number}"
+        taken.add(name)
+        result.append(Field(name, field.path, field.kind, field.type, field.key))
+    return result

@@ -1,0 +1,35 @@
+"""The kinds of plan, and the shaper for each."""
+
+from datetime import datetime
+from typing import Protocol
+
+import pyarrow as pa
+
+from lakewriter.receipt import Cursor, Findings
+from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper
+from lakewriter.shape.flattening import Flattener, FlattenPlan
+from lakewriter.shape.table import ShapePlan, Shaper
+
+AnyPlan = ShapePlan | EnvelopePlan | FlattenPlan
+
+
+class AnyShaper(Protocol):
+    """What a task does to its batches, in order."""
+
+    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """``batch`` with exactly the plan's schema."""
+
+    def take_cursor(self) -> tuple[Cursor | None, int]:
+        """The highest cursor and the number of null ones since the last call; both start anew."""
+
+    def take_findings(self) -> Findings:
+        """What was found since the last call."""
+
+
+def shaper(plan: AnyPlan, *, job_id: str, start: datetime, first_index: int) -> AnyShaper:
+    """The shaper of one task."""
+    if isinstance(plan, FlattenPlan):
+        return Flattener(plan)
+    if isinstance(plan, EnvelopePlan):
+        return EnvelopeShaper(plan, job_id=job_id, start=start, first_index=first_index)
+    return Shaper(plan, job_id=job_id, start=start, first_index=first_index)

@@ -1,0 +1,308 @@
+"""A table's rows: the plan from the source's schema, the specification and the table's types; batches shaped by it."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
+from lakewriter.naming import column_names
+from lakewriter.receipt import Cursor, Findings
+from lakewriter.shape.conversion import Conversion, Rename, conversion, convert, normalised
+from lakewriter.shape.cursor import highest, highest_in
+from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
+from lakewriter.spec.specification import Partition, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.types import is_void, rebuilt, reconcile, storable
+
+DELETED: Final = "__lakewriter_deleted"
+"""The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""
+
+STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
+"""What has one value in a whole load."""
+
+Names = Sequence[tuple[str, str]]
+"""Source and written names of columns, in order; the source may have one name several times."""
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """One column: ``position`` is its place in the source; ``casts`` says that more than names changes."""
+
+    position: int
+    source: str
+    name: str
+    source_type: pa.DataType
+    type: pa.DataType
+    conversion: Conversion
+    casts: bool
+
+
+@dataclass(frozen=True)
+class ShapePlan:
+    """What is done to every batch. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
+
+    ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
+    ``partition`` has written names.
+    """
+
+    source_schema: pa.Schema
+    schema: pa.Schema
+    columns: tuple[ColumnPlan, ...]
+    tracking: tuple[TrackingColumn, ...]
+    keys: tuple[str, ...]
+    cursor: str | None
+    left_out: tuple[str, ...]
+    deleted: bool
+    partition: Partition = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_shape(
+    source: pa.Schema,
+    spec: Spec,
+    table: TableSpec,
+    existing: Mapping[str, pa.DataType] | None = None,
+    rename: Rename = column_names,
+) -> ShapePlan:
+    """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name.
+
+    ``SchemaIncompatibleError`` for types that do not fit, ``SpecInvalidError`` for keys or cursors that are not there.
+    """
+    deleted = table.deleted is not None
+    fields = list(source)
+    if deleted:
+        _require_deleted(source, table)
+        fields.pop()
+    columns, left_out = _columns(fields, spec, existing or {}, rename)
+    if not columns:
+        raise SchemaIncompatibleError(
+            f"the source of {table.id!r} has no column with a type.", remedy="Select or declare at least one column."
+        )
+    names = [(column.source, column.name) for column in columns]
+    keys = table.primary_key or table.unique_key
+    where = "primary_key" if table.primary_key else "unique_key"
+    return ShapePlan(
+        source_schema=source,
+        schema=pa.schema([*(pa.field(c.name, c.type) for c in columns), *_tracking_fields(spec, existing or {})]),
+        columns=columns,
+        tracking=spec.tracking,
+        keys=tuple(_find(key, names, f"{where} of {table.id!r}", left_out) for key in keys)
+        or tuple(column.name for column in columns),
+        cursor=_cursor(table, columns, names, left_out),
+        left_out=left_out,
+        deleted=deleted,
+        partition=_partition(spec, table, names, left_out),
+    )
+
+
+def _require_deleted(source: pa.Schema, table: TableSpec) -> None:
+    if not source.names or source.names[-1] != DELETED or source.types[-1] != pa.bool_():
+        raise SourceFailedError(
+            f"the rows of {table.id!r} end with {source.names[-1:]!r}, expected the boolean {DELETED!r} of its"
+            f" 'deleted' expression {table.deleted!r}."
+        )
+
+
+def _columns(
+    fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType], rename: Rename
+) -> tuple[tuple[ColumnPlan, ...], tuple[str, ...]]:
+    # A void column takes its name too: it keeps it on the day it gets a type.
+    reserved = spec.reserved_columns
+    names = rename([*reserved, *(field.name for field in fields)])[len(reserved) :]
+    columns, left_out = [], []
+    for position, (field, name) in enumerate(zip(fields, names, strict=True)):
+        if is_void(field.type):
+            left_out.append(field.name)
+            continue
+        plain = normalised(field.type, rename)
+        known = existing.get(name.lower())
+        written = storable(field.name, plain) if known is None else reconcile(field.name, plain, known)
+        way = conversion(field.type, written, rename)
+        columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
+    return tuple(columns), tuple(left_out)
+
+
+def _tracking_fields(spec: Spec, existing: Mapping[str, pa.DataType]) -> list[pa.Field]:
+    fields = []
+    for column in spec.tracking:
+        t = TRACKING_TYPES[column.holds]
+        known = existing.get(column.name.lower(), t)
+        if known != t and not (pt.is_timestamp(known) and pt.is_timestamp(t)):
+            raise SchemaIncompatibleError(
+                f"tracking column {column.name!r} is {str(known)!r} in the table, expected {str(t)!r}.",
+                remedy="Load into a new table or under a new prefix.",
+            )
+        fields.append(pa.field(column.name, t, nullable=False))
+    return fields
+
+
+def _cursor(table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]) -> str | None:
+    if table.cursor is None:
+        return None
+    name = _find(table.cursor, names, f"cursor of {table.id!r}", left_out)
+    t = next(column.type for column in columns if column.name == name)
+    ordered = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string)
+    if not any(check(t) for check in ordered):
+        raise SpecInvalidError(
+            f"cursor of {table.id!r}: column {table.cursor!r} has type {str(t)!r}.",
+            remedy="Use a number, a date, a timestamp or a string.",
+        )
+    return name
+
+
+def _partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:
+    """The fields by written names: of source columns, and of tracking columns that a load has one value for."""
+    what = f"partition_by of {table.id!r}"
+    steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
+    known = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
+    found = tuple(
+        field.model_copy(update={"column": _find(field.column, known, what, left_out)}) for field in table.partition_by
+    )
+    # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
+    kinds = [(field.column, "time" if field.of_time else field.kind) for field in found]
+    columns = {name.lower() for _, name in names}
+    for place, field in enumerate(found):
+        if kinds[place] in kinds[:place]:
+            raise SpecInvalidError(
+                f"{what}: {field} repeats {found[kinds.index(kinds[place])]}.", remedy="Keep the finer of the two."
+            )
+        if field.name != field.column and field.name.lower() in columns:
+            raise SpecInvalidError(
+                f"{what}: the field of {field} is named {field.name!r}, and so is a column.",
+                remedy=f"Rename column {field.name!r} with an sql: read.",
+            )
+    return found
+
+
+def _find(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:
+    """The written name of a source column given exactly, or else in another case when only one is meant."""
+    matches = [pair for pair in names if pair[0] == wanted] or [
+        pair for pair in names if pair[0].lower() == wanted.lower()
+    ]
+    if len(dict(matches)) == 1:
+        source, name = matches[0]
+        times = len(matches) + left_out.count(source)
+        if times > 1:
+            raise SpecInvalidError(
+                f"{what}: the source has {times} columns {source!r}, expected one.",
+                remedy="Give each a name of its own where they come from, for example with AS in an sql: read.",
+            )
+        return name
+    if wanted in left_out:
+        raise SpecInvalidError(
+            f"{what}: column {wanted!r} has no type, so it is not written.",
+            remedy=f"Declare one, for example columns: {{{wanted}: string}}.",
+        )
+    near = difflib.get_close_matches(wanted, [source for source, _ in names], n=1, cutoff=0.0)
+    raise SpecInvalidError(f"{what}: the source has no column {wanted!r}.", remedy=f"Did you mean {near[0]!r}?")
+
+
+_SHOWN = 80
+"""Characters of a value that a message shows."""
+
+
+class Shaper:
+    """Shapes the batches of one task in order; ``first_index`` is the tracking index of its first row."""
+
+    def __init__(self, plan: ShapePlan, *, job_id: str, start: datetime, first_index: int) -> None:
+        self.plan = plan
+        self.rows = 0
+        self.cursor: Cursor | None = None
+        self.cursor_nulls = 0
+        self._first_index = first_index
+        self._tracking = TrackingValues(job_id=job_id, start=start)
+        self._checked: pa.Schema | None = None
+
+    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """``batch`` with exactly the plan's schema.
+
+        ``SOURCE_FAILED`` when it is not of the plan's source schema, ``VALUE_UNREPRESENTABLE`` for a value that
+        does not fit its column.
+        """
+        self._check(batch.schema)
+        index = self._first_index + self.rows
+        data = {column.name: _column(column, batch.column(column.position), index) for column in self.plan.columns}
+        keys = [data[name] for name in self.plan.keys]
+        deleted = batch.column(batch.num_columns - 1) if self.plan.deleted else None
+        tracking = [
+            self._tracking.column(column.holds, index, batch.num_rows, keys, deleted) for column in self.plan.tracking
+        ]
+        shaped = pa.RecordBatch.from_arrays([*data.values(), *tracking], schema=self.plan.schema)
+        if self.plan.cursor is not None:
+            self._follow(self.plan.cursor, data[self.plan.cursor], index)
+        self.rows += batch.num_rows
+        return shaped
+
+    def take_cursor(self) -> tuple[Cursor | None, int]:
+        """The highest cursor and the number of null ones since the last call; both start anew."""
+        taken = self.cursor, self.cursor_nulls
+        self.cursor, self.cursor_nulls = None, 0
+        return taken
+
+    def take_findings(self) -> Findings:
+        """None: a value that does not fit fails the load."""
+        return Findings()
+
+    def _follow(self, column: str, values: pa.Array, index: int) -> None:
+        self.cursor = highest(self.cursor, highest_in(values, column, index))
+        self.cursor_nulls += values.null_count
+
+    def _check(self, schema: pa.Schema) -> None:
+        if self._checked is not None and schema.equals(self._checked):
+            return
+        expected = self.plan.source_schema
+        if schema.names != expected.names:
+            raise SourceFailedError(
+                f"a batch has the columns {schema.names!r}, expected {expected.names!r}.",
+                remedy="The source changed while it was read; run the load again.",
+            )
+        for found, planned in zip(schema, expected, strict=True):
+            if _plain(found.type) != _plain(planned.type):
+                raise SourceFailedError(
+                    f"column {found.name!r} of a batch is {str(found.type)!r}, expected {str(planned.type)!r}.",
+                    remedy="The source changed while it was read; run the load again, or declare the type under"
+                    " columns:.",
+                )
+        self._checked = schema
+
+
+def _plain(t: pa.DataType) -> pa.DataType:
+    """A type without what readers vary from batch to batch: nullability and metadata inside, dictionaries."""
+    return rebuilt(t, list)
+
+
+def _column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array:
+    try:
+        return convert(array, column.conversion)
+    except pa.ArrowInvalid as exc:
+        place = _first_bad(column, array)
+        shown = _shown(array.slice(place, 1))
+        raise ValueUnrepresentableError(
+            f"column {column.source!r}, row {index + place}: value {shown!r} of type {str(array.type)!r} cannot be"
+            f" written as {str(column.type)!r} without loss.",
+            remedy=f"Convert it in the source, or declare its type, for example columns: {{{column.source}: string}}.",
+        ) from exc
+
+
+def _shown(value: pa.Array) -> str:
+    # Arrow's own text: Python's datetime has neither nanoseconds nor the years that overflow.
+    text = " ".join(value.to_string().split()).removeprefix("[ ").removesuffix(" ]")
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _first_bad(column: ColumnPlan, array: pa.Array) -> int:
+    """The place of the first value that fails; halves what must contain it."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            convert(array.slice(low, middle - low), column.conversion)
+        except pa.ArrowInvalid:
+            high = middle
+        else:
+            low = middle
+    return low

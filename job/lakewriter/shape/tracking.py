@@ -1,0 +1,84 @@
+"""The columns the job adds; row ids among them, the digests of the key columns' texts."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.documents.texts import texts
+from lakewriter.shape.digest import hex_digests
+from lakewriter.spec.specification import Tracking
+from lakewriter.types import UTC_MICROS
+
+TRACKING_TYPES: Final = {
+    Tracking.SYNCED: UTC_MICROS,
+    Tracking.DELETED: pa.bool_(),
+    Tracking.INDEX: pa.int64(),
+    Tracking.ID: pa.string(),
+    Tracking.JOB_ID: pa.string(),
+}
+
+NULL: Final = "\\N"
+SEPARATOR: Final = "|"
+ESCAPE: Final = "\\"
+
+
+def row_ids(columns: Sequence[pa.Array]) -> pa.Array:
+    """Lower-case hex SHA-256 of ``key_texts``; ``columns`` hold the values as they are written."""
+    return hex_digests(key_texts(columns))
+
+
+def key_texts(columns: Sequence[pa.Array]) -> pa.Array:
+    r"""What the ids are digests of: one column's text as it is, several joined by ``|``.
+
+    In joined texts ``\`` and ``|`` are escaped by ``\``, so no two rows with different keys have one text. Null is
+    ``\N``, in one column alone too.
+    """
+    if len(columns) == 1:
+        return pc.fill_null(texts(columns[0]), NULL)
+    escaped = [_escaped(column) for column in columns]
+    return pc.binary_join_element_wise(*escaped, SEPARATOR, null_handling="replace", null_replacement=NULL)
+
+
+def _escaped(column: pa.Array) -> pa.Array:
+    plain = texts(column)
+    if not (pt.is_string(column.type) or pt.is_nested(column.type)):
+        return plain
+    return reduce(_escape, (ESCAPE, SEPARATOR), plain)
+
+
+def _escape(array: pa.Array, character: str) -> pa.Array:
+    if not pc.any(pc.match_substring(array, character)).as_py():
+        return array
+    return pc.replace_substring(array, character, ESCAPE + character)
+
+
+class TrackingValues:
+    """Tracking columns of one attempt's rows, batch by batch."""
+
+    def __init__(self, *, job_id: str, start: datetime) -> None:
+        self._constants = {Tracking.SYNCED: start, Tracking.DELETED: False, Tracking.JOB_ID: job_id}
+        self._longest: dict[Tracking, pa.Array] = {}
+
+    def column(
+        self, holds: Tracking, first_index: int, rows: int, keys: Sequence[pa.Array], deleted: pa.Array | None
+    ) -> pa.Array:
+        """``rows`` values of one kind; ``deleted`` is the feed's own column, null counting as false."""
+        if holds is Tracking.INDEX:
+            return pa.arange(first_index, first_index + rows)
+        if holds is Tracking.ID:
+            return row_ids(keys)
+        if holds is Tracking.DELETED and deleted is not None:
+            return pc.fill_null(deleted, False)
+        return self._constant(holds, rows)
+
+    def _constant(self, holds: Tracking, rows: int) -> pa.Array:
+        known = self._longest.get(holds)
+        if known is None or len(known) < rows:
+            known = pa.repeat(pa.scalar(self._constants[holds], TRACKING_TYPES[holds]), rows)
+            self._longest[holds] = known
+        return known.slice(0, rows)

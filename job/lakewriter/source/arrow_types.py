@@ -1,0 +1,125 @@
+"""The Arrow types in which Spark delivers its columns, and what it takes to bring a column to one of them."""
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CalendarIntervalType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+    YearMonthIntervalType,
+)
+
+from lakewriter.errors import SchemaIncompatibleError
+
+_STORED: Final = (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+_INTERVALS: Final = (CalendarIntervalType, DayTimeIntervalType, YearMonthIntervalType)
+
+
+def children(kind: DataType) -> tuple[DataType, ...]:
+    """The types inside a nested type, none for a leaf."""
+    if isinstance(kind, StructType):
+        return tuple(field.dataType for field in kind.fields)
+    if isinstance(kind, MapType):
+        return (kind.keyType, kind.valueType)
+    return (kind.elementType,) if isinstance(kind, ArrayType) else ()
+
+
+def delivered(name: str, column: Column, kind: DataType) -> Column:
+    """The column as it goes to the tasks: intervals and variants, and what holds any of them, as JSON text.
+
+    An interval's JSON text is a string, the one ``to_json`` gives: ``"INTERVAL '1' DAY"`` with its quotes.
+    """
+    if isinstance(kind, _INTERVALS):
+        item = F.regexp_replace(F.to_json(F.array(column)), r"^\[|\]$", "")
+        return F.when(column.isNotNull(), item)
+    if _has_json(kind):
+        return F.to_json(column, {"ignoreNullFields": "false"})
+    refused = _refused(kind)
+    if refused is not None:
+        raise SchemaIncompatibleError(
+            f"column {name!r} has the type {refused.simpleString()}, which no file format here stores.",
+            remedy=f"Declare a type it converts to: columns: {{{name}: string}}.",
+        )
+    return column
+
+
+def _has_json(kind: DataType) -> bool:
+    return isinstance(kind, (*_INTERVALS, VariantType)) or any(_has_json(child) for child in children(kind))
+
+
+def _refused(kind: DataType) -> DataType | None:
+    """The first type inside that cannot go to the tasks."""
+    inside = children(kind)
+    if not inside and not (isinstance(kind, _STORED) and type(kind).__module__ == StringType.__module__):
+        return kind
+    return next((found for child in inside if (found := _refused(child)) is not None), None)
+
+
+def arrow_schema(names: list[str], schema: StructType) -> pa.Schema:
+    """The Arrow schema of a DataFrame's batches under other names, everything nullable."""
+    try:
+        typed = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True)
+    except PySparkException as error:
+        raise SchemaIncompatibleError(
+            f"a struct among {names!r} has two fields of one name: {error}",
+            remedy="Rename one of them with an sql: read.",
+        ) from error
+    return pa.schema([pa.field(name, nullable(field.type)) for name, field in zip(names, typed, strict=True)])
+
+
+def nullable(kind: pa.DataType) -> pa.DataType:
+    """The type with every nested field nullable and named as Spark names it, but for the keys of maps."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, nullable(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(nullable(kind.key_type), pa.field("value", nullable(kind.item_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", nullable(kind.value_type)))
+    return kind
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch's columns, by position, in the schema's names and types."""
+    columns = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,100 @@
+"""What Spark says of a failure, cut to the line that helps and turned into an error a user can act on."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from lakewriter.errors import LakeError, NoAnswerError, SourceFailedError, ValueUnrepresentableError, from_text
+
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+"""All that a call into Spark raises."""
+
+_CONDITION: Final = re.compile(r"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\] [^\n]*")
+_CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]*?([\w$]+): (\S[^\n]*)", re.MULTILINE)
+_TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+(\S[^\n]*)")
+_VALUE: Final = re.compile(r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE|[A-Z_]*CAST_WITHOUT\w*)")
+_DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
+_TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
+
+_DRIVERS: Final = {
+    "postgresql": "org.postgresql:postgresql:42.7.7",
+    "mysql": "com.mysql:mysql-connector-j:9.3.0",
+    "mariadb": "org.mariadb.jdbc:mariadb-java-client:3.5.3",
+    "sqlserver": "com.microsoft.sqlserver:mssql-jdbc:12.10.0.jre11",
+    "oracle": "com.oracle.database.jdbc:ojdbc11:23.8.0.25.04",
+}
+_PACKAGES: Final = "Set spark.jars.packages to {}, in spark-defaults.conf or with --packages of spark-submit."
+_HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
+
+
+def useful_line(text: str) -> str:
+    """The line of a Spark error that says what is wrong: its condition, a task's exception, or the deepest cause."""
+    condition, traceback, causes = _CONDITION.search(text), _TRACEBACK.search(text), _CAUSE.findall(text)
+    deepest = causes[-1][1] if causes else ""
+    if condition and condition[0].startswith("[FAILED_READ_FILE"):
+        return f"{_TAIL.sub('', condition[0])} {deepest if deepest not in condition[0] else ''}".strip()
+    if condition:
+        return _TAIL.sub("", condition[0])
+    if traceback:
+        return traceback[1]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return deepest or (lines[0] if lines else "no reason given")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A table and what it is read from, for messages; ``secrets`` are kept out of them."""
+
+    table: str
+    what: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def failed(self, error: Exception) -> LakeError:
+        """The error to raise for what a call into Spark raised."""
+        text = self.redacted(str(error))
+        known = from_text(text)
+        if known is not None:
+            return known
+        line = useful_line(text)
+        if _VALUE.match(line):
+            return ValueUnrepresentableError(
+                f"table {self.table!r}: {line}", remedy="Correct the value, or declare another type under columns:."
+            )
+        if _DIED.search(text):
+            return NoAnswerError(
+                f"table {self.table!r}: an executor or its Python worker died ({line}).",
+                remedy="Run the same job id again; if it dies again, give the executors more memory.",
+            )
+        return SourceFailedError(f"table {self.table!r} cannot be read from {self.what}: {line}", remedy=remedy(text))
+
+    def redacted(self, text: str) -> str:
+        """The text without any secret's value."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def remedy(text: str) -> str:
+    """What to do about a Spark error, where there is more to say than the error itself does."""
+    if "S3AFileSystem" in text or re.search(r'No FileSystem for scheme "?s3', text):
+        return f"Outside EMR Spark reads S3 with a package only. {_PACKAGES.format(_HADOOP_AWS)}"
+    if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):
+        return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_driver(text))}"
+    if "Parse Mode: FAILFAST" in text:
+        return (
+            "A record does not fit the columns: correct it, or declare others. With the option mode: PERMISSIVE what "
+            "does not fit becomes null, with mode: DROPMALFORMED its record is left out."
+        )
+    if "DATA_SOURCE_NOT_FOUND" in text:
+        return "Formats that Spark has: csv, json, text, parquet, orc, jdbc; others need spark.jars.packages."
+    return ""
+
+
+def _driver(text: str) -> str:
+    for database, package in _DRIVERS.items():
+        if database in text.lower():
+            return package
+    return f"the driver's Maven coordinates (PostgreSQL: {_DRIVERS['postgresql']})"

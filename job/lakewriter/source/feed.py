@@ -1,0 +1,115 @@
+"""A feed brings a table's rows into Spark's tasks as Arrow batches, in one of two ways with the same outcome.
+
+``rows`` is any DataFrame through ``mapInArrow``; ``splits`` is for bare Parquet scans, which the tasks read themselves.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Literal, Protocol
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.parquet_splits import open_splits
+from lakewriter.source.spark_rows import open_rows
+from lakewriter.spec.specification import TableSpec
+
+
+class Feed(Protocol):
+    """One table's rows, in numbered partitions.
+
+    ``reason`` says why this kind was chosen. ``counts`` are the rows of each partition: always there for splits, and
+    for rows where a contiguous index needs them, that is with more than one partition.
+    """
+
+    @property
+    def kind(self) -> str:
+        """``rows`` or ``splits``."""
+
+    @property
+    def reason(self) -> str:
+        """Why this kind, in words for a user."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What every batch has; names are the source's own and may occur twice."""
+
+    @property
+    def partitions(self) -> int:
+        """How many there are, empty ones included."""
+
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """The rows of each partition, where they are known."""
+
+    def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
+        """Call ``body`` in a task for each partition; what it yields, in the order of the partitions."""
+
+    def close(self) -> None:
+        """Let go of what the feed holds in the cluster."""
+
+
+class FeedOpener(Protocol):
+    """Opens the feed of a table; ``open_feed`` is one."""
+
+    def __call__(
+        self,
+        spark_factory: Callable[[], SparkSession],
+        table: TableSpec,
+        *,
+        deleted_column: str,
+        condition: str | None = None,
+        twice: bool = False,
+        single: bool = False,
+    ) -> Feed:
+        """See ``open_feed``."""
+
+
+def open_feed(
+    spark_factory: Callable[[], SparkSession],
+    table: TableSpec,
+    *,
+    deleted_column: str,
+    condition: str | None = None,
+    twice: bool = False,
+    single: bool = False,
+    prefer: Literal["auto", "rows", "splits"] = "auto",
+) -> Feed:
+    """The feed of a table. ``condition`` is SQL over its columns as declared; ``deleted_column`` names the last,
+    boolean column that is there when the table has a ``deleted`` expression. With ``twice`` it can be run two times
+    and gives the same rows; ``single`` asks for one partition.
+    """
+    found = _needs_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    found = found or ("all rows go into one file" if single else None)
+    splits = found or open_splits(spark_factory, table)
+    if not isinstance(splits, str):
+        return splits
+    if prefer == "splits":
+        raise SpecInvalidError(
+            f"table {table.id!r} cannot be read by splits: {splits}.", remedy="Leave the choice open."
+        )
+    reason = f"{splits}, so Spark reads"
+    return open_rows(
+        spark_factory(),
+        table,
+        condition=condition,
+        deleted_column=deleted_column,
+        reason=reason,
+        twice=twice,
+        single=single,
+    )
+
+
+def _needs_spark(table: TableSpec, condition: str | None) -> str | None:
+    """What of a table only Spark can do."""
+    read = table.read
+    needs = {
+        "it is a query": read.sql is not None,
+        f"its format is {read.format}": read.format != "parquet",
+        "it has reader options": bool(read.options),
+        "its types are declared": bool(read.columns or table.columns),
+        "it has a deleted expression": table.deleted is not None,
+        "its rows are brought together by partition": bool(table.partition_by),
+        "only rows above the cursor are read": condition is not None,
+    }
+    return next((reason for reason, applies in needs.items() if applies), None)

@@ -1,0 +1,181 @@
+"""What a stretch of messages of the Airbyte protocol holds, and what those that are no records mean.
+
+See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from lakewriter.source.messages.lines import Descriptor, Message, StreamState, parsed
+from lakewriter.source.messages.odd_lines import Odd, odd
+from lakewriter.spec.stream import StreamKey
+
+MOST_SAMPLES: Final = 5
+SHOWN: Final = 200
+"""Characters of a line that is no message that are shown."""
+
+
+class _State(msgspec.Struct):
+    type: str = "LEGACY"
+    stream: StreamState | None = None
+
+
+class _StreamStatus(msgspec.Struct):
+    stream_descriptor: Descriptor
+    status: str
+
+
+class _TraceError(msgspec.Struct):
+    message: str | None = None
+    internal_message: str | None = None
+    stream_descriptor: Descriptor | None = None
+
+
+class _Trace(msgspec.Struct):
+    type: str
+    error: _TraceError | None = None
+    stream_status: _StreamStatus | None = None
+
+
+_STATE: Final = msgspec.json.Decoder(_State)
+_TRACE: Final = msgspec.json.Decoder(_Trace)
+_EXACT: Final = msgspec.json.Decoder(float_hook=str)
+"""Takes every number, also those that no float holds."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A message that is no record, where it matters; ``stream`` is None where it is about all of them.
+
+    ``kind`` is ``state``, ``status``, ``error``, or ``unreadable`` for a RECORD or STATE that cannot be read; ``text``
+    the state's JSON text, the status, the error's message, or what is wrong with the line.
+    """
+
+    place: int
+    kind: str
+    stream: StreamKey | None
+    text: str
+    digest: str = ""
+
+
+@dataclass
+class Contents:
+    """What a stretch of lines holds: records by stream, events in order, other lines by their kind.
+
+    ``mended`` counts records of which values were replaced, ``replaced`` names some of those.
+    """
+
+    records: Counter[StreamKey] = field(default_factory=Counter)
+    events: list[Event] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    malformed: int = 0
+    samples: list[str] = field(default_factory=list)
+    mended: int = 0
+    replaced: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that ``from_json`` takes back."""
+        return asdict(self) | {"records": [[*key, count] for key, count in self.records.items()]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Contents":
+        """The contents in ``data``."""
+        events = [Event(**each | {"stream": each["stream"] and tuple(each["stream"])}) for each in data["events"]]
+        records = Counter({(namespace, name): count for namespace, name, count in data["records"]})
+        return cls(**data | {"records": records, "events": events, "others": Counter(data["others"])})
+
+    def add(self, other: "Contents") -> None:
+        """The contents of what follows."""
+        self.records += other.records
+        self.events += other.events
+        self.others += other.others
+        self.malformed += other.malformed
+        self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
+        self.mended += other.mended
+        self.replaced = [*self.replaced, *other.replaced][:MOST_SAMPLES]
+
+    def take(self, place: int, line: bytes) -> Message | None:
+        """One more line; its message, unless it is none."""
+        message = parsed(line)
+        if message is None and line.strip():
+            message = self._odd(place, line, odd(line))
+        if message is None:
+            return None
+        if message.record is not None:
+            self.records[message.record.key] += 1
+            return message
+        event = event_of(place, message)
+        if event is None:
+            self.others[message.type] += 1
+        else:
+            self.events.append(event)
+        return message
+
+    def _odd(self, place: int, line: bytes, found: Odd) -> Message | None:
+        if found.mended:
+            self.mended += 1
+            if len(self.replaced) < MOST_SAMPLES:
+                name = found.message.record.stream if found.message and found.message.record else ""
+                self.replaced.append(f"{name}: {', '.join(found.mended)}"[:SHOWN])
+        if found.message is not None:
+            return found.message
+        shown = line[:SHOWN].decode(errors="replace")
+        if found.fault:
+            self.events.append(Event(place, "unreadable", found.stream, f"{found.fault}: {shown!r}"))
+        self.malformed += 1
+        if len(self.samples) < MOST_SAMPLES:
+            self.samples.append(shown)
+        return None
+
+
+def scan(lines: Iterable[tuple[int, bytes]]) -> Contents:
+    """The contents of lines with their places."""
+    found = Contents()
+    for place, line in lines:
+        found.take(place, line)
+    return found
+
+
+def event_of(place: int, message: Message) -> Event | None:
+    """What a message that is no record means; None for one that means nothing here."""
+    try:
+        if message.type == "STATE" and bytes(message.state):
+            return _state(place, bytes(message.state))
+        if message.type == "TRACE" and bytes(message.trace):
+            return _trace(place, _TRACE.decode(message.trace))
+    except msgspec.MsgspecError:
+        return None
+    return None
+
+
+def _state(place: int, text: bytes) -> Event:
+    found = _STATE.decode(text)
+    own = found.stream.stream_descriptor if found.type == "STREAM" and found.stream else None
+    digest = hashlib.sha256(msgspec.json.encode(_EXACT.decode(text), order="sorted")).hexdigest()
+    return Event(place, "state", _key(own), text.decode(), digest)
+
+
+def _trace(place: int, trace: _Trace) -> Event | None:
+    if trace.type == "STREAM_STATUS" and trace.stream_status is not None:
+        status = trace.stream_status
+        return Event(place, "status", _key(status.stream_descriptor), status.status)
+    if trace.type == "ERROR" and trace.error is not None:
+        error = trace.error
+        said = error.message or error.internal_message or "no reason given"
+        return Event(place, "error", _key(error.stream_descriptor), said)
+    return None
+
+
+def _key(descriptor: Descriptor | None) -> StreamKey | None:
+    return None if descriptor is None else descriptor.key
+
+
+def unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:
+    """Records of streams that no catalog names."""
+    named = set(known)
+    return Counter({key: count for key, count in contents.records.items() if key not in named})

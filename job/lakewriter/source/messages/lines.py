@@ -1,0 +1,82 @@
+"""One line of the Airbyte protocol, read as it should be.
+
+See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
+"""
+
+from typing import Final
+
+import msgspec
+
+from lakewriter.spec.stream import StreamKey, stream_key
+
+NOTHING: Final = msgspec.Raw(b"")
+
+
+class Descriptor(msgspec.Struct):
+    """A stream's identity."""
+
+    name: str
+    namespace: str | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        """Its stream."""
+        return stream_key(self.namespace, self.name)
+
+
+class StreamState(msgspec.Struct):
+    """The state of one stream, as far as it tells whose it is."""
+
+    stream_descriptor: Descriptor
+
+
+class Meta(msgspec.Struct):
+    """What the source says of a record; ``changes`` is JSON text."""
+
+    changes: msgspec.Raw = NOTHING
+
+
+class Record(msgspec.Struct):
+    """A record; ``data`` is its JSON text as it stands in the line, ``emitted_at`` milliseconds since 1970."""
+
+    stream: str
+    data: msgspec.Raw
+    emitted_at: int | float | None = None
+    namespace: str | None = None
+    meta: Meta | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        """Its stream."""
+        return stream_key(self.namespace, self.stream)
+
+
+class Message(msgspec.Struct):
+    """A line; of the other kinds of message the text is kept."""
+
+    type: str
+    record: Record | None = None
+    state: msgspec.Raw = NOTHING
+    trace: msgspec.Raw = NOTHING
+    log: msgspec.Raw = NOTHING
+
+
+MESSAGE: Final = msgspec.json.Decoder(Message)
+
+
+def parsed(line: bytes) -> Message | None:
+    """The message of a line, None for a line that is none, or an odd one: see ``odd``."""
+    try:
+        message = MESSAGE.decode(line)
+        if not line.isascii():
+            line.decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    record = message.record
+    whole = record is not None and is_object(record.data)
+    return None if message.type == "RECORD" and not whole else message
+
+
+def is_object(text: msgspec.Raw) -> bool:
+    """Whether JSON text is an object's."""
+    return bytes(memoryview(text)[:1]) == b"{"

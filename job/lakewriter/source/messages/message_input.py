@@ -1,0 +1,59 @@
+"""An input of messages, looked through once: its pieces with what each holds, and how it ended."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from lakewriter.report import counted
+from lakewriter.source.messages.contents import Contents, Event, unknown_streams
+from lakewriter.source.messages.splits import MessageFiles, MessagesFeed, Piece, Stretch, holding, index, pieces_of
+from lakewriter.source.storage import AnyStore
+from lakewriter.spec.stream import StreamKey
+
+
+@dataclass(frozen=True)
+class Messages:
+    """``failure`` says why the input ended early, blank where it did not."""
+
+    store: AnyStore
+    partitions: tuple[tuple[Piece, ...], ...]
+    contents: Mapping[Piece, Contents]
+    failure: str
+
+    @property
+    def events(self) -> list[Event]:
+        """All events, in order."""
+        return [event for own in self.contents.values() for event in own.events]
+
+    def feed(self, spark: SparkSession, stretch: Stretch, table_id: str) -> MessagesFeed:
+        """The records of one table."""
+        partitions = holding(dict(self.contents), self.partitions, stretch.stream)
+        return MessagesFeed(spark, self.store, stretch, partitions, table_id)
+
+    def notes(self, known: Collection[StreamKey]) -> Iterator[str]:
+        """What is odd about it."""
+        whole = Contents()
+        for own in self.contents.values():
+            whole.add(own)
+        yield from notes(whole, known)
+
+
+def look_through(spark: SparkSession, found: MessageFiles, failure: str) -> Messages:
+    """All of the files, read by tasks."""
+    partitions = tuple(pieces_of(spark, found))
+    return Messages(found.store, partitions, index(spark, found, partitions), failure)
+
+
+def notes(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:
+    """What is odd about messages; ``known`` are the streams of the catalog."""
+    if whole.malformed:
+        yield f"{counted(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
+    if whole.mended:
+        yield (
+            f"{counted(whole.mended, 'record')} of the input held values that JSON or Unicode has not, which were "
+            f"replaced, such as {whole.replaced[0]!r}."
+        )
+    for (namespace, name), count in sorted(unknown_streams(whole, known).items(), key=str):
+        shown = ".".join(part for part in (namespace, name) if part)
+        yield f"{counted(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."

@@ -1,0 +1,174 @@
+"""Lines that a source wrote as messages but that are no JSON, or not as the protocol has it.
+
+Where only values are at fault they are replaced, and the record's ``changes`` say so. What else looks like a RECORD or
+a STATE fails its stream: left out, a record would be lost behind the state that is saved after it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
+from lakewriter.spec.stream import StreamKey, stream_key
+
+_BEGINS: Final = re.compile(rb'\s*\{\s*"(?:type"\s*:\s*"(?:RECORD|STATE)"|record"\s*:\s*\{|state"\s*:\s*\{)')
+_PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
+"""Strings, and the numbers that Python's ``json`` writes though JSON has none of them."""
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""Escapes from left to right; the group is half of a pair alone, as a text has that was cut inside an emoji."""
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+_CUT: Final = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
+_NO_NUMBER: Final = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}
+_CONSTANT: Final = object()
+_NULL: Final = msgspec.Raw(b"null")
+
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+@dataclass(frozen=True)
+class Odd:
+    """An odd line: its ``message`` with the paths that were mended, or the ``fault`` of a RECORD or STATE.
+
+    ``stream`` is whose fault that is, None where the line does not tell. A line that is no message has neither.
+    """
+
+    message: Message | None = None
+    mended: tuple[str, ...] = ()
+    stream: StreamKey | None = None
+    fault: str = ""
+
+
+class _Identity(msgspec.Struct):
+    stream: str
+    namespace: str | None = None
+
+
+class _State(msgspec.Struct):
+    stream: StreamState
+
+
+def odd(line: bytes) -> Odd:
+    """What a line is that ``parsed`` takes for none."""
+    if not line.lstrip().startswith(b"{"):
+        return Odd()
+    fault = _fault(line)
+    try:
+        return _mended(line, fault)
+    except (msgspec.MsgspecError, RecursionError):
+        return Odd(fault=fault) if _BEGINS.match(line) else Odd()
+
+
+def _fault(line: bytes) -> str:
+    try:
+        MESSAGE.decode(line)
+        line.decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return str(error)
+    return "its data is no object"
+
+
+def _mended(line: bytes, fault: str) -> Odd:
+    text = _PARTS.sub(_part, line.decode(errors="replace").encode())
+    outer = _MEMBERS.decode(text)
+    kind = bytes(outer.get("type", _NULL))
+    if kind == b'"RECORD"':
+        return _record(line, outer.get("record", _NULL), fault, changed=text != line)
+    if kind == b'"STATE"':
+        # No value of a state is replaced: it goes back to the source, which would take it for its own.
+        return Odd(stream=_owner(outer.get("state", _NULL)), fault=fault)
+    try:
+        return Odd(MESSAGE.decode(text))
+    except msgspec.MsgspecError:
+        return Odd()
+
+
+def _record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool) -> Odd:
+    try:
+        identity = msgspec.json.decode(record, type=_Identity)
+    except msgspec.MsgspecError:
+        return Odd()
+    own, members = stream_key(identity.namespace, identity.stream), _MEMBERS.decode(record)
+    data = members.get("data", _NULL)
+    try:
+        values = _values(line.decode()) if changed else None
+    except UnicodeDecodeError:
+        return Odd(stream=own, fault=fault)
+    if not is_object(data):
+        return Odd(stream=own, fault=fault)
+    changes = list(_changes(values["record"]["data"], "")) if values else []
+    meta = _meta(members.get("meta", _NULL), changes)
+    said = members.get("emitted_at", _NULL)
+    emitted_at = _millis(said)
+    mended = [change["field"] for change in changes]
+    if emitted_at is None and bytes(said) != b"null":
+        mended.append("emitted_at")
+    return Odd(Message("RECORD", Record(identity.stream, data, emitted_at, identity.namespace, meta)), tuple(mended))
+
+
+def _part(found: re.Match[bytes]) -> bytes:
+    return _ESCAPES.sub(_escape, found[0]) if found[0].startswith(b'"') else b"null"
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if found[1] else found[0]
+
+
+def _values(line: str) -> Any:
+    """The line as Python reads it; numbers are no matter here, and may have more digits than it takes."""
+    return json.loads(
+        line, strict=False, parse_constant=lambda _: _CONSTANT, parse_int=lambda _: 0, parse_float=lambda _: 0
+    )
+
+
+def _changes(value: Any, path: str) -> Iterator[dict[str, str]]:
+    """The paths at which the text is not what the source wrote."""
+    if value is _CONSTANT:
+        yield {"field": path, **_NO_NUMBER}
+    elif isinstance(value, str) and _HALVES.search(value):
+        yield {"field": path, **_CUT}
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _changes(item, f"{path}[{position}]")
+    elif isinstance(value, dict):
+        for name, own in value.items():
+            plain = _HALVES.sub("\ufffd", name)
+            full = f"{path}.{plain}" if path else plain
+            if plain != name:
+                yield {"field": full, **_CUT}
+            yield from _changes(own, full)
+
+
+def _meta(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta | None:
+    """What the source says it changed, then what was changed here."""
+    try:
+        found = msgspec.json.decode(supplied, type=Meta | None)
+    except msgspec.MsgspecError:
+        found = None
+    if not changes:
+        return found
+    entries: list[msgspec.Raw | dict[str, str]] = []
+    if found is not None and bytes(found.changes).startswith(b"["):
+        entries += msgspec.json.decode(found.changes, type=list[msgspec.Raw])
+    return Meta(msgspec.Raw(msgspec.json.encode([*entries, *changes])))
+
+
+def _millis(raw: msgspec.Raw) -> int | None:
+    """A time in milliseconds, in quotes too; None for what is no number of 64 bits."""
+    try:
+        found = int(float(bytes(raw).strip(b'"')))
+    except (ValueError, OverflowError):
+        return None
+    return found if -(2**63) <= found < 2**63 else None
+
+
+def _owner(state: msgspec.Raw) -> StreamKey | None:
+    try:
+        return msgspec.json.decode(state, type=_State).stream.stream_descriptor.key
+    except msgspec.MsgspecError:
+        return None

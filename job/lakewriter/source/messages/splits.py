@@ -1,0 +1,257 @@
+"""The splits feed of messages: each task reads its own stretches of the files, and nothing crosses from the JVM."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.documents.document_types import DOCUMENTS
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.messages.contents import Contents, scan
+from lakewriter.source.messages.lines import parsed
+from lakewriter.source.messages.odd_lines import odd
+from lakewriter.source.packing import Chunk, SourceFile, pack, sizes_of
+from lakewriter.source.storage import AnyStore, NotListable, list_files
+from lakewriter.spec.stream import StreamKey
+
+Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
+
+FILE_BITS: Final = 42
+"""A line's place is its file's number above these bits, and its first byte's offset below them."""
+_BLOCK: Final = 4 * 1024 * 1024
+_ROWS, _BYTES = 8192, 8 * 1024 * 1024
+_GZIP: Final = ".gz"
+
+
+@dataclass(frozen=True)
+class MessageFiles:
+    """Files of messages in order."""
+
+    store: AnyStore
+    files: tuple[SourceFile, ...]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Each file's number."""
+        return {file.path: number for number, file in enumerate(self.files)}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a file and the file's number."""
+
+    chunk: Chunk
+    number: int
+
+    @property
+    def start(self) -> int:
+        """The place of its first byte."""
+        return (self.number << FILE_BITS) + self.chunk.start
+
+    @property
+    def end(self) -> int:
+        """The place behind its last line's first byte."""
+        if self.chunk.path.endswith(_GZIP):
+            return (self.number + 1) << FILE_BITS
+        return self.start + self.chunk.length
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The records of one stream that are loaded: those at places from ``start`` to before ``end``."""
+
+    stream: StreamKey
+    start: int = 0
+    end: int = 1 << 62
+
+    def holds(self, piece: Piece) -> bool:
+        """Whether any place of the piece is in it."""
+        return piece.start < self.end and piece.end > self.start
+
+
+def message_files(paths: Sequence[str]) -> MessageFiles:
+    """The files in the order of the paths, those of a folder by their names; ``SOURCE_FAILED`` where there are none."""
+    try:
+        store, files = list_files(tuple(paths), by_name=True)
+        if len({file.path for file in files}) < len(files):
+            raise NotListable("a file is named twice, or with its folder")
+    except (NotListable, OSError, BotoCoreError, ClientError) as error:
+        raise SourceFailedError(f"messages in {', '.join(paths)} cannot be read: {error}") from error
+    return MessageFiles(store, tuple(files))
+
+
+def pieces_of(spark: SparkSession, found: MessageFiles) -> list[tuple[Piece, ...]]:
+    """The pieces of each partition; a compressed file is one piece."""
+    numbers = found.numbers
+    whole = [file for file in found.files if file.path.endswith(_GZIP) and file.length]
+    plain = [file for file in found.files if not file.path.endswith(_GZIP)]
+    packed = [*pack(plain, sizes_of(spark)), *((Chunk(file.path, 0, file.length),) for file in whole)]
+    return [tuple(Piece(chunk, numbers[chunk.path]) for chunk in partition) for partition in packed]
+
+
+def index(spark: SparkSession, found: MessageFiles, partitions: Sequence[tuple[Piece, ...]]) -> dict[Piece, Contents]:
+    """What each piece holds, in the order of the places; read by tasks."""
+    pieces = sorted((piece for partition in partitions for piece in partition), key=lambda piece: piece.start)
+    if not pieces:
+        return {}
+    listed = spark.sparkContext.parallelize(pieces, len(pieces))
+    try:
+        texts = listed.map(partial(_scan, found.store)).collect()
+    except SPARK_ERRORS as error:
+        raise Origin("messages", "Airbyte messages").failed(error) from error
+    return {piece: Contents.from_json(json.loads(text)) for piece, text in zip(pieces, texts, strict=True)}
+
+
+class Unread:
+    """Messages that are not read now, where only the columns are asked for."""
+
+    kind = "splits"
+    reason = "Airbyte messages, read by the tasks themselves"
+    schema: pa.Schema = DOCUMENTS
+    partitions = 0
+    counts: tuple[int, ...] | None = None
+
+    def run(self, body: Body) -> list[str]:
+        """Nothing."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class MessagesFeed:
+    """Documents of one stream, at most 8,192 rows and about 8 MiB each."""
+
+    kind = "splits"
+    counts: tuple[int, ...] | None = None
+    schema: pa.Schema = DOCUMENTS
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: AnyStore,
+        stretch: Stretch,
+        partitions: Iterable[tuple[Piece, ...]],
+        table: str,
+    ) -> None:
+        kept = (tuple(piece for piece in partition if stretch.holds(piece)) for partition in partitions)
+        self._pieces = [partition for partition in kept if partition]
+        self.partitions = len(self._pieces)
+        self.reason = "Airbyte messages, read by the tasks themselves"
+        self._spark, self._store, self._stretch = spark, store, stretch
+        self._origin = Origin(table, "Airbyte messages")
+
+    def run(self, body: Body) -> list[str]:
+        """What ``body`` yields in the tasks, in the order of the partitions."""
+        if not self._pieces:
+            return []
+        pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
+        try:
+            return list(pieces.mapPartitionsWithIndex(partial(_task, self._store, self._stretch, body)).collect())
+        except SPARK_ERRORS as error:
+            raise self._origin.failed(error) from error
+
+    def merged(self) -> "MessagesFeed":
+        """The same records in one partition."""
+        self._pieces = [tuple(piece for partition in self._pieces for piece in partition)] if self._pieces else []
+        self.partitions = len(self._pieces)
+        return self
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def holding(
+    contents: dict[Piece, Contents], partitions: Iterable[tuple[Piece, ...]], stream: StreamKey
+) -> list[tuple[Piece, ...]]:
+    """The partitions' pieces that have a record of the stream."""
+    return [tuple(piece for piece in own if contents[piece].records[stream]) for own in partitions]
+
+
+def _scan(store: AnyStore, piece: Piece) -> str:
+    return json.dumps(scan(lines(store.open(), piece)).to_json())
+
+
+def _task(
+    store: AnyStore, stretch: Stretch, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
+) -> Iterator[str]:
+    system = store.open()
+    yield from body(
+        partition, (batch for mine in pieces for piece in mine for batch in batches(system, piece, stretch))
+    )
+
+
+def batches(system: fs.FileSystem, piece: Piece, stretch: Stretch) -> Iterator[pa.RecordBatch]:
+    """The documents of a stream in a piece."""
+    namespace, name = stretch.stream
+    held: list[tuple[int, bytes, int | None, bytes | None]] = []
+    size = 0
+    for place, line in lines(system, piece):
+        message = (parsed(line) or odd(line).message) if stretch.start <= place < stretch.end else None
+        record = message.record if message is not None else None
+        # As ``stream_key`` has it, without a call for each record.
+        if record is None or record.stream != name or (record.namespace or None) != namespace:
+            continue
+        data = bytes(record.data)
+        changes = (bytes(record.meta.changes) or None) if record.meta else None
+        held.append((place, data, None if record.emitted_at is None else int(record.emitted_at), changes))
+        size += len(data)
+        if len(held) >= _ROWS or size >= _BYTES:
+            yield _batch(held)
+            held, size = [], 0
+    if held:
+        yield _batch(held)
+
+
+def _batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:
+    columns = zip(*held, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, own.type) for column, own in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
+    )
+
+
+def lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes]]:
+    """The lines that begin in the piece, each with its place and without its end."""
+    chunk, base = piece.chunk, piece.number << FILE_BITS
+    try:
+        if chunk.path.endswith(_GZIP):
+            with system.open_input_stream(chunk.path, compression="gzip") as stream:
+                yield from _lines(stream.read, 0, None, base)
+            return
+        with system.open_input_file(chunk.path) as source:
+            # The byte before the piece tells whether its first line begins there.
+            start = max(chunk.start - 1, 0)
+            source.seek(start)
+            yield from _lines(source.read, start, chunk.start + chunk.length, base, skip=chunk.start > 0)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceFailedError(
+            f"{chunk.path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
+        ) from error
+
+
+def _lines(
+    read: Callable[[int], bytes], place: int, end: int | None, base: int, *, skip: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    rest: list[bytes] = []
+    while block := read(_BLOCK):
+        *whole, last = block.split(b"\n")
+        for part in whole:
+            line = b"".join([*rest, part]) if rest else part
+            rest.clear()
+            if not skip:
+                yield base + place, line
+            skip = False
+            place += len(line) + 1
+            if end is not None and place >= end:
+                return
+        rest.append(last)
+    line = b"".join(rest)
+    if line and not skip:
+        yield base + place, line

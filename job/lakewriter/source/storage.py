@@ -1,0 +1,127 @@
+"""Files of a source as pyarrow reads them: local ones and S3's, without Spark and without its packages."""
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from pyarrow import fs
+
+from lakewriter.aws import bucket_region, default_keys, list_objects, shared_clients
+from lakewriter.source.packing import SourceFile
+from lakewriter.spec.access import Access
+
+_S3_SCHEMES: Final = ("s3://", "s3a://")
+
+
+class NotListable(Exception):  # noqa: N818
+    """The paths are for Spark to understand; the text says why."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where files lie: on local disks, or in S3 in ``region``, at ``endpoint`` if there is one. It holds no key."""
+
+    region: str | None = None
+    endpoint: str | None = None
+
+    def open(self) -> fs.FileSystem:
+        """The file system, with the default chain's credentials of the process that asks."""
+        if self.region is None:
+            return fs.LocalFileSystem()
+        options: dict[str, Any] = {**default_keys()} or {"anonymous": True}
+        if self.endpoint:
+            scheme, _, host = self.endpoint.rpartition("://")
+            options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+        return fs.S3FileSystem(region=self.region, **options)
+
+
+@dataclass(frozen=True)
+class BucketStore:
+    """The destination's own bucket, read with the destination's own credentials."""
+
+    access: Access
+
+    def open(self) -> fs.FileSystem:
+        """The file system, with credentials of the process that asks."""
+        options: dict[str, Any] = dict(shared_clients(self.access).keys())
+        endpoint = self.access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        if endpoint:
+            scheme, _, host = endpoint.rpartition("://")
+            options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+        return fs.S3FileSystem(region=self.access.region, **options)
+
+
+AnyStore = Store | BucketStore
+
+
+def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store, list[SourceFile]]:
+    """The data files under the paths in the order of Spark's listing; ``NotListable`` where Spark sees more in them.
+
+    ``by_name`` gives each folder's files by their names instead.
+    """
+    if not paths or len(set(paths)) < len(paths):
+        raise NotListable("no path, or one path twice")
+    if any(set(path) & set("*?[]{}\\") for path in paths):
+        raise NotListable("a path is a pattern")
+    remote = [path.startswith(_S3_SCHEMES) for path in paths]
+    if all(remote):
+        bare = [path.partition("://")[2].strip("/") for path in paths]
+        store = _s3_store(bare[0].partition("/")[0])
+        return store, [file for path in bare for file in _in_order(_list_s3(path), by_name)]
+    if any(remote) or any("://" in path.removeprefix("file://") for path in paths):
+        raise NotListable("a path is neither local nor on S3")
+    return Store(), [file for path in paths for file in _in_order(_list_local(_local_path(path)), by_name)]
+
+
+def _in_order(files: list[SourceFile], by_name: bool) -> list[SourceFile]:
+    return sorted(files, key=lambda file: file.path) if by_name else files
+
+
+def _local_path(path: str) -> Path:
+    bare = path.removeprefix("file://").removeprefix("file:")
+    return Path(bare).absolute()
+
+
+@lru_cache(maxsize=32)
+def _s3_store(bucket: str) -> Store:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return Store(bucket_region(bucket), endpoint)
+
+
+def _list_local(path: Path) -> list[SourceFile]:
+    if not path.exists():
+        raise NotListable(f"{str(path)!r} does not exist")
+    if path.is_file():
+        return _data_files([(path.name, str(path), path.stat().st_size, False)])
+    with os.scandir(path) as entries:
+        # As the directory gives them, unsorted: so does Hadoop's local file system.
+        return _data_files([(entry.name, entry.path, entry.stat().st_size, entry.is_dir()) for entry in entries])
+
+
+def _list_s3(path: str) -> list[SourceFile]:
+    """By listing alone: whether one key exists is not to be told from an answer of 403."""
+    bucket, _, key = path.partition("/")
+    keys, folders = list_objects(bucket, f"{key}/" if key else "")
+    if not keys and not folders:
+        keys = [found for found in list_objects(bucket, key)[0] if found[0] == key]
+    entries = [(name.rpartition("/")[2], f"{bucket}/{name}", size, False) for name, size in keys]
+    return _data_files(
+        [(folder.split("/")[-2], f"{bucket}/{folder}", 0, True) for folder in folders]
+        + [entry for entry in entries if entry[0]]
+    )
+
+
+def _data_files(entries: list[tuple[str, str, int, bool]]) -> list[SourceFile]:
+    """Of ``(name, path, size, is a directory)`` what Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
+    files = []
+    for name, path, size, is_directory in entries:
+        if (name.startswith((".", "_")) and "=" not in name) or name.endswith("._COPYING_"):
+            continue
+        if is_directory:
+            raise NotListable(f"{path!r} is a directory inside the path")
+        if name.startswith((".", "_")):
+            continue
+        files.append(SourceFile(path, size))
+    return files

@@ -1,0 +1,109 @@
+"""Streams of rows: a ``readStream`` for every kind of source that Spark has, with a bound on what one batch takes."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.frames import origin_of, plain_columns, reader_options, secrets_of
+from lakewriter.source.session import isolated
+from lakewriter.source.spark_rows import RowsFeed, batch_rows
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.specification import MIB, Read, TableSpec
+
+_FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+_TYPED: Final = ("text",)
+"""File formats whose columns are always the same."""
+
+BOUNDS: Final[Mapping[str, tuple[str, int]]] = {
+    **dict.fromkeys(_FILES, ("maxBytesPerTrigger", 256 * MIB)),
+    "kafka": ("maxOffsetsPerTrigger", 1_000_000),
+}
+"""What bounds a batch of each format where the options name no bound: so a backlog is not one load."""
+_BOUNDING: Final = ("maxfilespertrigger", "maxbytespertrigger", "maxoffsetspertrigger")
+OLDEST: Final = "36500d"
+"""For ``maxFileAge``, which is a week otherwise: files older than that beside the newest one are never read."""
+
+
+class TableStream:
+    """The stream of one table and the feeds of its batches."""
+
+    def __init__(self, spark: SparkSession, table: TableSpec) -> None:
+        self._table = table
+        secrets = secrets_of(table.read)
+        self.origin: Origin = origin_of(table, secrets)
+        try:
+            self.frame = _load(isolated(spark), table.read, secrets)
+        except SPARK_ERRORS as error:
+            raise self.origin.failed(error) from error
+        if not self.frame.isStreaming:
+            raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
+
+    def planned(self, checkpoint: str, number: int) -> str:
+        """A digest of what the checkpoint has planned for a batch, which has the time of planning in it. Spark writes
+        that once, before it calls the batch, wherever checkpoints are."""
+        spark = self.frame.sparkSession
+        jvm = spark._jvm
+        assert jvm is not None
+        path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/offsets/{number}")
+        stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
+        try:
+            return hashlib.sha256(stream.readAllBytes()).hexdigest()
+        finally:
+            stream.close()
+
+    def feed(self, frame: DataFrame, tasks: int, *, deleted_column: str, twice: bool) -> RowsFeed:
+        """The feed of one batch, in at most ``tasks`` partitions."""
+        return batch_rows(
+            frame, self._table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks
+        )
+
+
+def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
+    if read.sql is not None:
+        for name, view in read.views.items():
+            _load(session, view, secrets).createOrReplaceTempView(name)
+        return session.sql(read.sql)
+    if len(read.paths) > 1:
+        raise SpecInvalidError(
+            f"a stream reads one path, got {', '.join(map(repr, read.paths))}.", remedy="Give a pattern, such as in/*."
+        )
+    path = read.paths[0] if read.paths else None
+    kind = str(read.format)
+    options = reader_options(read, secrets)
+    reader = session.readStream.format(kind).options(**stream_options(kind, options))
+    schema = _columns(session, read, options, path)
+    if schema is not None:
+        reader = reader.schema(schema)
+    return reader.load(path)
+
+
+def stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with what a stream needs besides them."""
+    given, added = {key.lower(): value for key, value in options.items()}, {}
+    if kind in BOUNDS and given.keys().isdisjoint(_BOUNDING):
+        bound, size = BOUNDS[kind]
+        least = given.get("minoffsetspertrigger", "")
+        # Spark refuses a least number above the most.
+        added[bound] = str(max(size, int(least)) if least.isdecimal() else size)
+    if kind in _FILES and "maxfileage" not in given:
+        added["maxFileAge"] = OLDEST
+    return {**options, **added}
+
+
+def _columns(
+    session: SparkSession, read: Read, options: Mapping[str, str], path: str | None
+) -> str | StructType | None:
+    """The declared columns; else, of files, those that the ones that are there now have."""
+    if read.columns is not None:
+        return plain_columns(read.columns)
+    if read.format not in _FILES or read.format in _TYPED:
+        return None
+    schema = session.read.format(str(read.format)).options(**options).load(path).schema
+    if not schema.fields:
+        raise SpecInvalidError(f"{path} tells no columns yet.", remedy="Declare them under read.columns.")
+    return schema

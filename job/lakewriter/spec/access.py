@@ -1,0 +1,81 @@
+"""Where a pipeline writes, and as whom; secrets are kept by reference."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from lakewriter.spec.model import Model
+
+_REFERENCE: Final = re.compile(r"\$\{(env|secret|ssm):([^{}]+)\}")
+
+
+@dataclass(frozen=True)
+class SecretText:
+    """A secret by reference, ``${env:NAME}``, ``${secret:ARN[:json-key]}`` or ``${ssm:NAME}``, or a literal.
+
+    Its ``repr`` and its JSON form show a reference, never a literal.
+    """
+
+    text: str
+
+    @property
+    def reference(self) -> tuple[str, str] | None:
+        """``(kind, name)``, or None for a literal."""
+        found = _REFERENCE.fullmatch(self.text)
+        return (found[1], found[2]) if found else None
+
+    def __repr__(self) -> str:
+        return f"SecretText({self.text if self.reference else '***'})"
+
+    __str__ = __repr__
+
+    @classmethod
+    def parse(cls, value: "str | SecretText") -> "SecretText":
+        """``value`` as a secret; text that looks like a reference must be one."""
+        if isinstance(value, SecretText):
+            return value
+        if "${" in value and not _REFERENCE.fullmatch(value):
+            raise ValueError("expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it")
+        return cls(value)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls.parse,
+            core_schema.union_schema([core_schema.is_instance_schema(cls), core_schema.str_schema(min_length=1)]),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda value: value.text if value.reference else None
+            ),
+        )
+
+
+class Access(Model):
+    """How to reach the destination bucket. ``endpoint`` is a custom S3 endpoint; STS and Glue never use it."""
+
+    bucket: str
+    region: str
+    prefix: str = ""
+    endpoint: str | None = None
+    role_arn: str | None = None
+    external_id: SecretText | None = None
+    access_key_id: SecretText | None = None
+    secret_access_key: SecretText | None = None
+    single_writer: bool = False
+    role_wait_seconds: float = 60.0
+
+    @property
+    def explicit(self) -> bool:
+        """Whether a role or keys are named."""
+        return bool(self.role_arn or self.access_key_id)
+
+    @property
+    def checksum_algorithm(self) -> str | None:
+        """None for S3-compatible stores, which reject the SDK's default checksums."""
+        return None if self.endpoint else "CRC32"

@@ -1,0 +1,223 @@
+"""The dialect-neutral specification: what a load does, with no vendor's name in it."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, Literal
+
+from lakewriter.naming import join_key
+from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
+from lakewriter.spec.collection import Collection
+from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
+from lakewriter.spec.model import Model
+from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
+
+MIB: Final = 1024 * 1024
+
+
+class Tracking(StrEnum):
+    """What a tracking column holds."""
+
+    SYNCED = "synced"
+    DELETED = "deleted"
+    INDEX = "index"
+    ID = "id"
+    JOB_ID = "job_id"
+
+
+class TrackingColumn(Model):
+    """One column the job adds; they follow the data columns in this order."""
+
+    name: str
+    holds: Tracking
+
+
+class Read(Model):
+    """One source: a ``spark.read`` format with its options, or SQL over other reads.
+
+    With ``sql``, ``views`` names the reads that the statement sees as tables.
+    """
+
+    format: str | None = None
+    path: str | tuple[str, ...] | None = None
+    options: Mapping[str, str | SecretText] = {}
+    columns: str | None = None
+    sql: str | None = None
+    views: Mapping[str, "Read"] = {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, none for a format without files."""
+        if self.path is None:
+            return ()
+        return (self.path,) if isinstance(self.path, str) else self.path
+
+
+class Mode(StrEnum):
+    """What a load does to the rows that are there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+class IndexKind(StrEnum):
+    """``contiguous`` numbers rows 1..N; ``sparse`` is unique and increasing but may have gaps."""
+
+    CONTIGUOUS = "contiguous"
+    SPARSE = "sparse"
+
+
+class PartitionField(Model):
+    """One field of an Iceberg table's partition: a column, and a transform in Iceberg's own spelling."""
+
+    column: str
+    transform: str = "identity"
+
+    @property
+    def kind(self) -> str:
+        """The transform without its number."""
+        return self.transform.partition("[")[0]
+
+    @property
+    def of_time(self) -> bool:
+        """Whether it sees of a value no more than its hour."""
+        return self.kind in {"year", "month", "day", "hour"}
+
+    @property
+    def name(self) -> str:
+        """The field's name, as Iceberg's own engines choose it."""
+        suffix = {"identity": "", "truncate": "_trunc"}.get(self.kind, f"_{self.kind}")
+        return f"{self.column}{suffix}"
+
+    def __str__(self) -> str:
+        number = self.transform.partition("[")[2].rstrip("]")
+        if self.kind == "identity":
+            return self.column
+        return f"{self.kind}({number}, {self.column})" if number else f"{self.kind}({self.column})"
+
+
+Partition = tuple[PartitionField, ...]
+
+
+class TableSpec(Model):
+    """One table: where it comes from, what is done to its rows, where it goes.
+
+    ``schema_name`` and ``name`` are physical names; ``source_schema`` and ``source_table`` the source's own.
+    With ``collection`` its rows are documents. ``encoding`` is its own where it differs from the pipeline's.
+    """
+
+    source_schema: str = ""
+    source_table: str
+    schema_name: str
+    name: str
+    read: Read
+    primary_key: tuple[str, ...] = ()
+    unique_key: tuple[str, ...] = ()
+    mode: Mode = Mode.APPEND
+    cursor: str | None = None
+    cursor_lag: str | None = None
+    deleted: str | None = None
+    columns: Mapping[str, str] = {}
+    index: IndexKind = IndexKind.CONTIGUOUS
+    partition_by: Partition = ()
+    """By source columns; none but Iceberg tables have any."""
+    layout: Layout | KeyLayout
+    path: str
+    must_be_empty: bool = False
+    collection: Collection | None = None
+    stream: Stream | None = None
+    encoding: "Encoding | None" = None
+
+    @property
+    def id(self) -> str:
+        """``{schema}.{table}``, or the table alone without a schema."""
+        return f"{self.schema_name}.{self.name}" if self.schema_name else self.name
+
+
+class Limits(Model):
+    """Sizes in bytes. ``row_group_bytes`` bounds Arrow data held for one row group in a task."""
+
+    upload_parallelism: int = 5
+    part_bytes: int = 8 * MIB
+    target_file_bytes: int = 200 * MIB
+    row_group_bytes: int = 192 * MIB
+    parallel_tables: int = 2
+
+
+class Encoding(Model):
+    """How Parquet files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
+
+    codec: str = "gzip"
+    level: int = 4
+    engine: Literal["auto", "arro3", "pyarrow"] = "auto"
+    delta: bool = False
+    page_bytes: int | None = None
+    dictionary_page_bytes: int | None = None
+    dictionary: bool = True
+
+
+class Spec(Model):
+    """One pipeline, ready to run. ``interval_seconds`` and ``checkpoint``, a URI, are for continuous runs."""
+
+    pipeline: str
+    dialect: str
+    access: Access
+    catalog: Catalog
+    tracking: tuple[TrackingColumn, ...]
+    tables: tuple[TableSpec, ...]
+    encoding: Encoding | AvroEncoding | TextEncoding = Encoding()
+    envelope: Envelope | None = None
+    source: MessageSource | None = None
+    purge_first: bool = False
+    limits: Limits = Limits()
+    interval_seconds: int = 300
+    checkpoint: str | None = None
+    on_failure: Literal["continue", "stop"] = "continue"
+    keep_loads_days: int = 30
+    roots: tuple[str, ...] = ()
+    """The folders that the tables lie in, where they have none in common."""
+    database_prefix: str = ""
+    """The name of the vendor's database without a schema in Glue; ``databases_below`` begins those of all others."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What the tables lie under. The pipeline's own records lie under ``access.prefix`` in any case."""
+        return self.roots or (self.access.prefix,)
+
+    @property
+    def databases_below(self) -> str:
+        """The prefix and an underscore: one that ends with an underscore gets no second one. Blank without a prefix."""
+        return f"{self.database_prefix.rstrip('_')}_" if self.database_prefix else ""
+
+    @property
+    def iceberg(self) -> bool:
+        """Whether the tables are Iceberg's, in whichever catalog."""
+        return isinstance(self.catalog, IcebergCatalog)
+
+    @property
+    def in_glue(self) -> bool:
+        """Whether the tables are in the Glue Data Catalog."""
+        catalog = self.catalog
+        return isinstance(catalog, GlueCatalog) or (
+            isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)
+        )
+
+    @property
+    def rest_service(self) -> RestService | None:
+        """The Iceberg REST catalog that the tables are in, if they are in one."""
+        service = self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
+        return service if isinstance(service, RestService) else None
+
+    @property
+    def reserved_columns(self) -> tuple[str, ...]:
+        """Names that a source column cannot have."""
+        names = [column.name for column in self.tracking]
+        if isinstance(self.catalog, GlueCatalog) and self.catalog.partition_key:
+            names.append(self.catalog.partition_key)
+        return (*names, *(self.envelope.names if self.envelope else ()))
+
+    def table_location(self, table: TableSpec) -> str:
+        """The table's ``s3://`` URI, without a slash at its end."""
+        return f"s3://{join_key(self.access.bucket, table.path)}"

@@ -1,0 +1,81 @@
+"""What a pipeline of records knows beyond its tables: their envelope, their stream, where their messages come from."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from lakewriter.spec.model import Model
+
+StreamKey = tuple[str | None, str]
+"""Namespace and name, as ``stream_key`` gives them."""
+
+
+def stream_key(namespace: str | None, name: str) -> StreamKey:
+    """A stream's identity: sources without namespaces leave it out, say null, or give the empty string."""
+    return namespace or None, name
+
+
+class Envelope(Model):
+    """The columns put before a record's own, by name; None for one that is not written.
+
+    ``data`` holds the whole record as JSON text, and then there are no columns of its own. ``typed`` says that the
+    columns have types, otherwise every value is JSON text. ``additional`` takes what the schema does not declare.
+    """
+
+    raw_id: str
+    extracted_at: str
+    meta: str | None = None
+    generation: str | None = None
+    data: str | None = None
+    additional: str | None = None
+    typed: bool = True
+    record_undeclared: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column's name, in order."""
+        every = (self.raw_id, self.extracted_at, self.meta, self.generation, self.data, self.additional)
+        return tuple(name for name in every if name)
+
+
+class Stream(Model):
+    """A stream of a configured catalog; ``name`` and ``namespace`` are those its messages carry.
+
+    None for a generation that the catalog does not give: it is counted then.
+    """
+
+    name: str
+    namespace: str | None = None
+    json_schema: Mapping[str, Any] = {}
+    sync_mode: Literal["full_refresh", "incremental"] = "full_refresh"
+    generation_id: int | None = None
+    minimum_generation_id: int | None = None
+    sync_id: int | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        """What tells its messages from others'."""
+        return stream_key(self.namespace, self.name)
+
+
+class MessageSource(Model):
+    """Where messages come from: files or ``-`` for standard input, or a connector that the job runs."""
+
+    paths: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    folder: str = "."
+
+
+class AvroEncoding(Model):
+    """Avro object container files; ``level`` is None for a codec without levels."""
+
+    kind: Literal["avro"] = "avro"
+    codec: Literal["null", "deflate", "bzip2", "xz", "zstandard", "snappy"] = "null"
+    level: int | None = None
+    checksum: bool = False
+
+
+class TextEncoding(Model):
+    """CSV or JSON Lines."""
+
+    kind: Literal["csv", "jsonl"]
+    gzip: bool = True

@@ -1,0 +1,34 @@
+"""What a continuous run asks of a specification; no Spark, since synth asks it too."""
+
+from collections.abc import Iterator
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.specification import Mode, Spec
+
+
+def require_continuous(spec: Spec) -> None:
+    """``SPEC_INVALID`` for what a continuous run has no use for, or lacks."""
+    for problem in unfit(spec):
+        raise problem
+
+
+def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
+    """Everything that keeps the pipeline from running continuously."""
+    if spec.checkpoint is None:
+        yield SpecInvalidError(
+            "a continuous run needs a place for its checkpoints.",
+            remedy="Set checkpoint: to a folder, or to any URI that Spark can write.",
+        )
+    if spec.source is not None:
+        yield SpecInvalidError(
+            "a continuous run reads streams of Spark; this pipeline reads messages.",
+            remedy="Give it tables in place of 'source', or run without --continuous.",
+        )
+    for table in spec.tables:
+        if table.cursor is not None:
+            yield SpecInvalidError(
+                f"table {table.id!r} has a cursor; a continuous run goes by its checkpoint.",
+                remedy="Leave cursor out, or run without --continuous.",
+            )
+        if table.mode is not Mode.APPEND:
+            yield SpecInvalidError(f"table {table.id!r} has mode {table.mode.value!r}; a continuous run only appends.")

@@ -1,0 +1,110 @@
+"""Who from outside may take a role on the destination, and what identifies them."""
+
+import re
+from typing import Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.model import Model
+
+VENDORS: Final = {
+    "supaflow": "arn:aws:iam::805595753828:root",
+    "airbyte-cloud": "arn:aws:iam::094410056844:user/delegated_access_user",
+    "heropixel-cloud": "arn:aws:iam::094410056844:user/delegated_access_user",
+}
+"""Whom each vendor's document has its customers trust."""
+
+OWN_ROLES: Final = frozenset({"job", "user", "snowflake-catalog", "snowflake-compute"})
+
+EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
+"""https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"""
+ALPHABET: Final = "2 to 1224 letters, digits and +=,.@:/-_ without spaces around them"
+
+_PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role)/[\w+=,.@/-]+)")
+
+
+class Trust(Model):
+    """One party from outside that gets a role of its own on the destination."""
+
+    vendor: Literal["supaflow", "airbyte-cloud", "heropixel-cloud"] | None = None
+    principal: str | None = None
+    """An ARN, instead of ``vendor``: a role, a user, or an account's root."""
+    external_id: SecretText
+    """A literal, ``${ssm:NAME}``, or ``${env:NAME}`` of whoever synthesises. AWS does not treat it as
+    a secret: the trust policy shows it."""
+    name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
+    """Tells two roles of one vendor apart; the vendor's name by default."""
+    access: Literal["write", "read", "load"] = "write"
+    """``load`` is for a Lakewriter that runs elsewhere: all that a load does, the job's own records included."""
+
+    @field_validator("name")
+    @classmethod
+    def _not_ours(cls, value: str | None) -> str | None:
+        if value in OWN_ROLES:
+            raise ValueError(f"{value!r} is what a role of the pipeline's own is called; take another")
+        return value
+
+    @field_validator("principal")
+    @classmethod
+    def _one_principal(cls, value: str | None) -> str | None:
+        if value is not None and not _PRINCIPAL.fullmatch(value):
+            raise ValueError("expected the ARN of one role, user or account root, without '*'")
+        return value
+
+    @field_validator("external_id")
+    @classmethod
+    def _alphabet(cls, value: SecretText) -> SecretText:
+        if value.reference is None and not EXTERNAL_ID.fullmatch(value.text):
+            raise ValueError(f"expected {ALPHABET}")
+        if value.reference and value.reference[0] == "secret":
+            raise ValueError("a trust policy shows its external id; expected a literal, ${ssm:NAME} or ${env:NAME}")
+        return value
+
+    @model_validator(mode="after")
+    def _someone(self) -> "Trust":
+        if (self.vendor is None) == (self.principal is None):
+            raise ValueError("expected either 'vendor' or 'principal'")
+        if self.vendor is None and self.name is None:
+            raise ValueError("'principal' needs a 'name' for its role")
+        return self
+
+    @property
+    def role(self) -> str:
+        """The name that tells this role from the others."""
+        return self.name or str(self.vendor)
+
+    @property
+    def arn(self) -> str:
+        """Whom the role trusts."""
+        return self.principal or VENDORS[str(self.vendor)]
+
+
+class SnowflakePrincipal(Model):
+    """What Snowflake prints of itself once it has been told the role: until then nobody may take the role."""
+
+    iam_user_arn: str | None = None
+    """``STORAGE_AWS_IAM_USER_ARN`` of DESC EXTERNAL VOLUME, or the catalog's own user."""
+    external_id: str = "lakewriter"
+    """Ours, given to Snowflake in its statements, so that making the volume anew changes nothing."""
+
+    @field_validator("external_id")
+    @classmethod
+    def _alphabet(cls, value: str) -> str:
+        if not EXTERNAL_ID.fullmatch(value):
+            raise ValueError(f"expected {ALPHABET}")
+        return value
+
+    @field_validator("iam_user_arn")
+    @classmethod
+    def _one_user(cls, value: str | None) -> str | None:
+        if value is not None and not _PRINCIPAL.fullmatch(value):
+            raise ValueError("expected the ARN that Snowflake printed, without '*'")
+        return value
+
+
+class Snowflake(Model):
+    """Two roles: one for Open Catalog, which writes metadata, and one for compute, which only reads."""
+
+    catalog: SnowflakePrincipal = SnowflakePrincipal()
+    compute: SnowflakePrincipal = SnowflakePrincipal()

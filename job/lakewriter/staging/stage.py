@@ -1,0 +1,52 @@
+"""The driver's side of staging: the same task body for whatever feeds it, and the receipts it left."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark import SparkContext, TaskContext
+
+from lakewriter.receipt import Receipt
+from lakewriter.source.feed import Feed
+from lakewriter.staging.task import TaskPlan, write_partition
+
+
+def stage(feed: Feed, plan: TaskPlan) -> tuple[Receipt, ...]:
+    """Every file of the table staged; receipts in the order of the files' numbers."""
+    told = [json.loads(text) for text in feed.run(partial(task_body, plan))]
+    before = {stage_id: _run_before(stage_id) for stage_id in {each["stage"] for each in told}}
+    receipts = (_again(Receipt.from_json(each["receipt"]), before[each["stage"]]) for each in told)
+    return tuple(sorted(receipts, key=lambda receipt: receipt.seq))
+
+
+def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
+    """One task: receipts as JSON text, since Spark carries them to the driver."""
+    context = TaskContext.get()
+    attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
+    for receipt in write_partition(plan, partition, batches):
+        yield json.dumps({"stage": number, "receipt": replace(receipt, task_attempt=attempt).to_json()})
+
+
+def _again(receipt: Receipt, times: int) -> Receipt:
+    return replace(receipt, task_attempt=receipt.task_attempt + times)
+
+
+def _run_before(stage_id: int | None) -> int:
+    """How often the stage ran before: when an executor takes its shuffle files along, tasks start anew at attempt 0."""
+    if stage_id is None:
+        return 0
+    found = SparkContext.getOrCreate().statusTracker().getStageInfo(stage_id)
+    # Spark forgets old stages; then it may have.
+    return 1 if found is None else found.currentAttemptId
+
+
+def first_indexes(feed: Feed) -> tuple[int, ...]:
+    """The tracking index of each partition's first row: contiguous where the rows are counted, else 2**33 apart."""
+    if feed.counts is None:
+        return tuple(1 + (number << 33) for number in range(feed.partitions))
+    starts = [1]
+    for count in feed.counts:
+        starts.append(starts[-1] + count)
+    return tuple(starts[:-1])

@@ -1,0 +1,197 @@
+"""What runs in a Spark task: rows in, staged files and their receipts out. Knows nothing of Spark."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakewriter.aws import Clients, shared_clients
+from lakewriter.aws.vended import Vendor
+from lakewriter.encode.formats import FileEncoding, encoder
+from lakewriter.encode.parquet_footer import Tail, column_statistics
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.naming import LOAD_METADATA
+from lakewriter.receipt import Receipt
+from lakewriter.shape.shapers import AnyPlan, shaper
+from lakewriter.spec.access import Access
+from lakewriter.spec.key_layout import Names
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import Limits
+from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
+from lakewriter.staging.upload import StagedUpload
+
+if TYPE_CHECKING:
+    # PyIceberg takes its time to import: workers do it where a table has partitions.
+    from lakewriter.shape.partitions import Transforms, Values
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """All that a task is told; picklable, and nothing in it is live.
+
+    ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
+    index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
+    Iceberg partition it is in, ``vendor`` is asked for credentials first.
+    """
+
+    access: Access
+    names: Names
+    shape: AnyPlan
+    encoding: FileEncoding
+    limits: Limits
+    load: str
+    job_id: str
+    start: datetime
+    partition_count: int
+    first_indexes: tuple[int, ...]
+    counts: tuple[int, ...] | None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    single_file: bool = False
+    transforms: "Transforms | None" = None
+    vendor: Vendor | None = None
+
+
+def write_partition(
+    plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch], *, clients: Clients | None = None
+) -> Iterator[Receipt]:
+    """A receipt for each file, as soon as it is staged; a partition without rows has none.
+
+    Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
+    """
+    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access, plan.vendor))
+    try:
+        yield from writer.files(batches)
+    except BaseException as error:
+        writer.abandon(error)
+        raise
+
+
+class _PartitionWriter:
+    """Files of one partition, numbered ``partition + rolls * partition_count``."""
+
+    def __init__(self, plan: TaskPlan, partition: int, clients: Clients) -> None:
+        self._plan = plan
+        self._partition = partition
+        self._clients = clients
+        self._encoder = encoder(plan.encoding)
+        self._next_index = plan.first_indexes[partition]
+        self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
+        self._uploads: list[StagedUpload] = []
+        self._limits = _endless(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
+
+    def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
+        batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
+        for values, run in groupby(self._runs(self._shaped(batches)), itemgetter(0)):
+            rows = CanonicalRows(map(itemgetter(1), run), batch_bytes=batch_bytes)
+            while rows.head() is not None:
+                yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
+
+    def abandon(self, cause: BaseException) -> None:
+        for upload in self._uploads:
+            upload.abandon(cause)
+
+    def _shaped(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen = 0
+        counted = None if self._plan.counts is None else self._plan.counts[self._partition]
+        for batch in batches:
+            seen += batch.num_rows
+            if counted is not None and seen > counted:
+                raise self._changed(counted, f"at least {seen}")
+            if batch.num_rows:
+                yield self._shaper.shape(batch)
+        if counted is not None and seen != counted:
+            raise self._changed(counted, str(seen))
+
+    def _runs(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
+        """Rows of one Iceberg partition at a time."""
+        transforms = self._plan.transforms
+        for batch in batches:
+            if transforms is None:
+                yield (), batch
+            else:
+                yield from transforms.runs(batch)
+
+    def _changed(self, counted: int, seen: str) -> SourceFailedError:
+        return SourceFailedError(
+            f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
+            "the source changed in between.",
+            remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
+        )
+
+    def _key(self, seq: int, values: "Values") -> str:
+        names, transforms = self._plan.names, self._plan.transforms
+        if transforms is not None and isinstance(names, ObjectNames):
+            return names.object_key(seq, transforms.directory(values))
+        return names.object_key(seq)
+
+    def _file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
+        plan, sent = self._plan, Counter(self._clients.requests)
+        if plan.single_file and self._uploads:
+            raise SpecInvalidError(
+                "later rows are so wide that they need a file of their own, and all files would have one name.",
+                remedy="Add {part_number} to file_name_pattern.",
+            )
+        key = self._key(seq, values)
+        metadata = {LOAD_METADATA: plan.load, **plan.metadata}
+        upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
+        self._uploads.append(upload)
+        sink = _FileSink(upload)
+        file = FileRows(rows, self._limits, sink.tell)
+        self._encoder.write(plan.shape.schema, file.batches(), sink, file.row_group_rows)
+        upload_id, parts, size = upload.finish()
+        footer = sink.tail.metadata() if self._encoder.footer else None
+        if footer is not None and footer.num_rows != file.rows:
+            raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
+        first_index, self._next_index = self._next_index, self._next_index + file.rows
+        cursor, cursor_nulls = self._shaper.take_cursor()
+        found = self._shaper.take_findings()
+        return Receipt(
+            bucket=plan.access.bucket,
+            key=key,
+            upload_id=upload_id,
+            parts=parts,
+            checksum_algorithm=plan.access.checksum_algorithm,
+            size=size,
+            rows=file.rows,
+            partition=self._partition,
+            seq=seq,
+            first_index=first_index,
+            engine=self._encoder.name,
+            row_groups=file.row_groups if footer is None else footer.num_row_groups,
+            requests=dict(self._clients.requests - sent),
+            # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
+            cursor=cursor,
+            cursor_nulls=cursor_nulls,
+            changes=found.changes,
+            change_samples=tuple(found.samples),
+            undeclared=dict(found.undeclared),
+            columns={} if footer is None else column_statistics(footer),
+            partition_values=values,
+        )
+
+
+def _endless(limits: Limits, *, groups: bool) -> Limits:
+    """Limits of a file that takes all rows; where there are row groups, these still bound the memory."""
+    row_group = limits.row_group_bytes if groups else sys.maxsize
+    return limits.model_copy(update={"target_file_bytes": sys.maxsize, "row_group_bytes": row_group})
+
+
+class _FileSink:
+    """An upload that remembers its last bytes."""
+
+    def __init__(self, upload: StagedUpload) -> None:
+        self._upload = upload
+        self.tail = Tail()
+
+    def write(self, data: bytes) -> int:
+        self.tail.write(data)
+        return self._upload.write(data)
+
+    def tell(self) -> int:
+        return self._upload.tell()

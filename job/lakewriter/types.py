@@ -1,0 +1,293 @@
+"""Types of the source, of the files and of Glue, and how one becomes another; pure, no values are touched here."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lakewriter.errors import SchemaIncompatibleError
+
+UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
+
+_GLUE: Final = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+}
+_ARROW: Final = {text: t for t, text in _GLUE.items()} | {
+    "integer": pa.int32(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+}
+_STORED: Final = {t: t for t in _GLUE} | {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+_DIGITS: Final = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+_EXACT_IN_FLOAT: Final = {pa.float32(): 5, pa.float64(): 10}
+"""Decimal digits of the widest integer type whose every value the float holds."""
+_MAX_PRECISION: Final = 38
+
+Path = tuple[str, ...]
+
+
+def glue_type(t: pa.DataType) -> str:
+    """The Glue (Hive) text of a file's type; names of struct fields are in lower case, as Glue folds them."""
+    if t in _GLUE:
+        return _GLUE[t]
+    if pt.is_timestamp(t):
+        return "timestamp"
+    if pt.is_decimal128(t):
+        return f"decimal({t.precision},{t.scale})"
+    if pt.is_list(t):
+        return f"array<{glue_type(t.value_type)}>"
+    if pt.is_map(t):
+        return f"map<{glue_type(t.key_type)},{glue_type(t.item_type)}>"
+    if pt.is_struct(t):
+        return f"struct<{','.join(f'{field.name.lower()}:{glue_type(field.type)}' for field in t)}>"
+    raise SchemaIncompatibleError(f"Arrow type {str(t)!r} has no Glue type.")
+
+
+def arrow_type(glue: str, *, timestamp: pa.DataType = UTC_MICROS) -> pa.DataType:
+    """The file's type for a Glue text; ``timestamp`` is what Glue's timestamp means, as its text has no zone."""
+    return parse(glue, _ARROW, timestamp)
+
+
+def is_list_like(t: pa.DataType) -> bool:
+    """Any of Arrow's list layouts."""
+    return any(
+        f(t) for f in (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view, pt.is_large_list_view)
+    )
+
+
+def is_wrapped(t: pa.DataType) -> bool:
+    """A dictionary or run-end encoded type, which stands for its ``value_type``."""
+    return bool(pt.is_dictionary(t) or pt.is_run_end_encoded(t))
+
+
+def is_void(t: pa.DataType) -> bool:
+    """A type without values: null, and whatever is made of nothing else."""
+    if is_list_like(t) or is_wrapped(t):
+        return is_void(t.value_type)
+    if pt.is_map(t):
+        return is_void(t.key_type) or is_void(t.item_type)
+    if pt.is_struct(t):
+        return all(is_void(field.type) for field in t)
+    return bool(pt.is_null(t))
+
+
+def rebuilt(t: pa.DataType, rename: Callable[[Sequence[str]], Iterable[str]]) -> pa.DataType:
+    """``t`` with every struct's names renamed, all fields nullable, lists of one layout, no metadata."""
+    if is_wrapped(t):
+        return rebuilt(t.value_type, rename)
+    if is_list_like(t):
+        return list_of(rebuilt(t.value_type, rename))
+    if pt.is_map(t):
+        return pa.map_(rebuilt(t.key_type, rename), rebuilt(t.item_type, rename))
+    if pt.is_struct(t):
+        names = rename([field.name for field in t])
+        return pa.struct([pa.field(name, rebuilt(field.type, rename)) for name, field in zip(names, t, strict=True)])
+    return t
+
+
+def storable(name: str, t: pa.DataType) -> pa.DataType:
+    """The type a file gets for column ``name``; void fields of structs are left out.
+
+    ``SchemaIncompatibleError`` for a type that no file can store: times, durations, intervals, unions, void,
+    extension types, decimals beyond 38 digits or with a scale outside their precision.
+    """
+    return _stored((name,), t)
+
+
+def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
+    """The type to write where the table has ``existing``; the table must have it too.
+
+    The existing type where the source's converts to it without loss; the source's where the existing one widens to
+    it (a longer integer, float to double). Structs are matched by name without regard to case, a field of one side
+    only stays. Glue's text does not tell zoned timestamps from local ones, so the source decides.
+    """
+    whole = storable(column, existing)
+    try:
+        return _meet((column,), storable(column, source), whole)
+    except _ConflictError as exc:
+        path, found, expected = exc.args
+        raise SchemaIncompatibleError(
+            f"column {path!r} is {found!r} in the source and {expected!r} in the table, and neither converts to the"
+            " other without loss.",
+            remedy=f'Declare the table\'s type, columns: {{{column}: "{glue_type(whole)}"}}, or load into a new table.',
+        ) from exc
+
+
+def _stored(path: Path, t: pa.DataType) -> pa.DataType:
+    if t in _STORED:
+        return _STORED[t]
+    if pt.is_fixed_size_binary(t):
+        return pa.binary()
+    if pt.is_timestamp(t):
+        return UTC_MICROS if t.tz else pa.timestamp("us")
+    if pt.is_decimal(t) and t.precision <= _MAX_PRECISION and 0 <= t.scale <= t.precision:
+        return pa.decimal128(t.precision, t.scale)
+    if is_void(t):
+        raise _unstorable(path, t)
+    return _stored_nested(path, t)
+
+
+def _stored_nested(path: Path, t: pa.DataType) -> pa.DataType:
+    if is_wrapped(t):
+        return _stored(path, t.value_type)
+    if is_list_like(t):
+        return list_of(_stored((*path, "element"), t.value_type))
+    if pt.is_map(t):
+        return pa.map_(_stored((*path, "key"), t.key_type), _stored((*path, "value"), t.item_type))
+    if pt.is_struct(t):
+        kept = [field for field in t if not is_void(field.type)]
+        return pa.struct([pa.field(field.name, _stored((*path, field.name), field.type)) for field in kept])
+    raise _unstorable(path, t)
+
+
+def _unstorable(path: Path, t: pa.DataType) -> SchemaIncompatibleError:
+    return SchemaIncompatibleError(
+        f"column {'.'.join(path)!r} has type {str(t)!r}, which no file can store.",
+        remedy=f"Declare another type, for example columns: {{{path[0]}: string}}.",
+    )
+
+
+class _ConflictError(Exception):
+    """Two types that do not meet: path, source's and table's."""
+
+
+def _meet(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
+    if source.equals(existing) or (pt.is_timestamp(source) and pt.is_timestamp(existing)):
+        return source
+    if pt.is_list(source) and pt.is_list(existing):
+        return list_of(_meet((*path, "element"), source.value_type, existing.value_type))
+    if pt.is_map(source) and pt.is_map(existing):
+        key = _meet((*path, "key"), source.key_type, existing.key_type)
+        return pa.map_(key, _meet((*path, "value"), source.item_type, existing.item_type))
+    if pt.is_struct(source) and pt.is_struct(existing):
+        return _meet_structs(path, source, existing)
+    if _holds(existing, source):
+        return existing
+    if _widens(existing, source):
+        return source
+    raise _ConflictError(".".join(path), str(source), str(existing))
+
+
+def _meet_structs(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
+    found = {field.name.lower(): field for field in source}
+    fields = []
+    for field in existing:
+        own = found.pop(field.name.lower(), None)
+        fields.append(pa.field(own.name, _meet((*path, own.name), own.type, field.type)) if own else field)
+    return pa.struct([*fields, *found.values()])
+
+
+def _holds(target: pa.DataType, source: pa.DataType) -> bool:
+    """Every value of ``source`` is a value of ``target``."""
+    if source in _DIGITS:
+        if pt.is_decimal(target):
+            return bool(target.precision - target.scale >= _DIGITS[source])
+        return _DIGITS[source] <= (_DIGITS | _EXACT_IN_FLOAT).get(target, 0)
+    if pt.is_decimal(source) and pt.is_decimal(target):
+        whole = target.precision - target.scale >= source.precision - source.scale
+        return bool(whole and target.scale >= source.scale)
+    return bool(source == pa.float32() and target == pa.float64())
+
+
+def _widens(existing: pa.DataType, source: pa.DataType) -> bool:
+    """The table's column can become ``source``: Glue and its readers take longer integers, and double for float."""
+    if existing in _DIGITS and source in _DIGITS:
+        return _DIGITS[existing] < _DIGITS[source]
+    return bool(existing == pa.float32() and source == pa.float64())
+
+
+_TOKEN: Final = re.compile(r"[^<>,:()\s]+|[<>,:()]")
+_DEFAULT_DECIMAL: Final = (10, 0)
+"""Hive's meaning of a decimal without arguments."""
+
+
+def list_of(t: pa.DataType) -> pa.DataType:
+    """A list whose element has the name the Parquet standard gives it."""
+    return pa.list_(pa.field("element", t))
+
+
+def parse(glue: str, scalars: Mapping[str, pa.DataType], timestamp: pa.DataType) -> pa.DataType:
+    """The Arrow type of ``glue``; ``scalars`` are the types by name that take no arguments that matter."""
+    tokens = _TOKEN.findall(glue.lower())[::-1]
+    try:
+        t = _parse(tokens, scalars, timestamp)
+        if tokens:
+            raise ValueError(f"unexpected {tokens[-1]!r} after the type's end")
+    except (IndexError, KeyError, ValueError, TypeError) as exc:
+        raise SchemaIncompatibleError(f"Glue type {glue!r} is not one that can be written.") from exc
+    return t
+
+
+def _parse(tokens: list[str], scalars: Mapping[str, pa.DataType], timestamp: pa.DataType) -> pa.DataType:
+    kind = tokens.pop()
+    if kind == "timestamp":
+        return timestamp
+    if kind == "decimal":
+        return pa.decimal128(*_arguments(tokens, default=_DEFAULT_DECIMAL))
+    if kind in ("array", "map", "struct"):
+        return _parse_nested(kind, tokens, scalars, timestamp)
+    if kind in ("char", "varchar"):
+        _arguments(tokens, default=())
+    return scalars[kind]
+
+
+def _parse_nested(
+    kind: str, tokens: list[str], scalars: Mapping[str, pa.DataType], timestamp: pa.DataType
+) -> pa.DataType:
+    _expect(tokens, "<")
+    fields: list[pa.Field] = []
+    while not fields or tokens[-1] == ",":
+        if fields:
+            _expect(tokens, ",")
+        name = ""
+        if kind == "struct":
+            name = tokens.pop()
+            _expect(tokens, ":")
+        fields.append(pa.field(name, _parse(tokens, scalars, timestamp)))
+    _expect(tokens, ">")
+    if kind == "struct":
+        return pa.struct(fields)
+    if kind == "array":
+        (element,) = fields
+        return list_of(element.type)
+    key, value = fields
+    return pa.map_(key.type, value.type)
+
+
+def _arguments(tokens: list[str], *, default: tuple[int, ...]) -> tuple[int, ...]:
+    if not tokens or tokens[-1] != "(":
+        return default
+    tokens.pop()
+    numbers = [int(tokens.pop())]
+    while tokens[-1] == ",":
+        tokens.pop()
+        numbers.append(int(tokens.pop()))
+    _expect(tokens, ")")
+    return tuple(numbers)
+
+
+def _expect(tokens: list[str], mark: str) -> None:
+    if tokens.pop() != mark:
+        raise ValueError(mark)

@@ -1,0 +1,203 @@
+"""Secrets, roles and errors, against the embedded AWS."""
+
+import pytest
+from botocore.exceptions import (
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    ResponseStreamingError,
+)
+from urllib3.exceptions import ProtocolError
+
+from lakewriter.aws import ClientError, Clients, explain, read_object, resolve
+from lakewriter.errors import RoleNotAssumableError, SecretUnresolvedError
+from lakewriter.spec.access import Access, SecretText
+
+ROLE = "arn:aws:iam::123456789012:role/LakeWriter"
+
+
+def access(**fields):
+    return Access(**({"bucket": "acme-lake", "region": "us-east-1", "role_wait_seconds": 0} | fields))
+
+
+@pytest.fixture
+def secrets(aws, monkeypatch):
+    monkeypatch.setenv("LAKE_TOKEN", "from env")
+    arn = aws.client("secretsmanager").create_secret(Name="lake", SecretString='{"password": "from secret"}')["ARN"]
+    aws.client("ssm").put_parameter(Name="/lake/token", Value="from ssm", Type="SecureString")
+    return arn
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("${env:LAKE_TOKEN}", "from env"),
+        ("${ssm:/lake/token}", "from ssm"),
+        ("${secret:ARN}", '{"password": "from secret"}'),
+        ("${secret:ARN:password}", "from secret"),
+        ("literal", "literal"),
+    ],
+)
+def test_resolve(secrets, reference, expected):
+    assert resolve(SecretText(reference.replace("ARN", secrets)), region="us-east-1") == expected
+
+
+NO_SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:no-AbCdEf"
+UNRESOLVED = [
+    # reference, the reason's beginning
+    ("${env:NOT_THERE}", "the environment has no such variable)."),
+    ("${ssm:/not/there}", "ParameterNotFound: "),
+    ("${secret:ARN:other}", "KeyError: 'other')."),
+    (f"${{secret:{NO_SECRET}}}", "ResourceNotFoundException: "),
+    ("${secret:arn:lake}", "IndexError: "),
+    ("${secret:plain:password}", "JSONDecodeError: Expecting value: line 1 column 1 (char 0))."),
+    ("${secret:list:password}", "TypeError: "),
+    ("${secret:binary}", "KeyError: 'SecretString')."),
+]
+
+
+@pytest.mark.parametrize(("reference", "reason"), UNRESOLVED)
+def test_unresolved(aws, secrets, reference, reason):
+    manager = aws.client("secretsmanager")
+    manager.create_secret(Name="plain", SecretString="from secret")
+    manager.create_secret(Name="list", SecretString='["from secret"]')
+    manager.create_secret(Name="binary", SecretBinary=b"from secret")
+    text = reference.replace("ARN", secrets)
+    with pytest.raises(SecretUnresolvedError) as caught:
+        resolve(SecretText(text), region="us-east-1")
+    assert caught.value.message.startswith(f"{text} cannot be resolved ({reason}")
+    assert "from secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("external_id", ["right", None])
+def test_role(aws, bucket, external_id):
+    aws.role(ROLE, external_id)
+    given = {"external_id": external_id} if external_id else {}
+    assert Clients(access(role_arn=ROLE, **given)).s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+@pytest.mark.parametrize(("role", "external_id"), [(ROLE, "wrong"), (ROLE, None), (ROLE + "Other", "right")])
+def test_role_that_is_refused(aws, bucket, role, external_id):
+    aws.role(ROLE, "right")
+    given = {"external_id": external_id} if external_id else {}
+    with pytest.raises(RoleNotAssumableError) as caught:
+        Clients(access(role_arn=role, **given)).s3.list_objects_v2(Bucket=bucket)
+    assert role in caught.value.message
+    assert "external" in caught.value.remedy
+
+
+def test_blank_external_id_is_refused_at_once(aws, bucket, monkeypatch):
+    """No request is sent, so waiting for a new role to be known would not help."""
+    aws.role(ROLE, "right")
+    monkeypatch.setenv("BLANK", "")
+    fields = {"role_arn": ROLE, "external_id": SecretText("${env:BLANK}"), "role_wait_seconds": 3600}
+    with pytest.raises(RoleNotAssumableError, match="Invalid length for parameter ExternalId"):
+        Clients(access(**fields)).s3.list_objects_v2(Bucket=bucket)
+
+
+def test_keys_given(aws, bucket, monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("STORE_SECRET", "from env")
+    keys = {"access_key_id": "AKIA0", "secret_access_key": SecretText("${env:STORE_SECRET}")}
+    clients = Clients(access(**keys))
+    assert clients.s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+    assert clients.requests == {"GET": 1}
+
+
+def test_keys_that_lead_nowhere(aws):
+    with pytest.raises(SecretUnresolvedError):
+        Clients(access(access_key_id="AKIA0", secret_access_key="${env:NOT_THERE}"))
+
+
+EXPLAINED = [
+    # what was called, the answer's code and status, the code it ends in, whether a retry can help
+    ("s3:ListBucket", "NoSuchBucket", 404, "BUCKET_NOT_FOUND", False),
+    ("s3:ListBucket", "PermanentRedirect", 301, "BUCKET_REGION_MISMATCH", False),
+    ("s3:PutObject", "AccessDenied", 403, "S3_ACCESS_DENIED", False),
+    ("s3:PutObject", "SlowDown", 503, "TIMEOUT", True),
+    ("s3:PutObject", "InternalError", 500, "TIMEOUT", True),
+    ("sts:AssumeRole", "AccessDenied", 403, "ROLE_NOT_ASSUMABLE", False),
+    ("sts:AssumeRole", "InvalidClientTokenId", 403, "ROLE_NOT_ASSUMABLE", False),
+    ("s3:PutObject", "RequestTimeout", 400, "TIMEOUT", True),
+    ("s3:PutObject", "InvalidAccessKeyId", 403, "S3_ACCESS_DENIED", False),
+    ("s3:PutObject", "EntityTooLarge", 400, "S3_ACCESS_DENIED", False),
+    ("s3:HeadBucket", "301", 301, "BUCKET_REGION_MISMATCH", False),
+    ("s3:ListBucket", "AuthorizationHeaderMalformed", 400, "BUCKET_REGION_MISMATCH", False),
+    ("sts:AssumeRole", "InternalFailure", 500, "TIMEOUT", True),
+    ("sts:AssumeRole", "Throttling", 400, "TIMEOUT", True),
+    ("sts:AssumeRole", "ExpiredToken", 400, "ROLE_NOT_ASSUMABLE", False),
+    ("glue:CreateTable", "AccessDeniedException", 400, "GLUE_ACCESS_DENIED", False),
+    ("glue:CreateTable", "ThrottlingException", 400, "TIMEOUT", True),
+    ("glue:CreateTable", "OperationTimeoutException", 400, "TIMEOUT", True),
+    ("glue:CreateTable", "ConcurrentModificationException", 400, "TIMEOUT", True),
+    ("glue:GetTable", "ResourceNotReadyException", 400, "TIMEOUT", True),
+    ("glue:CreateTable", "InternalServiceException", 500, "TIMEOUT", True),
+    ("glue:CreateTable", "InvalidInputException", 400, "GLUE_ACCESS_DENIED", False),
+]
+
+
+@pytest.mark.parametrize(("doing", "code", "status", "expected", "transient"), EXPLAINED)
+def test_explain(doing, code, status, expected, transient):
+    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    error = explain(ClientError(answer, "Call"), doing=doing, access=access(role_arn=ROLE))
+    assert (error.code, error.transient) == (expected, transient)
+    assert str(error).startswith(f"{expected}: ")
+
+
+UNSENT = [
+    # what was called, what the SDK raised without an answer, the message's beginning
+    ("s3:ListBucket", NoCredentialsError(), "S3_ACCESS_DENIED: no AWS credentials for s3:ListBucket."),
+    ("s3:ListBucket", EndpointConnectionError(endpoint_url="https://s3"), "TIMEOUT: s3:ListBucket: no answer ("),
+    ("glue:GetTable", ConnectTimeoutError(endpoint_url="https://glue"), "TIMEOUT: glue:GetTable: no answer ("),
+    ("sts:AssumeRole", ParamValidationError(report="x"), f"ROLE_NOT_ASSUMABLE: sts:AssumeRole on {ROLE}: Param"),
+    ("s3:PutObject", ParamValidationError(report="x"), "S3_ACCESS_DENIED: s3:PutObject: ParamValidationError: "),
+]
+
+
+@pytest.mark.parametrize(("doing", "raised", "expected"), UNSENT)
+def test_explain_what_got_no_answer(doing, raised, expected):
+    assert str(explain(raised, doing=doing, access=access(role_arn=ROLE))).startswith(expected)
+
+
+class BreakingClient:
+    """An S3 client whose first answers break off: before the object's content begins, or within it."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def get_object(self, **_):
+        error = self.errors.pop(0) if self.errors else None
+        if isinstance(error, ProtocolError):
+            raise error
+        return {"Body": self if error is None else Cut(error), "ETag": '"e"'}
+
+    def read(self):
+        return b"content"
+
+
+class Cut:
+    def __init__(self, error):
+        self.error = error
+
+    def read(self):
+        raise self.error
+
+
+# What botocore lets out while it reads a 404's text, and what its streaming body raises.
+RESET = ProtocolError("Connection broken: ConnectionResetError(104, 'Connection reset by peer')")
+CUT = ResponseStreamingError(error="IncompleteRead(3 bytes read, 4 more expected)")
+
+
+@pytest.mark.parametrize("errors", [(), (RESET,), (CUT,), (RESET, CUT, RESET, CUT)])
+def test_read_object_asks_again(errors):
+    assert read_object(BreakingClient(*errors), Bucket="b", Key="k") == (b"content", '"e"')
+
+
+@pytest.mark.parametrize("error", [RESET, CUT])
+def test_read_object_gives_up(error):
+    with pytest.raises(ResponseStreamingError, match="An error occurred while reading from response stream") as raised:
+        read_object(BreakingClient(*[error] * 5), Bucket="b", Key="k")
+    explained = explain(raised.value, doing="s3:GetObject on s3://b/k", access=access())
+    assert (explained.code, explained.transient) == ("TIMEOUT", True)

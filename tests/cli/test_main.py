@@ -1,0 +1,183 @@
+"""The command line without Spark: exit codes, what is printed, and never a traceback."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lakewriter.cli.main import main
+from tests.dialects.files import TABLE, lake
+
+ROOT = Path(__file__).parents[2]
+
+
+def lakewriter(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def in_production(folder, **settings):
+    """A file whose prefix is that of the other tests: what a blank one asks of AWS, no stack with a prefix allows."""
+    return lake(folder, **({"s3_path_prefix": "data/production"} | settings))
+
+
+@pytest.fixture
+def file(tmp_path, bucket):
+    return in_production(tmp_path, s3_bucket_name=bucket)
+
+
+USAGE = [
+    (["run", "missing.yaml"], 2, "SPEC_INVALID: missing.yaml cannot be read"),
+    (["run"], 2, "Missing argument 'LAKE'"),
+    (["runn", "lake.yaml"], 2, "No such command 'runn'"),
+    (["run", "lake.yaml", "--jobid", "a"], 2, "No such option '--jobid'"),
+    (["verify", "lake.yaml"], 2, "Missing argument 'JOB'"),
+    (["abandon", "lake.yaml", "a"], 2, "Missing option '--reason'"),
+    (["reset", "lake.yaml", "accounts", "--no-cursor"], 2, "Missing option '--reason'"),
+    (["status", "."], 2, "SPEC_INVALID: . cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), USAGE)
+def test_usage(arguments, code, said):
+    result = lakewriter(*arguments)
+    assert result.exit_code == code
+    assert said in result.stderr
+
+
+WRONG = [
+    (["run", "FILE", "--job-id", "a b"], 2, "SPEC_INVALID: job id 'a b'"),
+    (["run", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
+    (["run", "FILE", "--outcome", "../x"], 2, "SPEC_INVALID: outcome '../x'"),
+    (["run", "FILE", "--scheduled-at", "noon"], 2, "SPEC_INVALID: --scheduled-at 'noon'"),
+    (["plan", "FILE", "--job-id", ""], 2, "SPEC_INVALID: job id ''"),
+    (["run", "FILE", "--job-id", "a" * 81], 2, "SPEC_INVALID: job id 'aaa"),
+    (["verify", "FILE", "a/b"], 2, "SPEC_INVALID: job id 'a/b'"),
+    (["abandon", "FILE", "../x", "--reason", "r"], 2, "SPEC_INVALID: job id '../x'"),
+    (["verify", "FILE", "never"], 2, "SPEC_INVALID: load 'never' is committed in no table"),
+    (["abandon", "FILE", "never", "--reason", "r"], 2, "SPEC_INVALID: load 'never' is pending in no table"),
+    (["reset", "FILE", "accounts", "--reason", "r"], 2, "SPEC_INVALID: expected one of --cursor VALUE, "),
+    (
+        ["reset", "FILE", "accounts", "--cursor", "1", "--no-cursor", "--reason", "r"],
+        2,
+        "SPEC_INVALID: expected one of --cursor VALUE, --no-cursor and --backfill",
+    ),
+    (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
+    (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
+    (["run", "FILE", "--continuous"], 2, "SPEC_INVALID: a continuous run needs a place for its checkpoints."),
+    (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id goes with one load"),
+    (["status", "FILE", "--stage", "x"], 2, "SPEC_INVALID: lake.yaml has no stage 'x'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), WRONG)
+def test_wrong(file, arguments, code, said):
+    result = lakewriter(*(file if argument == "FILE" else argument for argument in arguments))
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+
+
+CURSORS = [
+    # arguments after `reset FILE accounts --reason r`, exit code, what is said
+    (["--cursor", "1"], 2, "SPEC_INVALID: table accounts has no cursor yet. Give its type by --type."),
+    (["--cursor", "x", "--type", "int64"], 2, "SPEC_INVALID: cursor 'x' is not of type 'int64'."),
+    (["--cursor", "1", "--type", "number"], 2, "SPEC_INVALID: cursor '1' is not of type 'number'."),
+    (["--cursor", "41", "--type", "int64"], 0, "accounts: cursor set to 41, was none"),
+    (["--no-cursor"], 0, "accounts: cursor taken away, was none"),
+    (["--backfill"], 0, "accounts: backfill 1 begun"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), CURSORS)
+def test_reset(tmp_path, bucket, arguments, code, said):
+    file = in_production(tmp_path, s3_bucket_name=bucket, tables=[TABLE | {"cursor": "c"}])
+    result = lakewriter("reset", file, "accounts", "--reason", "r", *arguments)
+    assert (result.exit_code, said in result.output) == (code, True), result.output
+
+
+def test_bad_file_is_told_line_by_line(tmp_path):
+    file = in_production(tmp_path, partition_strategy="HOURLY", upload_parallelism=0)
+    done = subprocess.run(
+        [sys.executable, "-m", "lakewriter", "plan", str(file)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "SPEC_INVALID: lake.yaml has 2 problems:"
+    assert len(done.stderr.splitlines()) == 3
+
+
+def test_status(file):
+    result = lakewriter("status", file, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["tables"]["accounts"]["committed"] == 0
+
+
+def test_check(file):
+    result = lakewriter("check", file)
+    assert (result.exit_code, "0 failed" in result.stdout) == (0, True), result.stdout
+
+
+BROKEN = [
+    ({"s3_bucket_name": "no-such-bucket"}, "BUCKET_NOT_FOUND"),
+    ({"bucket_region": "eu-west-1"}, "BUCKET_REGION_MISMATCH"),
+    ({"iam_role_arn": "arn:aws:iam::123456789012:role/No", "role_wait_seconds": 0}, "ROLE_NOT_ASSUMABLE"),
+    (
+        {"iam_role_arn": "arn:aws:iam::123456789012:role/L", "external_id": "${env:NOT_THERE}"},
+        "SECRET_UNRESOLVED",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "code"), BROKEN)
+@pytest.mark.parametrize("command", ["check", "status", "run"])
+def test_destination_out_of_reach(tmp_path, bucket, settings, code, command):
+    result = lakewriter(command, in_production(tmp_path, **({"s3_bucket_name": bucket} | settings)))
+    assert result.exit_code == 1
+    assert code in result.stdout + result.stderr
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_run_leaves_its_outcome(aws, file):
+    assert lakewriter("run", file, "--job-id", "a b", "--outcome", "n").exit_code == 2
+    (body,) = (body for key, body in aws.objects("acme-lake").items() if key.endswith("_lakewriter/p/runs/n.json"))
+    assert (json.loads(body)["code"], json.loads(body)["transient"]) == ("SPEC_INVALID", False)
+
+
+@pytest.mark.parametrize("action", ["s3:PutObject", "s3:ListBucket"])
+def test_denied(aws, file, action):
+    aws.deny(action)
+    result = lakewriter("run", file)
+    assert (result.exit_code, result.stderr.startswith("S3_ACCESS_DENIED: s3:")) == (1, True), result.stderr
+
+
+def test_queries_without_a_destination(tmp_path, bucket):
+    result = lakewriter("queries", in_production(tmp_path, s3_bucket_name="no-such-bucket"))
+    assert result.exit_code == 0
+    assert "latest-job-id" in result.stdout
+    assert "BUCKET_NOT_FOUND" in result.stderr
+
+
+def test_queries_say_that_glue_is_off(file, bucket, tmp_path):
+    off = lakewriter("queries", file, "--json")
+    assert "Glue, which is off" in off.stderr
+    assert {query["table"] for query in json.loads(off.stdout)["queries"]} == {"accounts"}
+    on = lakewriter("queries", in_production(tmp_path, s3_bucket_name=bucket, update_aws_glue_catalog=True))
+    assert (on.stderr, "FROM supaflow.accounts" in on.stdout) == ("", True)
+
+
+def test_check_as_json(tmp_path, aws):
+    result = lakewriter("check", in_production(tmp_path, s3_bucket_name="no-such-bucket"), "--json")
+    failed = [finding for finding in json.loads(result.stdout)["findings"] if finding["status"] == "failed"]
+    assert (result.exit_code, failed[0]["code"]) == (1, "BUCKET_NOT_FOUND")
+
+
+def test_schema():
+    assert json.loads(lakewriter("schema").stdout)["properties"]["pipeline"] == {"title": "Pipeline", "type": "string"}
+
+
+def test_commands_start_without_what_few_loads_need():
+    """Each of these takes half a second or more to import."""
+    code = "import sys, lakewriter.cli.main; print([name for name in sys.argv[1:] if name in sys.modules])"
+    slow = ["pandas", "datafusion", "pyiceberg.catalog", "pyiceberg.io.pyarrow"]
+    done = subprocess.run([sys.executable, "-c", code, *slow], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

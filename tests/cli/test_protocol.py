@@ -1,0 +1,127 @@
+"""The destination protocol, as Airbyte's platform speaks it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakewriter.dialects.airbyte.connector import connector_specification
+from tests.cli.platform import USERS, Platform, states, user
+from tests.load.syncs import BUCKET, failure, record, state, status, stream
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def platform(tmp_path, aws, bucket, spark):
+    return Platform(tmp_path, aws, spark)
+
+
+@pytest.mark.spark
+def test_states_come_back_after_their_data_with_counts(platform):
+    said, error = platform.sync(user(1), user(2), state("users", "a"), user(3), state("users", "b"), user(4),
+                                status("users", "COMPLETE"))  # fmt: skip
+    assert error is None
+    assert states(said) == [("a", 2), ("b", 1)]
+    assert platform.ids() == [1, 2, 3, 4]
+
+
+@pytest.mark.spark
+def test_each_step_commits_before_its_states_come_back(platform):
+    said, error = platform.sync(user(1), state("users", 1), user(2), state("users", 2), user(3), step_bytes=1)
+    assert error is None
+    assert states(said) == [(1, 1), (2, 1)]
+    assert platform.ids() == [1, 2, 3]
+    kinds = [message["type"] for message in said]
+    assert kinds == ["LOG", "STATE", "LOG", "STATE", "LOG"]
+    assert set(platform.generations().values()) == {"3"}
+
+
+@pytest.mark.spark
+def test_old_generations_go_when_the_last_step_is_done(platform):
+    s3 = platform.aws.client("s3")
+    old = "data/public/users/2021_01_01_1_0.jsonl"
+    s3.put_object(Bucket=BUCKET, Key=old, Body=b"", Metadata={"ab-generation-id": "2"})
+    _, error = platform.sync(user(1), state("users", 1), user(2), status("users", "INCOMPLETE"), step_bytes=1)
+    assert "did not come to their end" in str(error)
+    assert old in platform.data()
+    assert platform.ids() == [1]
+    platform.sync(user(2), status("users", "COMPLETE"), job="again")
+    assert old not in platform.data()
+    assert platform.ids() == [1, 2]
+
+
+@pytest.mark.spark
+def test_a_stream_without_a_state_waits(platform):
+    orders = stream("orders")
+    messages = [record("orders", {"id": 1}), user(1), state("users", 1), record("orders", {"id": 2}), failure("boom")]
+    said, error = platform.sync(*messages, step_bytes=1, streams=(USERS, orders))
+    assert "boom" in str(error)
+    assert states(said) == [(1, 1)]
+    assert platform.ids() == [1]
+    assert not platform.rows("data/public/orders/")
+
+
+@pytest.mark.spark
+def test_state_for_all_streams_waits_for_all(platform):
+    shared = {"type": "STATE", "state": {"type": "GLOBAL", "global": {"shared_state": {"lsn": 5}, "stream_states": []}}}
+    said, error = platform.sync(user(1), record("orders", {"id": 1}), shared, user(2), failure("boom"),
+                                streams=(USERS, stream("orders")))  # fmt: skip
+    assert error is not None
+    (back,) = [message["state"] for message in said if message["type"] == "STATE"]
+    assert back == shared["state"] | {"destinationStats": {"recordCount": 2}}
+    assert platform.ids() == [1]
+
+
+def test_specification():
+    found = connector_specification()
+    connection = found["connectionSpecification"]
+    assert connection["required"] == ["s3_bucket_name", "s3_bucket_path", "s3_bucket_region", "format"]
+    assert [name for name, own in connection["properties"].items() if own.get("airbyte_secret")] == [
+        "access_key_id",
+        "secret_access_key",
+        "external_id",
+    ]
+    assert found["supported_destination_sync_modes"] == ["overwrite", "append"]
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "lakewriter", "airbyte", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        **options,
+    )
+
+
+def test_spec_command():
+    done = command("spec")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["type"] == "SPEC"
+
+
+def test_check_command(platform):
+    config, _ = platform.given()
+    (message,) = [json.loads(line) for line in command("check", "--config", str(config)).stdout.splitlines()][-1:]
+    assert message == {"type": "CONNECTION_STATUS", "connectionStatus": {"status": "SUCCEEDED"}}
+    config, _ = platform.given(s3_bucket_name="nowhere")
+    (message,) = [json.loads(line) for line in command("check", "--config", str(config)).stdout.splitlines()][-1:]
+    assert message["connectionStatus"]["status"] == "FAILED"
+
+
+@pytest.mark.spark
+def test_write_command(platform):
+    config, streams = platform.given(USERS)
+    lines = "".join(json.dumps(each) + "\n" for each in (user(1), state("users", 1)))
+    done = command("write", "--config", str(config), "--catalog", str(streams), input=lines.encode())
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["LOG", "STATE"]
+    assert platform.ids() == [1]
+    bad = platform.folder / "bad.json"
+    bad.write_text("[]", "utf-8")
+    done = command("write", "--config", str(bad), "--catalog", str(streams), input=b"")
+    (message,) = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, message["trace"]["error"]["failure_type"]) == (1, "config_error")

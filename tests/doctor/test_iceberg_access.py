@@ -1,0 +1,83 @@
+"""The entries of the vendor's troubleshooting page on Iceberg, each told apart with its remedy."""
+
+import pyarrow as pa
+import pytest
+
+from lakewriter.spec.catalogs import GlueService, IcebergCatalog
+from tests.doctor.pipeline import checked, spec, statuses
+from tests.iceberg.commits import Table, rest_service
+from tests.support.open_catalog import OpenCatalog
+from tests.support.server import StrictAws
+
+TABLE = "iceberg table nyc_public.flights"
+
+
+@pytest.fixture
+def catalog(aws: StrictAws, bucket: str):
+    """Open Catalog's catalog over the bucket."""
+    with OpenCatalog(aws, bucket) as catalog:
+        yield catalog
+
+
+def iceberg(service):
+    return spec().model_copy(update={"catalog": IcebergCatalog(service=service)})
+
+
+def test_glue(aws: StrictAws, bucket: str) -> None:
+    findings = checked(iceberg(GlueService()))
+    assert statuses(findings, "failed") == []
+    assert (findings["glue catalog"].status, findings[TABLE].status) == ("ok", "ok")
+
+
+# Iceberg: Glue catalog 403 Forbidden
+def test_glue_catalog_denied(aws: StrictAws, bucket: str) -> None:
+    aws.deny("glue:GetCatalog")
+    findings = checked(iceberg(GlueService()))
+    assert statuses(findings, "failed") == []
+    found = findings["glue catalog"]
+    assert (found.status, found.code) == ("warning", "GLUE_ACCESS_DENIED")
+    assert "glue:GetCatalog and glue:GetCatalogs" in found.remedy
+
+
+@pytest.mark.parametrize(("action", "probe"), [("GetTable", TABLE), ("UpdateTable", "glue write nyc_public")])
+def test_glue_action_denied(aws: StrictAws, bucket: str, action: str, probe: str) -> None:
+    aws.deny(f"glue:{action}")
+    found = checked(iceberg(GlueService()))[probe]
+    assert (found.status, found.code) == ("failed", "GLUE_ACCESS_DENIED")
+
+
+def test_open_catalog(catalog: OpenCatalog) -> None:
+    findings = checked(iceberg(rest_service(catalog)))
+    assert statuses(findings, "failed") == []
+    assert findings["iceberg catalog"].message == f"catalog 'lake' at {catalog.url} lets the job in."
+    assert not [name for name in findings if name.startswith("glue")]
+
+
+# Iceberg: Snowflake Open Catalog authentication failed
+WRONG = [
+    # what is wrong, the code, a word of the remedy
+    ({"client_id": "nobody"}, "CATALOG_UNAUTHORIZED", "rotated or revoked"),
+    ({"warehouse": "sea"}, "CATALOG_NOT_FOUND", "catalog_name"),
+    ({"scope": "PRINCIPAL_ROLE:nobody"}, "CATALOG_UNAUTHORIZED", "PRINCIPAL_ROLE:nobody"),
+    ({"uri": "http://127.0.0.1:1"}, "TIMEOUT", "catalog_endpoint"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "code", "word"), WRONG)
+def test_open_catalog_refuses(catalog: OpenCatalog, wrong: dict[str, str], code: str, word: str) -> None:
+    findings = checked(iceberg(rest_service(catalog, **wrong)))
+    found = findings["iceberg catalog"]
+    assert (found.status, found.code) == ("failed", code)
+    assert word in found.remedy
+    assert findings[TABLE].status == "skipped"
+
+
+# Iceberg: Region mismatch with Snowflake Open Catalog
+def test_region_mismatch(catalog: OpenCatalog) -> None:
+    table = Table(catalog.aws, catalog)
+    table.action = table.action.model_copy(update={"namespace": "nyc_public", "table": "flights"})
+    table.ready("a", pa.schema([("id", pa.int64())]))
+    catalog.region = "eu-west-1"
+    found = checked(iceberg(rest_service(catalog)))[TABLE]
+    assert (found.status, found.code) == ("failed", "CATALOG_REGION_MISMATCH")
+    assert "in the catalog's region" in found.remedy

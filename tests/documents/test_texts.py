@@ -1,0 +1,94 @@
+"""Texts of values; floats as Python's repr has them, decimals as Python's ``format(..., "f")``."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakewriter.documents.texts import texts
+from lakewriter.types import UTC_MICROS, list_of
+
+MOMENT = datetime(2024, 1, 15, 10, 30)
+ZONED = MOMENT.replace(tzinfo=UTC)
+NESTED = pa.struct([("b", pa.string()), ("a", list_of(pa.float64())), ("d", pa.decimal128(20, 10)), ("t", UTC_MICROS)])
+
+# Each: type, value, its text.
+TEXTS = [
+    (pa.int8(), -5, "-5"),
+    (pa.int64(), 2**63 - 1, "9223372036854775807"),
+    (pa.bool_(), True, "true"),
+    (pa.bool_(), False, "false"),
+    (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
+    (pa.decimal128(20, 10), Decimal("1E-10"), "0.0000000001"),
+    (pa.decimal128(20, 10), Decimal("-0.0000000150"), "-0.0000000150"),
+    (pa.decimal128(20, 10), Decimal(0), "0.0000000000"),
+    (pa.decimal128(38, 6), Decimal("0.000001"), "0.000001"),
+    (pa.decimal128(38, 38), Decimal("1E-38"), "0." + "0" * 37 + "1"),
+    (pa.float64(), 1.0, "1.0"),
+    (pa.float64(), 0.1, "0.1"),
+    (pa.float64(), 1e16, "1e+16"),
+    (pa.float64(), 1e-5, "1e-05"),
+    (pa.float64(), -0.0, "-0.0"),
+    (pa.float64(), 5e-324, "5e-324"),
+    (pa.float64(), float("nan"), "nan"),
+    (pa.float64(), float("-inf"), "-inf"),
+    (pa.float32(), 0.1, "0.1"),
+    (pa.float32(), 16777216.0, "16777216.0"),
+    (pa.float32(), 3.4028234663852886e38, "3.4028235e+38"),
+    (pa.float32(), 1e-5, "1e-05"),
+    (pa.string(), "as it | is \\ é", "as it | is \\ é"),
+    (pa.date32(), date(2024, 1, 15), "2024-01-15"),
+    (UTC_MICROS, ZONED, "2024-01-15T10:30:00.000000Z"),
+    (UTC_MICROS, datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC), "0001-01-01T00:00:00.000001Z"),
+    (pa.timestamp("us"), MOMENT, "2024-01-15T10:30:00.000000"),
+    (pa.binary(), b"\x00\xfe", "00fe"),
+    (list_of(pa.int64()), [1, None, 3], "[1,null,3]"),
+    (list_of(pa.bool_()), [], "[]"),
+    (list_of(pa.float32()), [0.1, float("nan"), float("inf")], '[0.1,"nan","inf"]'),
+    (list_of(pa.string()), ['"\n', "é"], '["\\"\\n","é"]'),
+    (list_of(pa.binary()), [b"\xff"], '["ff"]'),
+    (list_of(pa.date32()), [date(2024, 1, 15)], '["2024-01-15"]'),
+    (list_of(list_of(pa.int8())), [[1], None, []], "[[1],null,[]]"),
+    (pa.map_(pa.string(), pa.int64()), [("b", 1), ("a", None)], '{"a":null,"b":1}'),
+    (pa.map_(pa.int64(), pa.string()), [(10, "x"), (9, "y")], '[[10,"x"],[9,"y"]]'),
+    (
+        NESTED,
+        {"b": None, "a": [1.0], "d": Decimal("1E-10"), "t": ZONED},
+        '{"a":[1.0],"b":null,"d":"0.0000000001","t":"2024-01-15T10:30:00.000000Z"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("t", "value", "expected"), TEXTS)
+def test_texts_documented_forms(t: pa.DataType, value: object, expected: str) -> None:
+    array = pa.array([None, value, None, value], t)
+    assert texts(array).to_pylist() == [None, expected, None, expected]
+    assert texts(array[1:3]).to_pylist() == [expected, None]
+
+
+@pytest.mark.parametrize("t", [t for t, _, _ in TEXTS])
+def test_texts_of_nothing(t: pa.DataType) -> None:
+    assert texts(pa.array([], t)).equals(pa.array([], pa.string()))
+
+
+@given(st.lists(st.floats() | st.none(), max_size=5))
+def test_texts_floats_are_pythons_own(values: list[float | None]) -> None:
+    assert texts(pa.array(values, pa.float64())).to_pylist() == [None if v is None else repr(v) for v in values]
+
+
+@given(st.lists(st.decimals(allow_nan=False, places=12, min_value=-(10**9), max_value=10**9), max_size=5))
+def test_texts_decimals_are_plain(values: list[Decimal]) -> None:
+    assert texts(pa.array(values, pa.decimal128(38, 12))).to_pylist() == [
+        format(value, "f").replace("-0.000000000000", "0.000000000000") for value in values
+    ]
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3) | st.none(), max_size=3))
+def test_texts_maps_are_what_json_writes(values: list[dict[str, str] | None]) -> None:
+    array = pa.array([None if v is None else list(v.items()) for v in values], pa.map_(pa.string(), pa.string()))
+    expected = [json.dumps(v, ensure_ascii=False, sort_keys=True, separators=(",", ":")) for v in values]
+    assert [text or "null" for text in texts(array).to_pylist()] == expected

@@ -1,0 +1,28 @@
+"""The footer is found in the last bytes alone."""
+
+import pyarrow as pa
+import pytest
+
+from lakewriter.encode.parquet_footer import Tail
+from lakewriter.spec.specification import Encoding
+from tests.encode.files import written
+
+ROWS = pa.RecordBatch.from_pydict({"n": list(range(20_000))})
+DATA = written(Encoding(), ROWS.schema, [ROWS], 20_000)
+
+
+@pytest.mark.parametrize("piece", [1, 100, 8192, len(DATA)])
+def test_tail_metadata(piece: int) -> None:
+    tail = Tail(limit=2000)
+    for start in range(0, len(DATA), piece):
+        tail.write(DATA[start : start + piece])
+    metadata = tail.metadata()
+    assert metadata is not None
+    assert (metadata.num_rows, metadata.num_row_groups) == (20_000, 1)
+
+
+def test_tail_too_short_for_the_footer() -> None:
+    tail = Tail(limit=50)
+    for start in range(0, len(DATA), 10):
+        tail.write(DATA[start : start + 10])
+    assert tail.metadata() is None

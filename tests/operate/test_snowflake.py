@@ -1,0 +1,143 @@
+"""The statements of the document's section on Snowflake, filled in."""
+
+import json
+
+import pytest
+
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.operate.queries import time_travel
+from lakewriter.operate.snowflake import statements
+from lakewriter.spec.deployment import Deployment
+from tests.dialects.files import READ, lake
+
+OPEN_CATALOG = {
+    "table_format": "ICEBERG",
+    "iceberg_catalog": "SNOWFLAKE_OPEN_CATALOG",
+    "catalog_endpoint": "https://acme-lake.snowflakecomputing.com/polaris/api/catalog",
+    "catalog_name": "lake",
+    "client_id": "abc",
+    "client_secret": "${env:S}",
+    "glue_database_prefix": "supaflow",
+    "destination_prefix": "postgres",
+    "s3_path_prefix": "/data/production/",
+    "iam_role_arn": "arn:aws:iam::123456789012:role/SupaflowS3Access",
+    "external_id": "my-company-supaflow-2024",
+}
+EXPECTED = [
+    """CREATE OR REPLACE EXTERNAL VOLUME supaflow_iceberg_volume
+STORAGE_LOCATIONS =
+(
+(
+NAME = 'supaflow-s3'
+STORAGE_PROVIDER = 'S3'
+STORAGE_BASE_URL = 's3://my-bucket/data/production/'
+STORAGE_AWS_ROLE_ARN = '<SnowflakeSTORAGEAWSROLEARN in the outputs of the destination stack>'
+STORAGE_AWS_EXTERNAL_ID = 'lakewriter'
+)
+)
+ALLOW_WRITES = FALSE;""",
+    "DESC EXTERNAL VOLUME supaflow_iceberg_volume;",
+    "SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('supaflow_iceberg_volume');",
+    """CREATE OR REPLACE CATALOG INTEGRATION supaflow_open_catalog_int
+CATALOG_SOURCE = POLARIS
+TABLE_FORMAT = ICEBERG
+CATALOG_NAMESPACE = 'supaflow_postgres_public'
+REST_CONFIG = (
+CATALOG_URI = 'https://acme-lake.snowflakecomputing.com/polaris/api/catalog'
+CATALOG_NAME = 'lake'
+)
+REST_AUTHENTICATION = (
+TYPE = OAUTH
+OAUTH_CLIENT_ID = 'abc'
+OAUTH_CLIENT_SECRET = '<your-client-secret>'
+OAUTH_ALLOWED_SCOPES = ('PRINCIPAL_ROLE:ALL')
+)
+ENABLED = TRUE;""",
+    """-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.
+SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('supaflow_open_catalog_int');""",
+    """CREATE ICEBERG TABLE supaflow_accounts
+CATALOG = 'supaflow_open_catalog_int'
+EXTERNAL_VOLUME = 'supaflow_iceberg_volume'
+CATALOG_TABLE_NAME = 'accounts';""",
+    """CREATE ICEBERG TABLE supaflow_accounts
+CATALOG = 'supaflow_open_catalog_int'
+EXTERNAL_VOLUME = 'supaflow_iceberg_volume'
+CATALOG_TABLE_NAME = 'accounts'
+CATALOG_NAMESPACE = 'supaflow_postgres_public';""",
+    "ALTER ICEBERG TABLE supaflow_accounts SET AUTO_REFRESH = TRUE;",
+    "SELECT *\nFROM supaflow_accounts\nLIMIT 100;",
+    "SELECT *\nFROM supaflow_accounts\nWHERE _supa_deleted = false\nORDER BY _supa_synced DESC;",
+    "SELECT *\nFROM supaflow_accounts a\nJOIN my_database.my_schema.my_table o ON a.Id = o.Id;",
+]
+
+
+def printed(file, **snowflake):
+    """The statements of the file's tables, with ``snowflake`` as ``deployment.snowflake``."""
+    spec = load_spec(file).model_copy(update={"pipeline": "supaflow"})
+    deployment = Deployment.model_validate({"snowflake": snowflake} if snowflake else {})
+    return [query.sql for query in statements(spec, deployment, spec.catalog.service)]
+
+
+def test_statements(tmp_path):
+    table = {"table": "accounts", "schema": "public", "read": READ, "primary_key": ["Id"]}
+    found = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG))
+    trust = json.loads(found.pop(2))
+    assert trust["Principal"] == {"AWS": "<STORAGE_AWS_IAM_USER_ARN from above>"}
+    assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": "lakewriter"}}
+    assert found == EXPECTED
+
+
+def test_external_id_and_user_of_the_deployment(tmp_path):
+    user = "arn:aws:iam::111122223333:user/k7m2-s"
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    compute = {"external_id": "acme-volume", "iam_user_arn": user}
+    volume, _, trust, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG), compute=compute)
+    assert "STORAGE_AWS_EXTERNAL_ID = 'acme-volume'" in volume
+    assert json.loads(trust)["Principal"] == {"AWS": user}
+    assert json.loads(trust)["Condition"] == {"StringEquals": {"sts:ExternalId": "acme-volume"}}
+
+
+def test_volume_at_the_buckets_root(tmp_path):
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    volume, *_ = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG | {"s3_path_prefix": ""}))
+    assert "STORAGE_BASE_URL = 's3://my-bucket/'" in volume
+
+
+def test_tables_of_several_namespaces(tmp_path):
+    tables = [{"table": "t", "schema": schema, "read": READ} for schema in ("a", "b")]
+    text = "\n".join(printed(lake(tmp_path, tables=tables, **OPEN_CATALOG | {"client_id": "${env:ID}"})))
+    assert text.count("CATALOG_NAMESPACE = ") == 2
+    assert "OAUTH_CLIENT_ID = '<your-client-id>'" in text
+
+
+NAMES = [
+    # schema and table in the source; what Snowflake calls them. The document names a table by the pipeline and itself.
+    ([("sales", "accounts"), ("sales", "orders")], ["supaflow_accounts", "supaflow_orders"]),
+    (
+        [("sales", "accounts"), ("support", "accounts")],
+        ["supaflow_supaflow_postgres_sales_accounts", "supaflow_supaflow_postgres_support_accounts"],
+    ),
+    # one text of two parts
+    (
+        [("a", "b_c"), ("a_b", "c")],
+        ["supaflow_supaflow_postgres_a_b_c", "supaflow_supaflow_postgres_a_b_c_1"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sources", "names"), NAMES)
+def test_names_in_snowflake_are_distinct(tmp_path, sources, names):
+    tables = [{"table": table, "schema": schema, "read": READ} for schema, table in sources]
+    found = printed(lake(tmp_path, tables=tables, **OPEN_CATALOG))
+    made = [text.split()[3] for text in found if text.startswith("CREATE ICEBERG TABLE ")]
+    assert list(dict.fromkeys(made)) == names
+    refreshed = [text.split()[3] for text in found if text.startswith("ALTER ICEBERG TABLE ")]
+    assert refreshed == names
+
+
+def test_time_travel(tmp_path):
+    spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="postgres"))
+    assert [query.sql for query in time_travel(spec)] == [
+        "SELECT *\nFROM supaflow_postgres.accounts\nLIMIT 100;",
+        "SELECT *\nFROM supaflow_postgres.accounts\nFOR TIMESTAMP AS OF TIMESTAMP '2025-03-15 10:00:00 UTC';",
+    ]

@@ -1,0 +1,124 @@
+"""Records in their envelope: what is undeclared, what the source changed, Hero Pixel's columns, names in the source."""
+
+import io
+import json
+import re
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.dialects.airbyte.settings import HeroPixelS3
+from lakewriter.dialects.airbyte.translate import encoding, envelope
+from lakewriter.shape.envelope import EnvelopeShaper, plan_rows
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.specification import Encoding, Spec
+from lakewriter.spec.stream import AvroEncoding, Envelope
+from tests.dialects.airbyte_lakes import BASE
+from tests.shape.enveloped import ENVELOPE, START, TABLE, plan, shaped, written
+
+SCHEMA = {
+    "properties": {
+        "name": {"properties": {"first": {"type": "string"}}},
+        "tags": {"type": "array", "items": {"properties": {"k": {"type": "string"}}}},
+    }
+}
+ODD = '{"name": {"first": "J", "middle": "Q"}, "tags": [{"k": "a", "v": 1}, {"v": 2}], "x": 1}'
+
+
+def hero_pixel(**form: object) -> HeroPixelS3:
+    return HeroPixelS3.model_validate({"type": "heropixel-s3"} | BASE | {"format": form})
+
+
+@pytest.mark.parametrize("kind", ["Avro", "Parquet"])
+def test_hero_pixel_counts_what_is_undeclared_below_the_root(kind):
+    """Only the root's undeclared properties have a column."""
+    batch, shaper = shaped(plan(SCHEMA, envelope(hero_pixel(format_type=kind))), ODD)
+    row = batch.to_pylist()[0]
+    assert row["_airbyte_additional_properties"] == [("x", "1")]
+    assert row["name"] == {"first": "J"}
+    assert dict(shaper.take_findings().undeclared) == {"name.middle": 1, "tags[].v": 2}
+
+
+def test_all_that_is_undeclared_is_counted_without_a_column_for_it():
+    _, shaper = shaped(plan(SCHEMA), ODD)
+    assert dict(shaper.take_findings().undeclared) == {"name.middle": 1, "tags[].v": 2, "x": 1}
+
+
+JOHN = '{"user_id": 123, "name": {"first": "John", "last": "Doe"}}'
+USERS = {"properties": {"user_id": {"type": "integer"}, "name": {"type": "object"}}}
+PLAIN = {"compression_type": "No Compression"}
+TEXTS = [
+    # format and flattening, the file: the documents' example, with RFC 4180's quotes and numbers as numbers
+    ("JSONL", "No flattening",
+     '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":0,"_airbyte_data":' + JOHN + "}\n"),
+    ("JSONL", "Root level flattening",
+     '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":0,"user_id":123,"name":{"first": "John", "last": "Doe"}}\n'),
+    ("CSV", "Root level flattening",
+     '"_airbyte_ab_id","_airbyte_emitted_at","user_id","name"\r\n'
+     '"ID",0,123,"{""first"": ""John"", ""last"": ""Doe""}"\r\n'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "flattening", "expected"), TEXTS)
+def test_hero_pixel_in_text(kind, flattening, expected):
+    form = hero_pixel(format_type=kind, flattening=flattening, compression=PLAIN)
+    batch, _ = shaped(plan(USERS, envelope(form)), JOHN)
+    text = written(batch, encoding(form)).decode()
+    assert re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text) == expected
+
+
+SUPPLIED = [
+    # what the source says it changed, what is written of it
+    ('[{"field": "z", "change": "NULLED", "reason": "R"}]', [("z", "NULLED", "R")]),
+    ('[{"field": "z", "change": "NULLED"}]', [("z", "NULLED", None)]),
+    ('[{"field": null, "change": 1.50, "reason": {"a": 1e400}}]', [(None, "1.50", '{"a": 1e400}')]),
+    ('["x", {"field": "z"}, null, 7]', [(None, None, "x"), ("z", None, None), (None, None, None), (None, None, "7")]),
+    ("[]", []),
+    ("null", []),
+    ('{"field": "z"}', []),
+    (None, []),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SUPPLIED)
+def test_changes_of_the_source_come_first(text, expected):
+    schema = {"properties": {"a": {"type": "integer"}}}
+    batch, _ = shaped(plan(schema), '{"a": "x"}', "{}", changes=[text, "[]"])
+    found = [tuple(change.values()) for change in batch.to_pylist()[0]["_meta"]["changes"]]
+    assert found == [*expected, ("a", "NULLED", "DESTINATION_TYPECAST_ERROR")]
+
+
+def test_changes_of_the_source_in_text():
+    own = plan(SCHEMA, ENVELOPE.model_copy(update={"typed": False}))
+    batch, _ = shaped(own, "{}", changes=['[{"field": "z", "change": "NULLED"}]'])
+    meta = json.loads(batch.to_pylist()[0]["_meta"])
+    assert meta == {"sync_id": 0, "changes": [{"field": "z", "change": "NULLED", "reason": None}]}
+
+
+INNER = pa.struct([("a-b", pa.int64()), ("a_b", pa.int64()), ("void", pa.null())])
+ROWS = pa.schema([("1st", INNER), ("list", pa.list_(INNER)), ("map", pa.map_(pa.string(), INNER)), ("n", pa.int64())])
+VALUE = {"a-b": 1, "a_b": 2, "void": None}
+
+
+def test_names_of_nested_columns_in_the_source():
+    """A struct's fields have ``doc`` as columns have, wherever the struct is."""
+    access = Access(bucket="b", region="us-east-1")
+    spec = Spec(pipeline="p", dialect="d", access=access, catalog=NoCatalog(), tracking=(), tables=())
+    own = plan_rows(ROWS, spec, TABLE, Envelope(raw_id="_id", extracted_at="_at"))
+    columns = [[VALUE], [[VALUE]], [[("k", VALUE)]], [7]]
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(column, t) for column, t in zip(columns, ROWS.types, strict=True)], schema=ROWS
+    )
+    found = EnvelopeShaper(own, job_id="j", start=START, first_index=0).shape(batch)
+    data = written(found, AvroEncoding(codec="null"))
+    reader = fastavro.reader(io.BytesIO(data))
+    docs = re.findall(r'"doc": "_airbyte_original_name:([^"]+)"', json.dumps(reader.writer_schema))
+    assert sorted(docs) == ["1st", *["a-b"] * 3, *["a_b"] * 3]
+    nested = {"a_b": 1, "a_b_1": 2}
+    expected = {"_1st": nested, "list": [nested], "map": {"k": nested}, "n": 7}
+    assert [dict(list(row.items())[2:]) for row in reader] == [expected]
+    parquet = pq.read_table(io.BytesIO(written(found, Encoding(codec="snappy"))))
+    assert parquet.select(["_1st", "list", "n"]).to_pylist() == [{"_1st": nested, "list": [nested], "n": 7}]

@@ -1,0 +1,109 @@
+"""A deployment that is wrong, and what is said of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
+from tests.dialects.files import lake
+
+USER = "arn:aws:iam::999999999999:user/abc0-s"
+SUPAFLOW = {"vendor": "supaflow", "external_id": "id-1"}
+NETWORK = {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}
+
+PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    # the deployment, its one problem
+    ({"scedule": {}}, "deployment.scedule: unknown key, with value {}; did you mean 'schedule'?"),
+    ({"schedule": {"crom": "x", "rate": "1 hour"}}, "deployment.schedule.crom: unknown key, with value 'x'; did you "
+     "mean 'cron'?"),
+    ({"spark": {"drivr": {}}}, "deployment.spark.drivr: unknown key, with value {}; did you mean 'driver'?"),
+    ({"spark": {"driver": {"memry": "7G"}}}, "deployment.spark.driver.memry: unknown key, with value '7G'; did you "
+     "mean 'memory'?"),
+    ({"trust": [SUPAFLOW | {"acces": "read"}]}, "deployment.trust.0.acces: unknown key, with value 'read'; did you "
+     "mean 'access'?"),
+    ({"snowflake": {"compute": {"iam_user": USER}}}, f"deployment.snowflake.compute.iam_user: unknown key, with value "
+     f"{USER!r}; did you mean 'iam_user_arn'?"),
+    ({"existing": {"bukket": True}}, "deployment.existing.bukket: unknown key, with value True; did you mean "
+     "'bucket'?"),
+    ({"network": NETWORK | {"vpc": "vpc-1"}}, "deployment.network.vpc: unknown key, with value 'vpc-1'; known keys: "
+     "security_group_ids, subnet_ids."),
+    ({"alarms": {"mail": "a@b.c"}}, "deployment.alarms.mail: unknown key, with value 'a@b.c'; did you mean 'email'?"),
+    ({"account": 123456789012}, "deployment.account: 123456789012: expected text, in quotes."),
+    ({"account": "12345"}, "deployment.account: '12345': expected 12 digits, in quotes."),
+    ({"stages": {"Prod": {}}}, "deployment.stages: stage 'Prod': expected at most 16 lower-case letters and "
+     "digits, a letter first."),
+    ({"encryption": "KMS"}, "deployment.encryption: 'KMS' is not allowed; expected 'SSE-S3' or 'SSE-KMS'; did you mean "
+     "'SSE-KMS'?"),
+    ({"existing": {"kms_key_arn": "alias/lake"}}, "deployment.existing.kms_key_arn: 'alias/lake': string should match "
+     r"pattern '^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+$'."),
+    ({"role_path": "lake"}, r"deployment.role_path: 'lake': string should match pattern '^/([\w+=,.@-]+/)*$'."),
+    ({"abort_incomplete_uploads_days": 0}, "deployment.abort_incomplete_uploads_days: 0: input should be greater than "
+     "or equal to 1."),
+    ({"destroy_data": True, "protect": True}, "deployment: 'destroy_data' goes with 'protect: false'."),
+    # schedule
+    ({"schedule": {}}, "deployment.schedule: expected either 'cron' or 'rate'."),
+    ({"schedule": {"cron": "0 * * * ? *", "rate": "1 hour"}}, "deployment.schedule: expected either 'cron' or 'rate'."),
+    ({"schedule": {"cron": "0 * * * *"}}, "deployment.schedule: cron '0 * * * *' has not six fields; expected such as "
+     "'0 * * * ? *'."),
+    ({"schedule": {"rate": "hourly"}}, "deployment.schedule: rate 'hourly' is not such as '15 minutes' or '1 hour'."),
+    # application
+    ({"spark": {"release": "8.1.0"}}, "deployment.spark.release: '8.1.0': expected an EMR release such as "
+     "'emr-spark-8.1.0'."),
+    ({"spark": {"architecture": "arm64"}}, "deployment.spark.architecture: 'arm64' is not allowed; expected 'X86_64' "
+     "or 'ARM64'; did you mean 'ARM64'?"),
+    ({"spark": {"executor": {"memory": "14 GB"}}}, "deployment.spark.executor.memory: '14 GB': expected whole "
+     "gigabytes such as '14G'."),
+    ({"spark": {"executor": {"cores": 3}}}, "deployment.spark.executor.cores: 3 is not allowed; expected 1, 2, 4, 8 or "
+     "16."),
+    ({"network": {"subnet_ids": ["subnet-1"]}}, "deployment.network.security_group_ids: is required."),
+    ({"alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:t", "email": "a@b.c"}}, "deployment.alarms: expected "
+     "either 'topic_arn' or 'email'."),
+    # trust
+    ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected either 'vendor' or 'principal'."),
+    ({"trust": [SUPAFLOW | {"vendor": "supafow"}]}, "deployment.trust.0.vendor: 'supafow' is not allowed; expected "
+     "'supaflow', 'airbyte-cloud' or 'heropixel-cloud'; did you mean 'supaflow'?"),
+    ({"trust": [{"principal": USER, "external_id": "id-1"}]}, "deployment.trust.0: 'principal' needs a 'name' for its "
+     "role."),
+    ({"trust": [{"principal": "*", "name": "x", "external_id": "id-1"}]}, "deployment.trust.0.principal: '*': expected "
+     "the ARN of one role, user or account root, without '*'."),
+    ({"trust": [SUPAFLOW | {"external_id": "a b"}]}, "deployment.trust.0.external_id: (not shown): expected 2 to 1224 "
+     "letters, digits and +=,.@:/-_ without spaces around them."),
+    ({"trust": [SUPAFLOW | {"external_id": "${secret:x}"}]}, "deployment.trust.0.external_id: (not shown): a trust "
+     "policy shows its external id; expected a literal, ${ssm:NAME} or ${env:NAME}."),
+    ({"trust": [SUPAFLOW, SUPAFLOW]}, "deployment: two entries of 'trust' make the role 'supaflow'; give one another "
+     "'name'."),
+    ({"trust": [SUPAFLOW | {"access": "all"}]}, "deployment.trust.0.access: 'all' is not allowed; expected 'write', "
+     "'read' or 'load'."),
+    ({"snowflake": {"catalog": {"iam_user_arn": "abc0-s"}}}, "deployment.snowflake.catalog.iam_user_arn: 'abc0-s': "
+     "expected the ARN that Snowflake printed, without '*'."),
+    ({"snowflake": {"catalog": {"external_id": "x"}}}, "deployment.snowflake.catalog.external_id: (not shown): "
+     "expected 2 to 1224 letters, digits and +=,.@:/-_ without spaces around them."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("deployment", "problem"), PROBLEMS)
+def test_problems(tmp_path: Path, deployment: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SpecInvalidError) as caught:
+        load(lake(tmp_path, top={"deployment": deployment}))
+    assert [line.split(": ", 1)[1] for line in caught.value.problems] == [problem]
+
+
+def test_defaults_fit_the_first_quota_of_an_account() -> None:
+    found = Deployment()
+    assert found.spark.vcpus == 14
+    assert found.account_vcpu_quota == 16
+
+
+@pytest.mark.parametrize(
+    ("given", "expression"),
+    [({"cron": "0 6 * * ? *"}, "cron(0 6 * * ? *)"), ({"rate": "15 minutes"}, "rate(15 minutes)")],
+)
+def test_expression_of_the_scheduler(given: dict[str, str], expression: str) -> None:
+    assert Schedule.model_validate(given).expression == expression
+
+
+def test_vcpus_of_a_load() -> None:
+    assert Spark(driver=Worker(cores=4), executor=Worker(cores=8), max_executors=10).vcpus == 84

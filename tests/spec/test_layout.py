@@ -1,0 +1,175 @@
+"""Object keys; the paths are the vendor's documented examples for a load of 2024-01-15T10:30Z with job id abc123."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.layout import Layout, ObjectNames, Template, file_uuid
+
+START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+EXTENSION = ".gzip.parquet"
+HOUR, DAY, SYNC_ID, NONE = "{date:%Y/%m/%d/%H}", "{date:%Y/%m/%d}", "{job_id}", ""
+DEFAULT_FILE = "part-{job_id}-{seq}"
+
+
+def names(
+    directory: str, partition: str, file: str = DEFAULT_FILE, job_id: str = "abc123", attempt: str = "first"
+) -> ObjectNames:
+    layout = Layout(directory, Template.parse(partition), Template.parse(file), EXTENSION)
+    return layout.bind(job_id=job_id, attempt=attempt, start=START)
+
+
+# (directory, partition template, expected key of file 0)
+PATHS = [
+    (
+        "data/supaflow_postgres_public/accounts",
+        HOUR,
+        "data/supaflow_postgres_public/accounts/2024/01/15/10/part-abc123-00000.gzip.parquet",
+    ),
+    (
+        "data/supaflow_postgres_public/accounts",
+        DAY,
+        "data/supaflow_postgres_public/accounts/2024/01/15/part-abc123-00000.gzip.parquet",
+    ),
+    (
+        "data/supaflow_postgres_public/accounts",
+        SYNC_ID,
+        "data/supaflow_postgres_public/accounts/abc123/part-abc123-00000.gzip.parquet",
+    ),
+    (
+        "data/supaflow_postgres_public/accounts",
+        NONE,
+        "data/supaflow_postgres_public/accounts/part-abc123-00000.gzip.parquet",
+    ),
+    # No prefix; then a blank schema.
+    (
+        "supaflow_postgres_public/accounts",
+        HOUR,
+        "supaflow_postgres_public/accounts/2024/01/15/10/part-abc123-00000.gzip.parquet",
+    ),
+    ("data//accounts", HOUR, "data/accounts/2024/01/15/10/part-abc123-00000.gzip.parquet"),
+    ("/data/accounts/", NONE, "data/accounts/part-abc123-00000.gzip.parquet"),
+]
+
+
+@pytest.mark.parametrize(("directory", "partition", "expected"), PATHS)
+def test_object_key_documented_paths(directory: str, partition: str, expected: str) -> None:
+    assert names(directory, partition).object_key(0) == expected
+
+
+# (file template, number, expected file name)
+FILES = [
+    (DEFAULT_FILE, 7, "part-abc123-00007"),
+    (DEFAULT_FILE, 123456, "part-abc123-123456"),
+    ("{date:%Y%m%d}_{date:%Y%m%d%H%M%S}_{job_id}.{seq}", 1, "20240115_20240115103000_abc123.00001"),
+    ("plain-{seq}-{job_id}", 0, "plain-00000-abc123"),
+]
+
+
+@pytest.mark.parametrize(("file", "number", "expected"), FILES)
+def test_object_key_file_variables(file: str, number: int, expected: str) -> None:
+    assert names("d", NONE, file).object_key(number) == f"d/{expected}.gzip.parquet"
+
+
+def test_object_key_uuid_depends_on_attempt_and_number_only() -> None:
+    keys = [names("d", NONE, "{uuid}", attempt=a).object_key(n) for a in ("x", "y") for n in (0, 1)]
+    assert len(set(keys)) == 4
+    assert names("d", NONE, "{uuid}", attempt="x").object_key(0) == keys[0]
+
+
+def test_file_uuid_is_version_8_and_shares_its_head_within_an_attempt() -> None:
+    first, second = file_uuid("x", 0), file_uuid("x", 1)
+    assert (first.version, first.variant) == (8, "specified in RFC 4122")
+    assert str(first)[:18] == str(second)[:18] != str(file_uuid("y", 0))[:18]
+
+
+def test_location_is_the_directory_of_all_files() -> None:
+    assert names("data/s/accounts", HOUR).location == "data/s/accounts/2024/01/15/10"
+
+
+OWN = names("data/s/accounts", HOUR)
+DEEP = replace(OWN, depth=2)
+DEEP_UUID = replace(names("data/s/accounts", NONE, "part-{job_id}-{seq}-{uuid}"), depth=2)
+OWN_UUID = names("data/s/accounts", HOUR, "{uuid}")
+
+# (names, key, whether the pattern matches it)
+MATCHES = [
+    (OWN, OWN.object_key(0), True),
+    (OWN, OWN.object_key(1234567), True),
+    (OWN, names("data/s/accounts", HOUR, job_id="abc124").object_key(0), False),
+    (OWN, names("data/s/accounts", DAY).object_key(0), False),
+    (OWN, names("data/s/accounts2", HOUR).object_key(0), False),
+    (OWN, OWN.object_key(0) + ".tmp", False),
+    (OWN, OWN.object_key(0).replace(".gzip", "xgzip"), False),
+    (OWN_UUID, OWN_UUID.object_key(0), True),
+    (OWN_UUID, OWN_UUID.object_key(99), True),
+    (OWN_UUID, names("data/s/accounts", HOUR, "{uuid}", attempt="second").object_key(0), False),
+    (names("", NONE), "part-abc123-00000.gzip.parquet", True),
+    (DEEP, DEEP.object_key(7, "a=1/b=x%2Fy"), True),
+    (DEEP, DEEP.object_key(7, "a=1"), False),
+    (DEEP, DEEP.object_key(7), False),
+    (DEEP_UUID, DEEP_UUID.object_key(7, "a=1/b=2"), True),
+    (DEEP_UUID, replace(DEEP_UUID, attempt="second").object_key(7, "a=1/b=2"), False),
+]
+
+
+@pytest.mark.parametrize(("own", "key", "expected"), MATCHES)
+def test_pattern_matches_own_keys_only(own: ObjectNames, key: str, expected: bool) -> None:
+    assert bool(own.pattern().fullmatch(key)) is expected
+
+
+def test_every_attempt_of_a_job() -> None:
+    found = DEEP_UUID.of_every_attempt()
+    assert found.fullmatch(replace(DEEP_UUID, attempt="second").object_key(7, "a=1/b=2"))
+    assert not found.fullmatch(OWN.object_key(7))
+
+
+# (names, what all their keys begin with)
+STEMS = [
+    (OWN, "data/s/accounts/2024/01/15/10/part-abc123-"),
+    (OWN_UUID, "data/s/accounts/2024/01/15/10/"),
+    (names("", NONE), "part-abc123-"),
+]
+
+
+@pytest.mark.parametrize(("own", "expected"), STEMS)
+def test_stem_is_what_all_keys_begin_with(own: ObjectNames, expected: str) -> None:
+    assert own.stem == expected
+    assert own.object_key(7).startswith(expected)
+
+
+# (keys there are, the number that the first file's name then carries)
+TAKEN = [
+    ([], 0),
+    ([OWN.object_key(0), OWN.object_key(12), OWN.object_key(3)], 13),
+    ([names("data/s/accounts", HOUR, job_id="abc124").object_key(5)], 0),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), TAKEN)
+def test_numbers_after_those_taken(keys: list[str], expected: int) -> None:
+    shifted = OWN.after(keys)
+    assert shifted.first == expected
+    assert shifted.object_key(0) == OWN.object_key(expected)
+    assert shifted.pattern() == OWN.pattern()
+
+
+def test_parse_unknown_variable_names_the_known_ones() -> None:
+    with pytest.raises(SpecInvalidError, match=r"'\{sequence\}'.*\{job_id\}, \{date\}, \{seq\}, \{uuid\}"):
+        Template.parse("part-{sequence}")
+
+
+def test_variables_are_what_the_template_uses() -> None:
+    assert Template.parse("{date:%Y}/{job_id}-{seq}").variables == {"date", "job_id", "seq"}
+
+
+def test_object_key_counts_through_the_tables_life() -> None:
+    layout = Layout("my-prefix", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet")
+    bound = layout.bind(job_id="j", attempt="a", start=START)
+    assert bound.object_key(0) == "my-prefix/v0000000000/00000000000000000000.parquet"
+    later = bound.numbered(2, 17)
+    assert later.object_key(1) == "my-prefix/v0000000002/00000000000000000018.parquet"
+    assert bound.pattern().fullmatch(later.object_key(1))
+    assert (bound.location, bound.counts) == ("my-prefix", True)
