@@ -28,7 +28,7 @@ NORMALISED = [
 ]
 
 
-ROOT = Path(__file__).parents[1]
+PACKAGES = Path(__file__).parents[1] / "job"
 
 
 @pytest.mark.parametrize(("name", "expected"), NORMALISED)
@@ -142,5 +142,5 @@ def test_control_keys_lie_under_the_pipeline() -> None:
 def test_importing_loads_the_standard_library_only():
     loaded = "{name.split('.')[0] for name in sys.modules} - sys.stdlib_module_names"
     code = f"import sys; import lakewriter.naming; print(*sorted({loaded}))"
-    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout == "__main__ job\n"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGES)
+    assert done.stdout == "__main__ lakewriter\n"
