@@ -1,5 +1,8 @@
 """Secrets, roles and errors, against the embedded AWS."""
 
+import pickle
+import time
+
 import pytest
 from botocore.exceptions import (
     ConnectTimeoutError,
@@ -10,7 +13,8 @@ from botocore.exceptions import (
 )
 from urllib3.exceptions import ProtocolError
 
-from lakewriter.aws import ClientError, Clients, explain, read_object, resolve
+from lakewriter.aws import ClientError, Clients, explain, read_object, resolve, shared_clients
+from lakewriter.aws.vended import Vended
 from lakewriter.errors import RoleNotAssumableError, SecretUnresolvedError
 from lakewriter.spec.access import Access, SecretText
 
@@ -85,6 +89,50 @@ def test_role_that_is_refused(aws, bucket, role, external_id):
         Clients(access(role_arn=role, **given)).s3.list_objects_v2(Bucket=bucket)
     assert role in caught.value.message
     assert "external" in caught.value.remedy
+
+
+def vend():
+    return Vended("ASIAVENDED", "s", "t")
+
+
+KEYS = {"access_key_id": "AKIAGIVEN", "secret_access_key": "s"}
+SIGNERS = [
+    # access, vendor, who signs for the role, who signs for S3 ("role": what STS has handed out)
+    ({}, None, None, "testing"),
+    (KEYS, None, None, "AKIAGIVEN"),
+    ({"role_arn": ROLE}, None, "testing", "role"),
+    (KEYS | {"role_arn": ROLE, "external_id": "right"}, None, "AKIAGIVEN", "role"),
+    ({}, vend, None, "ASIAVENDED"),
+    (KEYS, vend, None, "AKIAGIVEN"),
+    ({"role_arn": ROLE}, vend, "testing", "role"),
+    (KEYS | {"role_arn": ROLE}, vend, "AKIAGIVEN", "role"),
+]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("fields", "vendor", "assumes", "signs"), SIGNERS)
+def test_who_signs(aws, bucket, fields, vendor, assumes, signs, shared):
+    """``shared`` is how tasks come by their clients, whose access and vendor were pickled."""
+    aws.role(ROLE, fields.get("external_id"))
+    own = access(**fields)
+    clients = shared_clients(*pickle.loads(pickle.dumps((own, vendor)))) if shared else Clients(own, vendor)
+    clients.s3.list_objects_v2(Bucket=bucket)
+    keys = {call.action: call.access_key for call, _ in aws.history}
+    assert keys.get("sts:AssumeRole") == assumes
+    assert (signs if keys["s3:ListBucket"] in aws.sessions else keys["s3:ListBucket"]) == signs
+    assert (keys["s3:ListBucket"] in aws.sessions) == (signs == "role")
+
+
+def test_role_beside_keys_is_renewed(aws, bucket):
+    aws.role(ROLE)
+    aws.session_seconds(1)
+    clients = Clients(access(role_arn=ROLE, **KEYS))
+    for _ in range(2):
+        clients.s3.list_objects_v2(Bucket=bucket)
+        time.sleep(1.1)
+    signed = [(call.action, call.access_key) for call, _ in aws.history]
+    assert signed.count(("sts:AssumeRole", "AKIAGIVEN")) == 2
+    assert len({key for action, key in signed if action == "s3:ListBucket"}) == 2
 
 
 def test_blank_external_id_is_refused_at_once(aws, bucket, monkeypatch):

@@ -1,12 +1,16 @@
 """Identity, role and bucket; the entries of the vendor's troubleshooting page that a case is for are named."""
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lakewriter.doctor.identity import session_arn
 from lakewriter.spec.access import SecretText
 from tests.doctor.pipeline import ROLE, checked, spec, statuses
+from tests.support.call import Answer, Call
 from tests.support.server import StrictAws
 
 # Access Denied when assuming role; Invalid External ID
@@ -36,6 +40,67 @@ def test_role_that_cannot_be_assumed(
     assert words in found.message
     assert "ARN" in found.remedy
     assert findings["bucket"].status == findings["put"].status == findings["glue write nyc_public"].status == "skipped"
+
+
+SESSIONS = [
+    # the role's ARN, the ARN that STS gives a session of it
+    (ROLE, "arn:aws:sts::123456789012:assumed-role/LakeWriter/lakewriter"),
+    (
+        "arn:aws:iam::123456789012:role/data/eu/LakeWriter",
+        "arn:aws:sts::123456789012:assumed-role/LakeWriter/lakewriter",
+    ),
+    (
+        "arn:aws-us-gov:iam::123456789012:role/Lake.Writer@eu",
+        "arn:aws-us-gov:sts::123456789012:assumed-role/Lake.Writer@eu/lakewriter",
+    ),
+    ("arn:aws-cn:iam::123456789012:role/Lake", "arn:aws-cn:sts::123456789012:assumed-role/Lake/i-0abc"),
+]
+
+
+@pytest.mark.parametrize(("role", "session"), SESSIONS)
+def test_session_of_the_role(role: str, session: str) -> None:
+    found = session_arn(role)
+    assert found is not None
+    assert session.startswith(found)
+
+
+OTHERS = [
+    # ARNs that are not of a session of ROLE
+    "arn:aws:iam::123456789012:user/loader",
+    "arn:aws:sts::123456789012:assumed-role/LakeWriterOther/lakewriter",
+    "arn:aws:sts::123456789012:assumed-role/Lake/LakeWriter",
+    "arn:aws:sts::210987654321:assumed-role/LakeWriter/lakewriter",
+    "arn:aws-cn:sts::123456789012:assumed-role/LakeWriter/lakewriter",
+]
+
+
+@pytest.mark.parametrize("arn", OTHERS)
+def test_another_identity_than_the_role(aws: StrictAws, bucket: str, arn: str) -> None:
+    """STS answers the question who we are otherwise than it answered that for the role."""
+    aws.role(ROLE)
+
+    def answered(call: Call, proceed: Callable[[Call], Answer]) -> Answer:
+        answer = proceed(call)
+        if call.action != "sts:GetCallerIdentity":
+            return answer
+        return answer.with_body(re.sub(rb"<Arn>[^<]*", b"<Arn>" + arn.encode(), answer.body))
+
+    aws.interceptors.append(answered)
+    findings = checked(spec(role_arn=ROLE, access_key_id="AKIAGIVEN", secret_access_key="s"))
+    found = findings["role"]
+    assert (found.status, found.code) == ("failed", "ROLE_NOT_ASSUMABLE")
+    assert f"requests are signed as {arn}, expected a session of {ROLE}" in found.message
+    assert findings["put"].status == "skipped"
+
+
+def test_role_beside_keys(aws: StrictAws, bucket: str) -> None:
+    aws.role(ROLE, "id-1")
+    keys = {"access_key_id": "AKIAGIVEN", "secret_access_key": "s"}
+    findings = checked(spec(role_arn=ROLE, external_id=SecretText("id-1"), **keys))
+    assert findings["role"].status == "ok"
+    assert "arn:aws:sts::123456789012:assumed-role/LakeWriter/lakewriter" in findings["role"].message
+    given = {call.action for call, _ in aws.history if call.access_key == "AKIAGIVEN"}
+    assert given == {"sts:GetCallerIdentity", "sts:AssumeRole"}
 
 
 def test_space_around_the_external_id(aws: StrictAws, bucket: str) -> None:

@@ -84,6 +84,11 @@ class StrictAws:
         """Let there be a role; no other can be assumed."""
         self._sts.roles[arn] = Role(external_id, principal)
 
+    @property
+    def sessions(self) -> set[str]:
+        """The access keys that were handed out for roles."""
+        return self._sts.keys
+
     def session_seconds(self, seconds: int) -> None:
         """Let the credentials of every role assumed from now on expire so soon."""
         self._sts.session_seconds = seconds

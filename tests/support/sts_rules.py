@@ -43,6 +43,11 @@ class Sts:
         self.session_seconds: int | None = None
         self._sessions: dict[str, tuple[str, datetime]] = {}
 
+    @property
+    def keys(self) -> set[str]:
+        """The access keys handed out."""
+        return set(self._sessions)
+
     def assume(self, call: Call, proceed: Proceed) -> Answer:
         """Only roles that exist and trust the caller can be assumed."""
         if call.action != "sts:AssumeRole":

@@ -87,20 +87,28 @@ def own_client(service: str, region: str | None = None) -> Any:
 
 
 def session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:
-    """A session that signs as the destination asks, else with what the vendor gives."""
-    own = _own_session(access)
-    providers = own.get_component("credential_provider")
+    """A session that signs by the first that is named: the role, the keys, the vendor, the default chain."""
+    if not access.role_arn and access.access_key_id:
+        return _base_session(access)
+    session = _empty_session(access)
+    providers = session.get_component("credential_provider")
     if access.role_arn:
+        # Never in a session with the keys: credentials that are set hide every provider.
         providers.insert_before("env", _AssumedRole(access))
     elif vendor is not None:
         providers.insert_before("env", VendedCredentials(vendor))
-    return own
+    return session
 
 
-def _own_session(access: Access) -> botocore.session.Session:
-    """A session with the keys given, else with the default chain's credentials."""
+def _empty_session(access: Access) -> botocore.session.Session:
     session = botocore.session.Session()
     session.set_config_variable("region", access.region)
+    return session
+
+
+def _base_session(access: Access) -> botocore.session.Session:
+    """A session with the keys given, else with the default chain's credentials: what a role is assumed with."""
+    session = _empty_session(access)
     if access.access_key_id and access.secret_access_key:
         key_id = resolve(access.access_key_id, region=access.region)
         session.set_credentials(key_id, resolve(access.secret_access_key, region=access.region))
@@ -108,7 +116,7 @@ def _own_session(access: Access) -> botocore.session.Session:
 
 
 class _AssumedRole(CredentialProvider):
-    """Credentials of the destination's role, signed for with the default chain's."""
+    """Credentials of the destination's role, signed for with the keys given or the default chain's."""
 
     METHOD = "lakewriter-assumed-role"
     CANONICAL_NAME = "LakewriterAssumedRole"
@@ -122,7 +130,7 @@ class _AssumedRole(CredentialProvider):
         return DeferredRefreshableCredentials(method=self.METHOD, refresh_using=self._fetch)
 
     def _fetch(self) -> Any:
-        base = _own_session(self._access)
+        base = _base_session(self._access)
         credentials = base.get_credentials()
         if credentials is None:
             raise RoleNotAssumableError(

@@ -20,7 +20,7 @@ from lakewriter.spec.access import Access
 
 MOST_SKEW: Final = timedelta(minutes=5)
 
-_ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_ROLE_ARN = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):role/(?:[\w+=,.@/-]+/)?([\w+=,.@-]+)")
 _CREDENTIALS_REMEDY: Final = (
     "Configure valid credentials: a profile, environment variables, or the job's role; renew them if they expired."
 )
@@ -92,13 +92,20 @@ class AccessProbes:
     def role(self) -> Iterator[Finding]:
         """sts:AssumeRole, asked again while a new role may still be spreading."""
         arn = str(self.access.role_arn)
-        if not _ROLE_ARN.fullmatch(arn):
+        session = session_arn(arn)
+        if session is None:
             raise RoleNotAssumableError(
                 f"{arn!r} is not the ARN of a role; expected arn:aws:iam::<12-digit account>:role/<name>.",
                 remedy="Copy the role's complete ARN from the IAM console, without spaces around it.",
             )
-        who = call("sts:AssumeRole", self.access, self.clients.sts.get_caller_identity)
-        yield Finding("role", "ok", f"{arn} was assumed: {who['Arn']}.")
+        who = call("sts:AssumeRole", self.access, self.clients.sts.get_caller_identity)["Arn"]
+        if not who.startswith(session):
+            raise RoleNotAssumableError(
+                f"requests are signed as {who}, expected a session of {arn} ({session}...).",
+                remedy="Check that the ARN is that of the role to write with, in this partition and account, and that "
+                "nothing between this machine and AWS replaces credentials.",
+            )
+        yield Finding("role", "ok", f"{arn} was assumed: {who}.")
 
     def bucket(self) -> Iterator[Finding]:
         """s3:ListBucket by HeadBucket, whose refusal still tells that the bucket exists, and where."""
@@ -157,3 +164,12 @@ class AccessProbes:
         )
         remedy = "Synchronise the clock (NTP): requests signed 15 minutes off are refused."
         yield Finding("clock", "warning", message, remedy)
+
+
+def session_arn(role_arn: str) -> str | None:
+    """What the ARNs of a role's sessions begin with, None for what is not the ARN of a role.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html: a role's path is not part of them.
+    """
+    found = _ROLE_ARN.fullmatch(role_arn)
+    return f"arn:{found[1]}:sts::{found[2]}:assumed-role/{found[3]}/" if found else None
