@@ -14,7 +14,6 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Trust
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-BUNDLE: Final = ROOT / "build" / "bundle"
 
 
 def defaults() -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Materializations of documents: the vendor's example, its objects and arrays, and the counter in keys."""
 
 import io
+from typing import get_args
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from lakewriter.dialects.estuary.settings import COMPRESSIONS
+from lakewriter.dialects.estuary.settings import Compression
 from tests.dialects.flows import DOCUMENTED
 from tests.load.lakes import BUCKET, completes, uploads_part
 from tests.load.materializations import DESTINATION, Materialization, binding
@@ -14,6 +15,7 @@ from tests.shape.collections import CHANGE, RECENTCHANGE
 
 pytestmark = pytest.mark.spark
 
+COMPRESSIONS = get_args(Compression)
 FIRST = "v0000000000/00000000000000000000.parquet"
 SCHEMA = {"key": ["/meta/id"], "schema": RECENTCHANGE}
 CHANGES = [CHANGE | {"id": number, "meta": CHANGE["meta"] | {"id": f"m-{number}"}} for number in range(3)]

@@ -16,7 +16,6 @@ from lakewriter.policy.sources import sources
 from tests.policy.airbyte import airbyte, messages, stream, table
 from tests.policy.lakes import ARNS, BUCKET
 
-TIMED = "${YEAR}/"
 WHOLE = [
     # bucket path, path format; what may be listed, what may be written, the control objects
     ("data", "${NAMESPACE}/${STREAM_NAME}/", ["data", "data/", "data/*"], "data/*", "data/_lakewriter/*"),

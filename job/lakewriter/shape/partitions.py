@@ -50,7 +50,7 @@ class Column:
 
     field: PartitionField
     type: PrimitiveType
-    transform: "Transform[Any, Any]"
+    transform: Transform[Any, Any]
 
     @property
     def result(self) -> PrimitiveType:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from infra.bundle.build import build
-from infra.settings import BUNDLE
+
+BUNDLE = Path(__file__).parents[3] / "build" / "bundle"
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,6 @@ from lakewriter.dialects.common.problems import nearest
 from lakewriter.spec.key_layout import KeyLayout, joined
 from lakewriter.spec.layout import Template
 
-Parts = list[str | tuple[str, str]]
-
 DEFAULT_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_"
 DEFAULT_FILE: Final = "{part_number}{format_extension}"
 

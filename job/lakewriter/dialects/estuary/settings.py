@@ -15,7 +15,6 @@ from lakewriter.spec.access import SecretText
 from lakewriter.spec.collection import Collection, Selection
 from lakewriter.spec.model import Model
 
-COMPRESSIONS: Final = ("snappy", "gzip", "lz4", "zstd")
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
