@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewriter.column_types import UTC_MICROS, list_of
 from lakewriter.documents.texts import texts
-from lakewriter.types import UTC_MICROS, list_of
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)

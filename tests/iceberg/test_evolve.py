@@ -5,9 +5,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from lakewriter.column_types import reconcile, storable
 from lakewriter.commit.iceberg.evolve import IcebergBefore
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
-from lakewriter.types import reconcile, storable
 from tests.iceberg.commits import Table
 
 

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from lakewriter.column_types import is_void, list_of, reconcile, storable
 from lakewriter.shape.conversion import conversion, convert, normalised
-from lakewriter.types import is_void, list_of, reconcile, storable
 
 
 def written(array: pa.Array, existing: pa.DataType | None = None) -> pa.Array:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor
 from lakewriter.shape.cursor import highest, highest_in, parsed_cursor, spark_literal
-from lakewriter.types import UTC_MICROS
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Read, Spec, TableSpec, Tracking, TrackingColumn
-from lakewriter.types import UTC_MICROS
 
 TRACKING = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from lakewriter import aws, types
+from lakewriter import aws, column_types
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
@@ -218,9 +218,9 @@ class GlueBefore:
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Those of the table that differ from ``wanted``, both by name in lower case."""
         return {
-            name: types.arrow_type(kind)
+            name: column_types.arrow_type(kind)
             for name, kind in self._existing.items()
-            if name in wanted and types.glue_type(wanted[name]) != kind
+            if name in wanted and column_types.glue_type(wanted[name]) != kind
         }
 
     def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
@@ -259,4 +259,4 @@ class GlueBefore:
 
 
 def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name.lower(), types.glue_type(field.type)) for field in schema)
+    return tuple((field.name.lower(), column_types.glue_type(field.type)) for field in schema)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lakewriter import types
+from lakewriter import column_types
 from lakewriter.commit.intent import GlueAction
 from lakewriter.errors import SchemaIncompatibleError
 
@@ -33,7 +33,9 @@ def merge(table: str, existing: Columns, new: Columns) -> list[tuple[str, str]]:
 def _wider(column: str, existing: str, new: str) -> str:
     if existing == new:
         return existing
-    return types.glue_type(types.reconcile(column, types.arrow_type(new), types.arrow_type(existing)))
+    return column_types.glue_type(
+        column_types.reconcile(column, column_types.arrow_type(new), column_types.arrow_type(existing))
+    )
 
 
 def columns_of(table: Mapping[str, Any]) -> list[tuple[str, str]]:

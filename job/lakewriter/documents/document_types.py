@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.types import UTC_MICROS
+from lakewriter.column_types import UTC_MICROS
 
 KIND: Final = b"lakewriter.kind"
 """Field metadata: what the Arrow type alone does not tell; one of the values below."""

@@ -10,9 +10,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.documents.document_types import Kind
 from lakewriter.documents.times import parse_date, parse_time, parse_timestamp
-from lakewriter.types import UTC_MICROS
 
 NULL: Final = msgspec.Raw(b"null")
 NULLED, TRUNCATED = "NULLED", "TRUNCATED"

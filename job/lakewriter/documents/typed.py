@@ -9,9 +9,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.documents.string_formats import FORMS, PARSED, Parsed, double, long
 from lakewriter.spec.collection import Kind
-from lakewriter.types import UTC_MICROS
 
 NULL: Final = b"null"
 ARROW: Final = {

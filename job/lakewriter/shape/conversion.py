@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.column_types import is_list_like, is_void, is_wrapped, rebuilt
 from lakewriter.documents.texts import as_list
 from lakewriter.naming import column_names
-from lakewriter.types import is_list_like, is_void, is_wrapped, rebuilt
 
 
 @dataclass(frozen=True)

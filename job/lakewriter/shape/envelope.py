@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.column_types import is_list_like, is_wrapped
 from lakewriter.documents.decoding import Documents
 from lakewriter.documents.document_types import (
     CHANGES,
@@ -35,7 +36,6 @@ from lakewriter.shape.digest import hex_digests
 from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
 from lakewriter.spec.specification import Partition, Spec, TableSpec
 from lakewriter.spec.stream import Envelope
-from lakewriter.types import is_list_like, is_wrapped
 
 CHANGE: Final = pa.struct([pa.field(name, pa.string()) for name in ("field", "change", "reason")])
 META: Final = pa.struct(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.column_types import is_list_like, is_void, storable
 from lakewriter.documents.levels import Levels, Path, cut
 from lakewriter.documents.structs import json_texts
 from lakewriter.documents.typed import ARROW, BadValueError, from_json, from_nested_texts, from_texts
@@ -20,7 +21,6 @@ from lakewriter.shape.selection import Field, choose
 from lakewriter.shape.table import ColumnPlan
 from lakewriter.spec.collection import Kind, Location
 from lakewriter.spec.specification import Partition, TableSpec
-from lakewriter.types import is_list_like, is_void, storable
 
 _WIDE: Final = ((pt.is_integer, pa.int64()), (pt.is_floating, pa.float64()))
 _KINDS: Final = (

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.column_types import is_void, is_wrapped
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.types import is_void, is_wrapped
 
 Path = tuple[str, ...]
 

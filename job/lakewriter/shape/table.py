@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lakewriter.column_types import is_void, rebuilt, reconcile, storable
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import column_names
 from lakewriter.receipt import Cursor, Findings
@@ -16,7 +17,6 @@ from lakewriter.shape.conversion import Conversion, Rename, conversion, convert,
 from lakewriter.shape.cursor import highest, highest_in
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
 from lakewriter.spec.specification import Partition, Spec, TableSpec, Tracking, TrackingColumn
-from lakewriter.types import is_void, rebuilt, reconcile, storable
 
 DELETED: Final = "__lakewriter_deleted"
 """The boolean column that a feed adds last when the table has a ``deleted`` expression; it is not written."""

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.documents.texts import texts
 from lakewriter.shape.digest import hex_digests
 from lakewriter.spec.specification import Tracking
-from lakewriter.types import UTC_MICROS
 
 TRACKING_TYPES: Final = {
     Tracking.SYNCED: UTC_MICROS,

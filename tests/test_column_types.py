@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewriter.column_types import UTC_MICROS, arrow_type, glue_type, is_void, list_of, reconcile, storable
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.types import UTC_MICROS, arrow_type, glue_type, is_void, list_of, reconcile, storable
 
 LOCAL = pa.timestamp("us")
 
