@@ -149,6 +149,10 @@ class ControlKeys:
         """What an attempt knew when it began."""
         return f"{self.load(job_id)}/{attempt}/begin.json"
 
+    def table_begin(self, job_id: str, attempt: str, table_id: str) -> str:
+        """The same of one table, where it could not begin at the attempt's own time."""
+        return f"{self.load(job_id)}/{attempt}/begin/{table_id}.json"
+
     def intent(self, job_id: str, attempt: str, table_id: str) -> str:
         """All that is needed to publish one table of one load."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.json"
@@ -160,6 +164,19 @@ class ControlKeys:
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"
+
+    def sync_number(self, number: int) -> str:
+        """Which load a counted sync number belongs to."""
+        return f"{self.sync_numbers}{number:010d}.json"
+
+    def own_sync_number(self, job_id: str) -> str:
+        """The counted sync number of one load."""
+        return f"{self.load(job_id)}/sync.json"
+
+    @property
+    def sync_numbers(self) -> str:
+        """Begins the keys of claimed sync numbers."""
+        return f"{self.root}/syncs/"
 
     def run(self, name: str) -> str:
         """The outcome of an attempt, under a name that whoever started it has chosen."""

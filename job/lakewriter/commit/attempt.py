@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import Reach
@@ -17,6 +17,9 @@ from lakewriter.errors import ConcurrentLoadError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames
+
+_GONE_BY: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync")
+"""What of a table's state a load may be planned on."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,9 @@ def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableS
 
 def _abort_earlier(control: Control, attempt: Attempt) -> None:
     """Abort what earlier attempts of this job left staged."""
-    for key in [entry.key for entry in control.store.entries(control.keys.load(attempt.job_id) + "/")]:
-        if not key.endswith("/begin.json") or key == control.keys.begin(attempt.job_id, attempt.id):
+    root = control.keys.load(attempt.job_id) + "/"
+    for key in [entry.key for entry in control.store.entries(root)]:
+        if not _is_begin_record(control, key.removeprefix(root)) or key.startswith(f"{root}{attempt.id}/"):
             continue
         record = control.read_json(key) or {"tables": {}}
         table = record["tables"].get(control.table_id)
@@ -88,6 +92,11 @@ def _abort_earlier(control: Control, attempt: Attempt) -> None:
             found = list(_uploads(control, table["location"], re.compile(table["pattern"])))
             own = _own(control, attempt, found, shared=table.get("shared", False))
             _abort_while_registered(control, attempt, own)
+
+
+def _is_begin_record(control: Control, name: str) -> bool:
+    """Whether an object of a load, by its key below the load's, says what an attempt would name this table's files."""
+    return name.endswith(("/begin.json", f"/begin/{control.table_id}.json"))
 
 
 def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:
@@ -130,32 +139,47 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
         control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
     )
     pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
-    exclusive = intent.exclusive
+
+    def bind_to(state: TableState) -> TableState:
+        if state.pending is not None or not _may_bind(state, attempt, intent, began):
+            raise Lost
+        return state.changed(pending=pending)
+
     while True:
         try:
-            control.state.move(
-                lambda state: _bound(state, pending, began if exclusive else None),
-                lambda state: pending.same(state.pending),
-            )
+            control.state.move(bind_to, lambda state: pending.same(state.pending))
         except Lost:
             state = recover(control, reach)
             if control.report(attempt.job_id) is not None:
                 return
-            if not _may_bind(state, pending, began if exclusive else None):
+            if not _may_bind(state, attempt, intent, began):
                 raise _concurrent(control, state, attempt) from None
         else:
             return
 
 
-def _bound(state: TableState, pending: Pending, began: TableState | None) -> TableState:
-    if state.pending is not None or not _may_bind(state, pending, began):
-        raise Lost
-    return state.changed(pending=pending)
+def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
+    registered = state.registered(attempt.job_id, attempt.id)
+    return registered and is_unchanged(began, state, exclusive=intent.exclusive)
 
 
-def _may_bind(state: TableState, pending: Pending, began: TableState | None) -> bool:
-    registered = state.registered(pending.job_id, pending.attempt)
-    return registered and (began is None or state.committed == began.committed)
+def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:
+    """Whether all that a load planned on ``before`` goes by is still so.
+
+    An exclusive load goes by the whole table as it was. Any other one goes by the source's state alone: it leaves the
+    one with which it ends, and would take another load's away.
+    """
+    if not exclusive:
+        return before.sync.source == now.sync.source
+    return all(getattr(before, name) == getattr(now, name) for name in _GONE_BY)
+
+
+def require_unchanged(
+    control: Control, attempt: Attempt, before: TableState, now: TableState, *, exclusive: bool
+) -> None:
+    """``CONCURRENT_LOAD`` where what a load was planned on, before it registered, is over."""
+    if not is_unchanged(before, now, exclusive=exclusive):
+        raise _concurrent(control, now, attempt)
 
 
 def _concurrent(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:

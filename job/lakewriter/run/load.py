@@ -23,7 +23,7 @@ from lakewriter.report import RunReport, TableResult, counted
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.resumption import keeps, resumption
 from lakewriter.run.stream_completion import Input, Verdict
-from lakewriter.run.sync import Ending, Sync, TableSync, sync_number, table_intent
+from lakewriter.run.sync import Ending, Sync, TablePart, claim_number, known_number, next_number
 from lakewriter.run.table_load import run
 from lakewriter.run.table_staging import MicroBatch, Progress
 from lakewriter.source.messages.message_input import Messages, look_through
@@ -48,17 +48,18 @@ class Loader:
 
     def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
         """Tables that are read by Spark; each is complete when it is loaded."""
-        number = self.begin(sync_id)
-        sync = Sync(number, {table.id: self.planned(table, number, Ending()) for table in self.spec.tables})
-        return self.run(sync, micro_batch=micro_batch)
+        number = self.begin(sync_id, counted_alone=micro_batch is not None)
+        # The number of a batch is counted by the one table's state, which therefore has to be as it was.
+        parts = {t.id: TablePart(read=self.states[t.id] if micro_batch is not None else None) for t in self.spec.tables}
+        return self.run(Sync(number, parts), micro_batch=micro_batch)
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
         number = self.begin(sync_id)
         with self._opened(source) as messages:
-            seen = Input(messages.events, messages.failure)
+            seen = Input.of(messages, source)
             verdicts = {table.id: self._verdict(table, seen) for table in self.spec.tables}
-            complete = {t.id: self._fed(t, number, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
+            complete = {t.id: self._part(t, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
             partial = self._partial(number, verdicts, messages)
             failures = tuple(
                 self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
@@ -66,10 +67,6 @@ class Loader:
             report = self.run(Sync(number, complete, failures))
         known = [_stream(table).key for table in self.spec.tables]
         return report.model_copy(update={"notes": tuple(messages.notes(known))})
-
-    def planned(self, table: TableSpec, number: int, ending: Ending) -> TableSync:
-        """The numbers of one table's load."""
-        return table_intent(self.spec, table, self.controls[table.id], number, ending)
 
     def run(self, sync: Sync, *, job_id: str | None = None, micro_batch: MicroBatch | None = None) -> RunReport:
         """The tables of a sync."""
@@ -83,16 +80,28 @@ class Loader:
             micro_batch=micro_batch,
         )
 
-    def begin(self, given: int | None) -> int:
+    def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
         """The sync's number, once whatever an earlier load left pending is brought to its end.
 
-        A stream whose types cannot be stored fails here, before the first of the others is committed.
+        A stream whose types cannot be stored fails here, before the first of the others is committed. A number that is
+        counted is claimed, so that no two loads have the same; ``counted_alone`` is for a load of one table that no
+        other load of that table can come between.
         """
         _check_types(self.spec)
         reach = reach_from(self._clients)
         self.states = {name: recover(control, reach) for name, control in self.controls.items()}
         reports = [(control.report(self.job_id) or {}).get("sync_id") for control in self.controls.values()]
-        return sync_number(self.spec, self.states, reports, given)
+        number = known_number(self.spec, reports, given)
+        if number is not None:
+            return number
+        number = next_number(self.states.values())
+        return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+
+    def take_over(self, table_id: str, job_id: str) -> None:
+        """Go on from the state that load ``job_id`` of this very sync has left; from no other load's."""
+        state = self.controls[table_id].state.read()
+        if state.last_job == job_id:
+            self.states[table_id] = state
 
     @contextmanager
     def _opened(self, source: MessageSource) -> Iterator[Messages]:
@@ -127,13 +136,13 @@ class Loader:
     def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
         return [table for table in self.spec.tables if verdicts[table.id].complete is complete]
 
-    def _fed(self, table: TableSpec, number: int, verdict: Verdict, messages: Messages) -> TableSync:
+    def _part(self, table: TableSpec, verdict: Verdict, messages: Messages) -> TablePart:
         if verdict.stretch is None:
             raise ValueError(f"nothing of {table.id} may be loaded")
         goes_on = table.id in self._given or verdict.stretch.start > 0
         ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
-        planned = self.planned(table, number, ending)
-        return replace(planned, feed=messages.feed(self._spark(), verdict.stretch, table.id))
+        feed = messages.feed(self._spark(), verdict.stretch, table.id)
+        return TablePart(ending, feed, self.states[table.id])
 
     def _partial(self, number: int, verdicts: Mapping[str, Verdict], messages: Messages) -> Mapping[str, TableResult]:
         """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
@@ -141,9 +150,9 @@ class Loader:
         for table in self._chosen(verdicts, False):
             verdict = verdicts[table.id]
             if verdict.stretch is not None and verdict.source is not None:
-                planned = self._fed(table, number, verdict, messages)
+                part = self._part(table, verdict, messages)
                 own = partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
-                report = self.run(Sync(number, {table.id: planned}), job_id=own)
+                report = self.run(Sync(number, {table.id: part}), job_id=own)
                 results[table.id] = report.tables[0]
         return results
 

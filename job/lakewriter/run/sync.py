@@ -1,35 +1,19 @@
 """What a sync is to do with each table: its numbers, what it replaces, and where its records come from."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SourceState, SyncIntent
 from lakewriter.commit.old_objects import Old, below, highest, survey
-from lakewriter.commit.state import TableState
-from lakewriter.errors import LakeError
+from lakewriter.commit.state import PAUSES, TableState
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import CommitUnknownError, LakeError
 from lakewriter.report import TableResult
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Mode, Spec, TableSpec
-
-
-@dataclass(frozen=True)
-class TableSync:
-    """One table's part; ``feed`` is None for a table that is read as its ``read`` says."""
-
-    intent: SyncIntent
-    feed: MessagesFeed | None = None
-    purge: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Sync:
-    """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others."""
-
-    sync_id: int
-    tables: Mapping[str, TableSync]
-    failures: tuple[tuple[TableResult, LakeError], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,22 +25,84 @@ class Ending:
     source: SourceState | None = None
 
 
-def sync_number(spec: Spec, states: Mapping[str, TableState], reports: list[int | None], given: int | None) -> int:
-    """The number of this sync: as given, as the catalog says, as an earlier attempt of the load had it, or the next."""
+@dataclass(frozen=True)
+class TablePart:
+    """One table's part of a sync, as far as it is known before the table registers.
+
+    ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
+    (where a source goes on, from which place on records are loaded); None where no state was looked at.
+    """
+
+    ending: Ending = Ending()
+    feed: MessagesFeed | None = None
+    read: TableState | None = None
+
+
+@dataclass(frozen=True)
+class Sync:
+    """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others."""
+
+    sync_id: int
+    tables: Mapping[str, TablePart]
+    failures: tuple[tuple[TableResult, LakeError], ...] = ()
+
+
+@dataclass(frozen=True)
+class TableSync:
+    """One table's part, planned on the state it registered with; ``purge`` is deleted before anything is staged."""
+
+    intent: SyncIntent
+    feed: MessagesFeed | None = None
+    purge: tuple[tuple[str, str], ...] = ()
+
+
+def known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -> int | None:
+    """The number of this sync: as given, as the catalog says, as an earlier attempt of the load had it; None where it
+    is to be counted."""
     if given is not None:
         return given
     said = [table.stream.sync_id for table in spec.tables if table.stream and table.stream.sync_id is not None]
     had = [number for number in reports if number is not None]
-    if said or had:
-        return (said or had)[0]
-    return max((state.sync.sync_id for state in states.values()), default=0) + 1
+    return next(iter(said or had), None)
 
 
-def table_intent(spec: Spec, table: TableSpec, control: Control, sync_id: int, ending: Ending) -> TableSync:
-    """The generations of one table's load, and the objects that go with it."""
+def next_number(states: Iterable[TableState]) -> int:
+    """The number after the highest that a table has."""
+    return max((state.sync.sync_id for state in states), default=0) + 1
+
+
+def claim_number(control: Control, job_id: str, number: int) -> int:
+    """``number``, or the next one that no other load of the pipeline has claimed; the same again for the same load."""
+    own = control.keys.own_sync_number(job_id)
+    if (kept := control.read_json(own)) is not None:
+        return int(kept["sync_id"])
+    number = _claim(control, job_id, number)
+    control.write_once(own, {"version": 1, "sync_id": number})
+    return number
+
+
+def _claim(control: Control, job_id: str, number: int) -> int:
+    claim = json.dumps({"version": 1, "job_id": job_id}).encode()
+    for pause in (*PAUSES, *PAUSES):
+        try:
+            while control.store.create(key := control.keys.sync_number(number), claim) is None:
+                if (control.read_json(key) or {}).get("job_id") == job_id:
+                    break
+                number += 1
+        except Unclear:
+            control.pause(pause)
+        else:
+            return number
+    raise CommitUnknownError(f"{key} could not be written.", remedy="Run the same job id again.")
+
+
+def plan_sync(
+    spec: Spec, table: TableSpec, control: Control, state: TableState, sync_id: int, part: TablePart
+) -> TableSync:
+    """The generations of one table's load, and the objects that go with it, by the state it registered with."""
     if not isinstance(table.layout, KeyLayout):
         raise TypeError(f"{table.id} has no layout of keys")
-    state = control.state.read()
+    ending = part.ending
     generation, lowest, objects = state.sync.generation_id, 0, None
     if table.stream and table.stream.generation_id is not None:
         generation, lowest = table.stream.generation_id, table.stream.minimum_generation_id or 0
@@ -78,7 +124,7 @@ def table_intent(spec: Spec, table: TableSpec, control: Control, sync_id: int, e
         unfinished=not ending.complete,
         exclusive=bool(lowest) or ending.source is not None or not table.layout.varies,
     )
-    return TableSync(intent, purge=old if spec.purge_first else ())
+    return TableSync(intent, part.feed, old if spec.purge_first else ())
 
 
 def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[Old, ...]:

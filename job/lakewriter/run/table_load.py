@@ -23,7 +23,7 @@ from lakewriter.report import RunReport, TableResult, counted
 from lakewriter.run.outcome import crash, ending, outcome
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import done, failed, repeated
-from lakewriter.run.sync import Sync
+from lakewriter.run.sync import Sync, TableSync, plan_sync
 from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
 from lakewriter.spec.key_layout import KeyNames, Names
 from lakewriter.spec.specification import Spec, TableSpec
@@ -83,9 +83,8 @@ def _open(
 ) -> Load:
     store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
     controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
-    last = max((control.state.read().last_commit or datetime.min.replace(tzinfo=UTC)) for control in controls.values())
-    started = max(datetime.now(UTC), last + timedelta(microseconds=1))
-    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], started, timedelta(days=spec.keep_loads_days))
+    keep = timedelta(days=spec.keep_loads_days)
+    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
     names = {t.id: _named(t, attempt, sync) for t in spec.tables}
     first = next(iter(controls.values()))
     key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
@@ -129,7 +128,8 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         if load.micro_batch is not None and not _is_next(load.micro_batch, began, table):
             attempts.give_up(control, load.attempt, load.names[table.id], ())
             return repeated(table), ()
-        intent = staged(load, table, began, receipts)
+        load = _date_after(load, table, began)
+        intent = staged(load, table, began, _plan_sync(load, table, began), receipts)
         load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
         attempts.bind(control, load.attempt, intent, began, load.reach)
     except BaseException as error:
@@ -139,6 +139,33 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
     result = done(control, load.attempt, "done")
     load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
     return result, tuple(receipts)
+
+
+def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
+    """The load with a time after the table's last commit, which another load may have made since this one started.
+
+    Its keys differ then, so a begin record of the table's own says them before anything is staged under them.
+    """
+    last = began.last_commit
+    if last is None or last < load.attempt.started:
+        return load
+    attempt = replace(load.attempt, started=last + timedelta(microseconds=1))
+    names = load.names | {table.id: _named(table, attempt, load.sync)}
+    control = load.controls[table.id]
+    record = attempts.begin_record(attempt, {table.id: names[table.id]})
+    control.write_once(control.keys.table_begin(attempt.job_id, attempt.id, table.id), record)
+    return replace(load, attempt=attempt, names=names)
+
+
+def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | None:
+    """The table's part of a sync; ``CONCURRENT_LOAD`` where its input was chosen by a state that is over."""
+    if load.sync is None:
+        return None
+    part, control = load.sync.tables[table.id], load.controls[table.id]
+    planned = plan_sync(load.spec, table, control, began, load.sync.sync_id, part)
+    if part.read is not None:
+        attempts.require_unchanged(control, load.attempt, part.read, began, exclusive=planned.intent.exclusive)
+    return planned
 
 
 def _is_next(micro: MicroBatch, state: TableState, table: TableSpec) -> bool:

@@ -59,10 +59,6 @@ class Load:
     sync: Sync | None = None
     micro_batch: MicroBatch | None = None
 
-    def sync_of(self, table: TableSpec) -> TableSync | None:
-        """The table's part of the sync, if this is one."""
-        return self.sync.tables[table.id] if self.sync is not None else None
-
 
 @dataclass(frozen=True)
 class _Staged:
@@ -76,22 +72,23 @@ class _Staged:
     seconds: float
 
 
-def staged(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> Intent:
+def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | None, receipts: list[Receipt]) -> Intent:
     """The intent; ``receipts`` is filled with all that was staged, whatever is raised."""
-    control, sync = load.controls[table.id], load.sync_of(table)
+    control = load.controls[table.id]
     if sync is not None:
         delete_all(control, sync.purge)
     check_empty(control.store, table, began)
     names = numbered(control.store, load.names[table.id], began)
     load.progress(table, "reading", "")
-    found = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
+    in_place = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
     opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
-    prepared = prepare(load.spec, table, began, found, load.spark, sync, opener)
+    prepared = prepare(load.spec, table, began, in_place, load.spark, sync, opener)
     clock = time.monotonic()
     try:
         action, shape, names = _placed(load, table, began, names, prepared)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        receipts.extend(stage(prepared.feed, _task_plan(load, table, names, replace(prepared, shape=shape), action)))
+        plan = _task_plan(load, table, names, replace(prepared, shape=shape), action, sync)
+        receipts.extend(stage(prepared.feed, plan))
     finally:
         prepared.feed.close()
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
@@ -100,9 +97,8 @@ def staged(load: Load, table: TableSpec, began: TableState, receipts: list[Recei
         attempts.abort_strays(control, names, receipts, load.attempt)
     action = action if receipts else without_partition(action)
     seconds = time.monotonic() - clock
-    return _intent(
-        load, table, began, _Staged(names, action, prepared.feed.kind, shape.notes, tuple(receipts), seconds)
-    )
+    found = _Staged(names, action, prepared.feed.kind, shape.notes, tuple(receipts), seconds)
+    return _intent(load, table, began, found, sync)
 
 
 def _placed(
@@ -117,8 +113,9 @@ def _placed(
     return action, shape, attempts.free_names(store, load.attempt, placed)
 
 
-def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared, action: CatalogAction) -> TaskPlan:
-    sync = load.sync_of(table)
+def _task_plan(
+    load: Load, table: TableSpec, names: Names, prepared: Prepared, action: CatalogAction, sync: TableSync | None
+) -> TaskPlan:
     metadata = {}
     if sync is not None:
         metadata = {GENERATION_METADATA: str(sync.intent.generation_id), TABLE_METADATA: table.id}
@@ -142,8 +139,7 @@ def _task_plan(load: Load, table: TableSpec, names: Names, prepared: Prepared, a
     )
 
 
-def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged) -> Intent:
-    sync = load.sync_of(table)
+def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, sync: TableSync | None) -> Intent:
     before = after = began.cursor if table.cursor else None
     for receipt in found.receipts:
         after = highest(after, receipt.cursor)

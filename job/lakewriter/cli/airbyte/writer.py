@@ -20,8 +20,8 @@ from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.run.load import Loader
 from lakewriter.run.outcome import failure
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.run.stream_completion import Input
-from lakewriter.run.sync import Ending, Sync, TableSync
+from lakewriter.run.stream_completion import Ended, Input
+from lakewriter.run.sync import Ending, Sync, TablePart
 from lakewriter.source.messages.contents import Contents, Event
 from lakewriter.source.messages.lines import Message
 from lakewriter.source.messages.message_input import notes
@@ -46,7 +46,10 @@ class Segment:
 
 
 class Writer:
-    """One sync. ``clock`` is ``time.monotonic``, or what a test puts in its place."""
+    """One sync. ``ended`` is what is known of the input's end.
+
+    ``clock`` is ``time.monotonic``, or what a test puts in its place.
+    """
 
     def __init__(
         self,
@@ -56,10 +59,11 @@ class Writer:
         folder: Path,
         *,
         step_bytes: int = STEP_BYTES,
+        ended: Ended = "unseen",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loader, self._spark, self._emit, self._folder = loader, spark, emit, folder
-        self._step_bytes, self._clock = step_bytes, clock
+        self._step_bytes, self._ended, self._clock = step_bytes, ended, clock
         self._tables: dict[StreamKey, TableSpec] = {
             table.stream.key: table for table in loader.spec.tables if table.stream
         }
@@ -133,7 +137,8 @@ class Writer:
 
     def _end(self, number: int) -> None:
         """Streams that came to their end whole, the others up to their last STATE."""
-        seen, last = Input(self._events, self._failure), len(self._segments) << FILE_BITS
+        whole, last = self._whole(), len(self._segments) << FILE_BITS
+        seen = Input(self._events, self._failure, whole.last_records, self._ended, whole.is_cut)
         errors = {key: seen.error(key) for key in self._tables}
         done = {key for key, error in errors.items() if not error}
         self._commit(number, self._up_to_states() | dict.fromkeys(done, last), done)
@@ -144,7 +149,7 @@ class Writer:
     def _commit(self, number: int, ends: Mapping[StreamKey, int], done: Collection[StreamKey] = frozenset()) -> None:
         """Load each stream up to a place, then hand back what is committed, whatever became of the others."""
         loaded = {key for key, end in ends.items() if key in done or self._has_records(key, end)}
-        tables = {self._tables[key].id: self._fed(key, number, ends[key], complete=key in done) for key in loaded}
+        tables = {self._tables[key].id: self._part(key, ends[key], complete=key in done) for key in loaded}
         committed, error = self._load(Sync(number, tables))
         mine = {key for key in loaded if self._tables[key].id in committed}
         self._begun |= mine
@@ -162,7 +167,7 @@ class Writer:
             if (segment.number + 1) << FILE_BITS > start and segment.number << FILE_BITS < end
         )
 
-    def _fed(self, key: StreamKey, number: int, end: int, *, complete: bool) -> TableSync:
+    def _part(self, key: StreamKey, end: int, *, complete: bool) -> TablePart:
         table = self._tables[key]
         files = tuple(SourceFile(str(segment.path), segment.size) for segment in self._segments)
         holding = {segment.number for segment in self._segments if segment.contents.records[key]}
@@ -170,22 +175,23 @@ class Writer:
             tuple(piece for piece in own if piece.number in holding)
             for own in pieces_of(self._spark(), MessageFiles(Store(), files))
         ]
-        planned = self._loader.planned(table, number, Ending(complete, continues=key in self._begun))
         feed = MessagesFeed(self._spark(), Store(), Stretch(key, self._starts[key], end), partitions, table.id)
-        return TableSync(planned.intent, feed, planned.purge)
+        return TablePart(Ending(complete, continues=key in self._begun), feed, self._loader.states[table.id])
 
     def _load(self, sync: Sync) -> tuple[set[str], LakeError | None]:
         """The tables that are committed, and the error of one that is not."""
         if not sync.tables:
             return set(), None
         self._steps += 1
-        report = self._loader.run(sync, job_id=f"{self._loader.job_id}.{self._steps}")
+        job_id = f"{self._loader.job_id}.{self._steps}"
+        report = self._loader.run(sync, job_id=job_id)
         own = [table.id for table in self._loader.spec.tables if table.id in sync.tables]
         committed = set()
         for table_id, result in zip(own, report.tables, strict=True):
             self._emit(log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
             if result.status == "done":
                 committed.add(table_id)
+                self._loader.take_over(table_id, job_id)
         return committed, failure(report)
 
     def _hand_back(self) -> None:
@@ -213,11 +219,14 @@ class Writer:
                 event for event in segment.contents.events if event.kind != "state" or event.place >= lowest
             ]
 
-    def _tell_of_odd_lines(self) -> None:
+    def _whole(self) -> Contents:
         whole = Contents()
         for segment in self._segments:
             whole.add(segment.contents)
-        for note in notes(whole, self._tables):
+        return whole
+
+    def _tell_of_odd_lines(self) -> None:
+        for note in notes(self._whole(), self._tables):
             self._emit(log("WARN", note))
 
 
