@@ -5,7 +5,6 @@ not there.
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from lakewriter import aws
@@ -62,17 +61,27 @@ class S3Store:
             yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
 
     def find(self, key: str) -> Found | None:
-        """A listing of the exact key, then a look at it."""
-        if not self._listed(key):
-            return None
-        answer = self._ask("GetObject", key, lambda: self._clients.s3.head_object(Bucket=self._bucket, Key=key))
-        return _found(answer)
+        """A listing of the exact key, then HEAD."""
+        return self._head(key) if self._listed(key) else None
 
     def look(self, key: str) -> Found | None:
-        """A look alone."""
-        call = partial(self._clients.s3.head_object, Bucket=self._bucket, Key=key)
-        answer = self._ask("GetObject", key, call, accept=("404", "NoSuchKey"))
-        return None if answer is None else _found(answer)
+        """HEAD alone, since a listing has shown the key."""
+        return self._head(key)
+
+    def _head(self, key: str, *, again: bool = True) -> Found | None:
+        """None where HEAD is refused and a listing no longer shows the key: another process may delete the object
+        after it was listed. A refusal counts only when it is repeated, as in ``get``."""
+        try:
+            return _found(self._clients.s3.head_object(Bucket=self._bucket, Key=key))
+        except aws.ClientError as error:
+            if aws.status_of(error) in (403, 404):
+                if not self._listed(key):
+                    return None
+                if again:
+                    return self._head(key, again=False)
+            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
 
     def complete(self, receipt: Receipt) -> Completion:
         """Repeats each part's checksum, which S3 requires of uploads that have them."""
@@ -104,14 +113,22 @@ class S3Store:
         )
 
     def delete(self, key: str, etag: str | None = None) -> None:
-        """S3 answers success for one that is gone, and 412 for one that has another etag."""
+        """S3 answers success for an object that is gone, and 412 for one that has another etag.
+
+        A conditional deletion of an object that is gone may be refused (403, 404, 409), so the key is listed then.
+        """
         condition = {"IfMatch": etag} if etag and self._conditional else {}
-        self._ask(
-            "DeleteObject",
-            key,
-            lambda: self._clients.s3.delete_object(Bucket=self._bucket, Key=key, **condition),
-            accept=("PreconditionFailed", "NoSuchKey"),
-        )
+        try:
+            self._clients.s3.delete_object(Bucket=self._bucket, Key=key, **condition)
+        except aws.ClientError as error:
+            if aws.status_of(error) == 412 or aws.code_of(error) == "NoSuchKey":
+                return
+            may_be_gone = aws.status_of(error) in (403, 404, 409) and aws.code_of(error) != "NoSuchBucket"
+            if may_be_gone and not self._listed(key):
+                return
+            raise aws.explain(error, doing=self._doing("DeleteObject", key), access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=self._doing("DeleteObject", key), access=self._clients.access) from error
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         """Pages of a thousand."""
