@@ -25,7 +25,7 @@ LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only scripts/faults runs."""
+    """Leave out what only scripts/nightly runs."""
     left_out = [item for item in items if item.get_closest_marker("exhaustive") and not EVERYTHING]
     config.hook.pytest_deselected(items=left_out)
     chosen = [item for item in items if item not in left_out]

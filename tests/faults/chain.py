@@ -1,6 +1,5 @@
 """Loads killed at random, one after the other: what comes next is the same job id, or the next, or another kill."""
 
-import os
 import random
 import re
 import threading
@@ -9,12 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.books import Books
-from tests.faults.process import KILLED, ROOT, Process
+from tests.faults.process import KILLED, Process
 from tests.support.call import Call
-
-SEED = os.environ.get("LAKEWRITER_FAULTS_SEED", "1")
-RECORDS = ROOT / "build" / "faults" / f"seed-{SEED}"
-"""A file for each chain that passed."""
 
 CALLS = 65
 """About as many as a load of two tables makes; a kill may come too late, and then the load has ended."""
@@ -64,14 +59,13 @@ class Chain:
             self._settle(job)
 
     def record(self) -> dict[str, Any]:
-        """What happened, for a log."""
-        left = dict(self.left_uploads)
+        """What happened: the kills and the calls they struck, and the uploads left to the lifecycle rule."""
         return {
             "seed": self.seed,
             "kills": self.kills,
-            "left_uploads": left,
+            "left uploads": self.left_uploads.total(),
             "struck": self.struck,
-            "steps": self.steps,
+            "history": "; ".join(self.steps),
         }
 
     def _next(self) -> str:

@@ -33,7 +33,7 @@ SAMPLE = ("intent written, state not", "while completing")
 
 
 def sampled(columns: int, *sample: str) -> list[Any]:
-    """The points as parameters, those that are no ``sample`` for scripts/faults alone."""
+    """The points as parameters, those that are no ``sample`` for scripts/nightly alone."""
     marks = {point: () if point in sample else (pytest.mark.exhaustive,) for point in POINTS}
     return [pytest.param(*values[:columns], id=point, marks=marks[point]) for point, values in POINTS.items()]
 

@@ -67,7 +67,7 @@ NEXT = ["glue: while staging", "glue: before the commit", "open catalog: state i
 
 
 def sampled(points: Iterable[str], sample: Sequence[str]) -> list[Any]:
-    """The points as parameters, those that are no ``sample`` for scripts/faults alone."""
+    """The points as parameters, those that are no ``sample`` for scripts/nightly alone."""
     return [pytest.param(point, marks=() if point in sample else pytest.mark.exhaustive) for point in points]
 
 

@@ -1,0 +1,66 @@
+"""The sections of ``scripts/nightly``: what takes too long for ``scripts/test``, the quick ones first."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A command and the variables it gets; it has passed when it exits with 0.
+
+    A command that writes a JSON object of figures to the file that ``LAKEWRITER_NIGHTLY_FIGURES`` names has them in the
+    table; any other has the last line that it prints there. ``variant`` tells apart what passes by itself, such as the
+    runs of two seeds.
+    """
+
+    name: str
+    shows: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    variant: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name of its notes."""
+        return f"{self.name}-{self.variant}" if self.variant else self.name
+
+
+def list_sections(*, kills: int, seed: int) -> list[Section]:
+    """Every section, in the order they run in."""
+    return [
+        _tests(
+            "clean-install", "the wheel, with pinned packages from the index", "tests/package/test_clean_install.py"
+        ),
+        _tests("fresh-clone", "demo, bundle and synth without Java and Node", "tests/package/test_fresh_clone.py"),
+        _tests("documents", "loads of documents that are killed", "tests/load/test_documents.py"),
+        _tests("sync-recovery", "syncs that are killed", "tests/load/test_sync_recovery.py"),
+        _tests("iceberg-recovery", "Iceberg loads killed at each call", "tests/iceberg/test_recovery.py"),
+        *(
+            _tests(file.stem.removeprefix("test_").replace("_", "-"), _first_line(file), f"tests/faults/{file.name}")
+            for file in sorted((ROOT / "tests" / "faults").glob("test_*.py"))
+            if file.stem != "test_random_kills"
+        ),
+        _tests(
+            "random-kills",
+            f"{kills} kills at random moments, seed {seed}",
+            "tests/faults/test_random_kills.py",
+            variant=f"seed-{seed}-kills-{kills}",
+            LAKEWRITER_FAULTS_SEED=str(seed),
+            LAKEWRITER_FAULTS_KILLS=str(kills),
+        ),
+        # What is no pytest file goes here, in one line: a Section with its name, what it shows, and its command.
+    ]
+
+
+def _tests(name: str, shows: str, file: str, variant: str = "", **environment: str) -> Section:
+    """All tests of a file, those that are marked ``exhaustive`` included; each that passed is noted by itself."""
+    pytest = (sys.executable, "-m", "pytest", "-p", "tests.nightly.notes", "--timeout", "3600", file)
+    return Section(name, shows, pytest, environment | {"LAKEWRITER_FAULTS": "all"}, variant)
+
+
+def _first_line(file: Path) -> str:
+    return file.read_text("utf-8").partition("\n")[0].strip('".')
