@@ -84,7 +84,7 @@ def _load(spark: SparkSession, source: Path, form: str, server: str) -> int:
     content = {
         "pipeline": "bench",
         "destination": {"type": "airbyte-s3", "s3_endpoint": server, "format": FORMS[form]} | destination,
-        "source": {"messages": str(source), "catalog": {"streams": [stream]}},
+        "source": {"messages": str(source), "statuses": "none", "catalog": {"streams": [stream]}},
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "lake.yaml")

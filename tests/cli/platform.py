@@ -12,6 +12,7 @@ from lakewriter.cli.airbyte.writer import Writer
 from lakewriter.dialects.airbyte.connector import connector_spec
 from lakewriter.errors import LakeError
 from lakewriter.run.load import Loader
+from lakewriter.run.stream_completion import Ended
 from tests.load.syncs import BUCKET, SyncLake, catalog, record, stream
 
 Said = list[dict[str, Any]]
@@ -43,9 +44,13 @@ class Platform(SyncLake):
         job: str = "j",
         step_bytes: int = 1 << 30,
         streams: tuple[dict[str, Any], ...] = (USERS,),
+        ended: Ended = "no statuses",
         **config: Any,
     ) -> tuple[Said, LakeError | None]:
-        """What the destination says, and its error if it fails; a text is a line as it is."""
+        """What the destination says, and its error if it fails; a text is a line as it is.
+
+        Few of these syncs carry statuses; tests of how a sync ends say what is known of it.
+        """
         own = connector_spec(*self.given(*streams, **config))
         self.heard = []
         folder = self.folder / job
@@ -58,6 +63,7 @@ class Platform(SyncLake):
             lambda message: self.heard.append(msgspec.json.encode(message)),
             folder,
             step_bytes=step_bytes,
+            ended=ended,
         )
         try:
             writer.write(io.BytesIO(lines.encode()))

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lakewriter.dialects.airbyte.connector import connector_specification
+from lakewriter.errors import SourceFailedError
 from tests.cli.platform import USERS, Platform, states, user
 from tests.load.syncs import BUCKET, failure, record, state, status, stream
 
@@ -51,6 +53,50 @@ def test_old_generations_go_when_the_last_step_is_done(platform):
     platform.sync(user(2), status("users", "COMPLETE"), job="again")
     assert old not in platform.data()
     assert platform.ids() == [1, 2]
+
+
+LOG = {"type": "LOG", "log": {"level": "INFO", "message": "starting"}}
+TRACEBACK = "Traceback (most recent call last):"
+KEPT: dict[str, Any] = {"destination_sync_mode": "overwrite", "sync_mode": "full_refresh"}
+
+DEAD = [
+    # what a source says until it dies, the users that lie there afterwards: 1 is of the sync before
+    ((), [1]),
+    ((LOG,), [1]),
+    ((TRACEBACK,), [1]),
+    ((user(2),), [1]),
+    ((LOG, user(2), TRACEBACK), [1]),
+    ((user(2), state("users", 2)), [1, 2]),
+    ((status("users", "STARTED"), user(2)), [1]),
+    ((user(2), status("users", "INCOMPLETE")), [1]),
+    ((user(2), status("orders", "COMPLETE")), [1]),
+    ((status("users", "COMPLETE"), user(2)), [1]),
+    ((user(2), state("users", 2), status("users", "COMPLETE"), user(3)), [1, 2]),
+    ((user(2), state("users", 2), '{"type":"TRACE","trace":{"type":"STREAM_STATUS","stream_st'), [1, 2]),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("streams", [(stream("users", **KEPT),), (USERS,)], ids=["counted", "given"])
+def test_a_source_that_dies_deletes_nothing(platform, streams):
+    _, error = platform.sync(user(1), status("users", "COMPLETE"), streams=streams, ended="unseen")
+    assert error is None
+    there = platform.data()
+    for number, (said, ids) in enumerate(DEAD):
+        _, error = platform.sync(*said, job=f"dead{number}", streams=streams, ended="unseen")
+        assert isinstance(error, SourceFailedError), said
+        assert platform.ids() == ids, said
+        assert there.items() <= platform.data().items()
+        for key in platform.data().keys() - there.keys():
+            platform.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+
+
+@pytest.mark.spark
+def test_a_cut_last_line_is_no_end(platform):
+    platform.sync(user(1), streams=(stream("users", **KEPT),))
+    _, error = platform.sync(user(2), '{"type":"REC', streams=(stream("users", **KEPT),), job="again")
+    assert "the input ends in the middle of a line" in str(error)
+    assert platform.ids() == [1]
 
 
 @pytest.mark.spark
@@ -116,10 +162,14 @@ def test_check_command(platform):
 def test_write_command(platform):
     config, streams = platform.given(USERS)
     lines = "".join(json.dumps(each) + "\n" for each in (user(1), state("users", 1)))
-    done = command("write", "--config", str(config), "--catalog", str(streams), input=lines.encode())
+    files = ["--config", str(config), "--catalog", str(streams)]
+    done = command("write", *files, "--statuses", "none", input=lines.encode())
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["LOG", "STATE"]
     assert platform.ids() == [1]
+    done = command("write", *files, input=b"")
+    (message,) = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, "SOURCE_FAILED" in message["trace"]["error"]["message"], platform.ids()) == (1, True, [1])
     bad = platform.folder / "bad.json"
     bad.write_text("[]", "utf-8")
     done = command("write", "--config", str(bad), "--catalog", str(streams), input=b"")

@@ -5,8 +5,13 @@ import json
 import pytest
 
 from lakewriter.run.stream_completion import Input, Verdict, source_state
-from lakewriter.source.messages.contents import Event, event_of
+from lakewriter.source.messages.contents import Contents, Event, event_of, scan
 from lakewriter.source.messages.lines import parsed
+from lakewriter.source.messages.message_input import Messages
+from lakewriter.source.messages.splits import Piece
+from lakewriter.source.packing import Chunk
+from lakewriter.source.storage import Store
+from lakewriter.spec.stream import MessageSource
 
 USERS, ORDERS = ("public", "users"), ("public", "orders")
 
@@ -28,30 +33,146 @@ def status(place: int, stream: tuple[str, str], text: str) -> Event:
     return Event(place, "status", stream, text)
 
 
+def ended_well(*events: Event) -> Input:
+    """An input whose connector exited with 0."""
+    return Input(events, ended="exit 0")
+
+
 BOOM = Event(90, "error", None, "boom")
+UNREPORTED = "the source did not report it as COMPLETE"
+LATE = "the source sent more of its records after its status COMPLETE"
+CUT = "the input ends in the middle of a line"
+UNTOLD = (
+    "the input ended without its status COMPLETE, and carries no status of any stream, as when its source died. Where "
+    "the source never reports statuses, say so: statuses: none under source in lake.yaml, or --statuses none"
+)
+STARTED, COMPLETE, INCOMPLETE = (status(5, USERS, text) for text in ("STARTED", "COMPLETE", "INCOMPLETE"))
+UNSEEN, EXIT_0, NONE = "unseen", "exit 0", "no statuses"
+
 ENDS = [
-    # events, why users did not come to its end, where its records end: None for all of them, 0 for none
-    ([], "", None),
-    ([state(10, USERS, 1)], "", None),
-    ([status(5, USERS, "COMPLETE")], "", None),
-    ([status(5, USERS, "COMPLETE"), BOOM], "", None),
-    ([status(5, USERS, "COMPLETE"), status(6, USERS, "INCOMPLETE")], "the source did not report it as COMPLETE", 0),
-    ([status(5, USERS, "STARTED"), state(10, USERS, 1)], "the source did not report it as COMPLETE", 10),
-    ([status(5, ORDERS, "COMPLETE")], "the source did not report it as COMPLETE", 0),
-    ([state(10, ORDERS, 1), BOOM], "the source reports: boom", 0),
-    ([state(10, USERS, 1), state(20, USERS, 2), BOOM], "the source reports: boom", 20),
-    ([state(10, None, 1), BOOM], "the source reports: boom", 10),
-    ([Event(90, "error", ORDERS, "boom")], "", None),
-    ([Event(90, "error", USERS, "boom")], "the source reports: boom", 0),
+    # what is known of the input's end, its events, where the last record of users stands, why users did not come to
+    # its end, where its records end: None for all of them, 0 for none
+    (UNSEEN, [], -1, UNTOLD, 0),
+    (UNSEEN, [], 1, UNTOLD, 0),
+    (UNSEEN, [state(10, USERS, 1)], 1, UNTOLD, 10),
+    (UNSEEN, [COMPLETE], 1, "", None),
+    (UNSEEN, [COMPLETE, status(6, USERS, "COMPLETE")], 1, "", None),
+    (UNSEEN, [COMPLETE], 6, LATE, 0),
+    (UNSEEN, [state(4, USERS, 1), COMPLETE], 6, LATE, 4),
+    (UNSEEN, [COMPLETE, state(7, USERS, 1)], 6, LATE, 7),
+    (UNSEEN, [COMPLETE, status(7, USERS, "COMPLETE")], 6, "", None),
+    (UNSEEN, [COMPLETE, status(6, USERS, "STARTED")], 7, UNREPORTED, 0),
+    (UNSEEN, [COMPLETE, status(6, USERS, "STARTED"), status(8, USERS, "COMPLETE")], 7, "", None),
+    (UNSEEN, [COMPLETE, status(6, USERS, "INCOMPLETE")], 1, UNREPORTED, 0),
+    (UNSEEN, [INCOMPLETE, status(6, USERS, "COMPLETE")], 1, UNREPORTED, 0),
+    (UNSEEN, [INCOMPLETE, status(6, USERS, "STARTED"), status(8, USERS, "COMPLETE")], 7, "", None),
+    (UNSEEN, [status(5, USERS, "complete")], 1, UNREPORTED, 0),
+    (UNSEEN, [STARTED, state(10, USERS, 1)], 1, UNREPORTED, 10),
+    (UNSEEN, [status(5, ORDERS, "COMPLETE")], 1, UNREPORTED, 0),
+    (UNSEEN, [COMPLETE, BOOM], 1, "", None),
+    (UNSEEN, [COMPLETE, Event(90, "error", USERS, "boom")], 1, "the source reports: boom", 0),
+    (UNSEEN, [Event(3, "error", USERS, "try again"), COMPLETE], 1, "", None),
+    (NONE, [], -1, "", None),
+    (NONE, [state(10, USERS, 1)], 1, "", None),
+    (NONE, [state(10, ORDERS, 1), BOOM], 1, "the source reports: boom", 0),
+    (NONE, [state(10, USERS, 1), state(20, USERS, 2), BOOM], 1, "the source reports: boom", 20),
+    (NONE, [state(10, None, 1), BOOM], 1, "the source reports: boom", 10),
+    (NONE, [Event(90, "error", ORDERS, "boom")], 1, "", None),
+    (NONE, [Event(90, "error", USERS, "boom")], 1, "the source reports: boom", 0),
+    (NONE, [STARTED], 1, UNREPORTED, 0),
+    (NONE, [status(5, ORDERS, "COMPLETE")], 1, UNREPORTED, 0),
+    (NONE, [COMPLETE], 6, LATE, 0),
+    (EXIT_0, [], -1, "", None),
+    (EXIT_0, [state(10, USERS, 1)], 20, "", None),
+    (EXIT_0, [STARTED], 6, "", None),
+    (EXIT_0, [status(5, ORDERS, "COMPLETE")], 1, "", None),
+    (EXIT_0, [INCOMPLETE], 1, UNREPORTED, 0),
+    (EXIT_0, [COMPLETE], 6, LATE, 0),
+    (EXIT_0, [BOOM], 1, "the source reports: boom", 0),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("events", "error", "end"), ENDS)
-def test_end(events, error, end):
-    found = Input(events).verdict(USERS, "j", None)
+@pytest.mark.parametrize(("ended", "events", "last", "error", "end"), ENDS)
+def test_end(ended, events, last, error, end):
+    found = Input(events, "", {USERS: last}, ended).verdict(USERS, "j", None)
     assert (found.complete, found.error) == (not error, error)
     assert (found.stretch is None) == (end == 0)
     assert found.stretch is None or end is None or found.stretch.end == end
+
+
+CUTS = [
+    # what is known of the end of an input that ends amid a line, its events, why users did not come to its end
+    (NONE, [], CUT),
+    (EXIT_0, [STARTED], CUT),
+    (UNSEEN, [COMPLETE], ""),
+    (UNSEEN, [STARTED], UNREPORTED),
+]
+
+
+@pytest.mark.parametrize(("ended", "events", "error"), CUTS)
+def test_end_amid_a_line(ended, events, error):
+    assert Input(events, "", {USERS: 1}, ended, is_cut=True).error(USERS) == error
+
+
+FAILED = "the connector 'source' ended with exit code 1"
+CONNECTORS = [
+    # what a connector that fails says before, why users did not come to its end
+    ([], FAILED),
+    ([STARTED], FAILED),
+    ([COMPLETE], ""),
+    ([status(5, ORDERS, "COMPLETE")], FAILED),
+    ([INCOMPLETE], FAILED),
+]
+
+
+@pytest.mark.parametrize(("events", "error"), CONNECTORS)
+def test_connector_that_fails(events, error):
+    assert Input(events, FAILED).error(USERS) == error
+
+
+ENDED = [
+    # where messages come from, how the connector ended, what is known of the end
+    (MessageSource(paths=("-",)), "", UNSEEN),
+    (MessageSource(paths=("m.jsonl",), statuses="none"), "", NONE),
+    (MessageSource(command=("source",)), "", EXIT_0),
+    (MessageSource(command=("source",)), FAILED, UNSEEN),
+]
+
+
+@pytest.mark.parametrize(("source", "failure", "ended"), ENDED)
+def test_what_is_known_of_the_end(source, failure, ended):
+    messages = Messages(Store(), (), {}, failure)
+    assert Input.of(messages, source) == Input([], failure, {}, ended)
+
+
+TAILS = [
+    # the last lines of a file, whether the file ends amid one
+    ([b'{"type":"LOG","log":{}}'], False),
+    ([b'{"type":"LOG","log":{}}', b'{"type":"TR'], True),
+    ([b"{"], True),
+    ([b"{", b'"pretty": 1', b"}"], False),
+    ([b"Traceback (most recent call last):"], False),
+    ([b'{"type":"RECORD","record":{"stream":"u","namespace":"n","data":{"a":"\xc3'], True),
+    ([], False),
+]
+
+
+@pytest.mark.parametrize(("tail", "cut"), TAILS)
+def test_file_that_ends_amid_a_line(tail, cut):
+    own = scan((number * 100, line) for number, line in enumerate([b'{"type":"NEW"}', *tail]))
+    assert Contents.from_json(json.loads(json.dumps(own.to_json()))) == own
+    first, second = (Piece(Chunk(f"{name}.jsonl", 0, 1000), number) for number, name in enumerate("ab"))
+    for files in ({first: own, second: Contents()}, {first: Contents(), second: own}):
+        assert Messages(Store(), (), files, "").is_cut is cut
+
+
+def test_last_records():
+    lines = [b'{"type":"RECORD","record":{"stream":"users","namespace":"public","data":{}}}'] * 3
+    own = scan((number * 100, line) for number, line in enumerate(lines))
+    whole = Contents()
+    whole.add(own)
+    whole.add(scan([(900, lines[0])]))
+    assert (own.last_records, whole.last_records) == ({USERS: 200}, {USERS: 900})
 
 
 def test_failed_connector():
@@ -62,10 +183,10 @@ def test_failed_connector():
 def test_records_before_a_state_of_the_same_load_are_skipped():
     first, second = state(10, USERS, 1), state(20, USERS, 2)
     before = source_state(first, "j")
-    assert Input([first, second]).verdict(USERS, "j", before).stretch.start == 11
-    assert Input([first, second]).verdict(USERS, "other", before).stretch.start == 0
-    assert Input([second]).verdict(USERS, "j", before).stretch.start == 0
-    assert Input([first, state(20, USERS, 1)]).verdict(USERS, "j", before).stretch.start == 11
+    assert ended_well(first, second).verdict(USERS, "j", before).stretch.start == 11
+    assert ended_well(first, second).verdict(USERS, "other", before).stretch.start == 0
+    assert ended_well(second).verdict(USERS, "j", before).stretch.start == 0
+    assert ended_well(first, state(20, USERS, 1)).verdict(USERS, "j", before).stretch.start == 11
     assert Input([first, BOOM]).verdict(USERS, "j", before) == Verdict(
         None, before, complete=False, error="the source reports: boom"
     )
@@ -73,7 +194,7 @@ def test_records_before_a_state_of_the_same_load_are_skipped():
 
 def test_state_said_again_elsewhere_skips_nothing():
     before = source_state(state(10, USERS, 1), "j")
-    found = Input([state(5, USERS, 1), state(20, USERS, 2)]).verdict(USERS, "j", before)
+    found = ended_well(state(5, USERS, 1), state(20, USERS, 2)).verdict(USERS, "j", before)
     assert (found.stretch.start, found.complete) == (0, True)
 
 
@@ -90,7 +211,7 @@ GIVEN = [
 def test_connector_begins_behind_what_it_was_given(own, given, start):
     before, handed = (source_state(state(10, None, cursor), "j") for cursor in (own, given))
     said = [state(10, None, 1), state(15, None, 1), state(20, None, 2)]
-    assert Input(said).verdict(USERS, "j", before, handed).stretch.start == start
+    assert ended_well(*said).verdict(USERS, "j", before, handed).stretch.start == start
 
 
 FAULT = Event(15, "unreadable", USERS, "cut: '{...'")
@@ -111,12 +232,12 @@ def test_nothing_is_loaded_behind_a_message_that_cannot_be_read(events, end):
 
 
 def test_unreadable_message_of_another_stream():
-    assert Input([Event(15, "unreadable", ORDERS, "cut"), state(20, USERS, 2)]).verdict(USERS, "j", None).complete
+    assert ended_well(Event(15, "unreadable", ORDERS, "cut"), state(20, USERS, 2)).verdict(USERS, "j", None).complete
 
 
 def test_state_stays_when_the_source_says_nothing_new():
     before = source_state(state(10, USERS, 1), "earlier")
-    assert Input([]).verdict(USERS, "j", before).source == before
+    assert ended_well().verdict(USERS, "j", before).source == before
 
 
 LINES = [

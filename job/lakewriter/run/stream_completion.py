@@ -1,14 +1,15 @@
 """Which records of each stream are loaded, and whether the stream came to its end: from the events of an input."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from lakewriter.commit.generations import SourceState
 from lakewriter.source.messages.contents import Event
+from lakewriter.source.messages.message_input import Messages
 from lakewriter.source.messages.splits import FILE_BITS, Stretch
-from lakewriter.spec.stream import StreamKey
+from lakewriter.spec.stream import MessageSource, StreamKey
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,36 @@ class Verdict:
     error: str = ""
 
 
+Ended = Literal["unseen", "exit 0", "no statuses"]
+"""What is known of an input's end: nothing, that the connector which the job ran exited with 0, or that the user says
+its source never reports statuses."""
+
+_UNTOLD: Final = (
+    "the input ended without its status COMPLETE, and carries no status of any stream, as when its source died. "
+    "Where the source never reports statuses, say so: statuses: none under source in lake.yaml, or --statuses none"
+)
+
+
 @dataclass(frozen=True)
 class Input:
-    """All events of an input in order; ``failure`` says why it ended early, blank where it did not."""
+    """All events of an input in order; ``failure`` says why it ended early, blank where it did not.
+
+    ``last_records`` is by stream the place of its last record; ``is_cut`` says that a file ends amid a line.
+    """
 
     events: Sequence[Event]
     failure: str = ""
+    last_records: Mapping[StreamKey, int] = field(default_factory=dict)
+    ended: Ended = "unseen"
+    is_cut: bool = False
+
+    @classmethod
+    def of(cls, messages: Messages, source: MessageSource) -> "Input":
+        """The input of a load from ``source``."""
+        ended: Ended = "no statuses" if source.statuses == "none" else "unseen"
+        if source.command and not messages.failure:
+            ended = "exit 0"
+        return cls(messages.events, messages.failure, messages.last_records, ended, messages.is_cut)
 
     def verdict(
         self, stream: StreamKey, job_id: str, before: SourceState | None, given: SourceState | None = None
@@ -62,21 +87,44 @@ class Input:
     def error(self, stream: StreamKey) -> str:
         """Why a stream did not come to its end, blank where it did.
 
-        Sources that report statuses say COMPLETE of each stream; of others it is enough that the input ends well.
+        It did where its status COMPLETE came after all its records, or where the connector exited with 0 and did not
+        report it as INCOMPLETE. The end of an input without any status counts only where the user says so: a source
+        that dies ends its output, too.
         """
         for fault in self._faults(stream):
             file, offset = divmod(fault.place, 1 << FILE_BITS)
             return f"a message at byte {offset} of input file {file + 1} cannot be read: {fault.text}"
-        statuses = [event for event in self.events if event.kind == "status"]
-        own = [event.text for event in statuses if event.stream == stream and event.text != "STARTED"]
-        if "COMPLETE" in own and own[-1] != "INCOMPLETE":
-            return ""
+        status = self._status(stream)
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
+        if status is not None and status.text == "COMPLETE":
+            if self.last_records.get(stream, -1) > status.place:
+                return "the source sent more of its records after its status COMPLETE"
+            # An error of all streams is not this one's, which was complete before.
+            errors = [event for event in errors if event.stream == stream and event.place > status.place]
+            return f"the source reports: {errors[-1].text}" if errors else ""
         if errors:
             return f"the source reports: {errors[-1].text}"
-        if self.failure:
-            return self.failure
-        return "the source did not report it as COMPLETE" if statuses else ""
+        return self.failure or self._error_at_end(status)
+
+    def _status(self, stream: StreamKey) -> Event | None:
+        """The last status of a stream. One that is INCOMPLETE remains so until the stream is started again."""
+        last = None
+        for event in self.events:
+            if event.kind != "status" or event.stream != stream:
+                continue
+            if last is None or last.text != "INCOMPLETE" or event.text != "COMPLETE":
+                last = event
+        return last
+
+    def _error_at_end(self, status: Event | None) -> str:
+        """Why the input's end is not the end of a stream without COMPLETE."""
+        is_reported = any(event.kind == "status" for event in self.events)
+        may_end = self.ended == "exit 0" or (self.ended == "no statuses" and not is_reported)
+        if is_reported and (not may_end or (status is not None and status.text == "INCOMPLETE")):
+            return "the source did not report it as COMPLETE"
+        if not may_end:
+            return _UNTOLD
+        return "the input ends in the middle of a line" if self.is_cut else ""
 
 
 def source_state(event: Event, job_id: str) -> SourceState:

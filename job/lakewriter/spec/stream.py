@@ -58,11 +58,15 @@ class Stream(Model):
 
 
 class MessageSource(Model):
-    """Where messages come from: files or ``-`` for standard input, or a connector that the job runs."""
+    """Where messages come from: files or ``-`` for standard input, or a connector that the job runs.
+
+    ``statuses`` is ``none`` where the user says that the source never reports a stream's status.
+    """
 
     paths: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     folder: str = "."
+    statuses: Literal["reported", "none"] = "reported"
 
 
 class AvroEncoding(Model):

@@ -16,6 +16,7 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError
 from lakewriter.run.load import Loader
+from lakewriter.run.stream_completion import Ended
 from lakewriter.source.session import spark_session
 from lakewriter.spec.specification import MIB, Spec
 
@@ -60,7 +61,14 @@ def state(lake: Path, stage: str | None) -> None:
 @CONFIG
 @click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
 @click.option("--step-mb", default=STEP_BYTES // MIB, show_default=True, help="Messages between two commits.")
-def write(config: Path, catalog: Path, step_mb: int) -> None:
+@click.option(
+    "--statuses",
+    type=click.Choice(["reported", "none"]),
+    default="reported",
+    show_default=True,
+    help="none: the source never reports a stream's status, so the end of the input is every stream's end.",
+)
+def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
     """Write the messages on standard input; print each STATE once the records before it are committed."""
 
     def work(emit: Emit) -> None:
@@ -68,7 +76,9 @@ def write(config: Path, catalog: Path, step_mb: int) -> None:
         clients, spark = Clients(own.access), spark_session("lakewriter airbyte")
         with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
             loader = Loader(own, uuid.uuid4().hex, clients, lambda: spark, lambda *_: None)
-            Writer(loader, lambda: spark, emit, Path(folder), step_bytes=step_mb * MIB).write(sys.stdin.buffer)
+            ended: Ended = "no statuses" if statuses == "none" else "unseen"
+            writer = Writer(loader, lambda: spark, emit, Path(folder), step_bytes=step_mb * MIB, ended=ended)
+            writer.write(sys.stdin.buffer)
 
     with standard_output() as emit:
         code = _guarded(work, emit)

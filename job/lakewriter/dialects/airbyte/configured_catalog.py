@@ -86,6 +86,8 @@ class SourceEntry(Model):
     """Files, folders or ``s3://`` paths, or ``-`` for standard input."""
     command: tuple[str, ...] = ()
     """A connector that the job runs; the state of the last load is added as ``--state FILE``."""
+    statuses: Literal["reported", "none"] = "reported"
+    """``none`` for messages of a source that never reports a stream's status: their end is then every stream's end."""
     catalog: Annotated[ConfiguredCatalog, WithJsonSchema({"type": ["string", "object"]})]
     """The configured catalog, or the path of its file."""
     namespace_definition: Literal["source", "destination", "customformat"] = "source"
@@ -120,7 +122,7 @@ class SourceEntry(Model):
 
     def message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
         """The neutral form; ``folder`` is where the command runs."""
-        return MessageSource(paths=tuple(paths), command=self.command, folder=folder)
+        return MessageSource(paths=tuple(paths), command=self.command, folder=folder, statuses=self.statuses)
 
     def namespace(self, stream: StreamDefinition) -> str:
         """The namespace in the destination, blank for none."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from lakewriter.source.messages.lines import Descriptor, Message, StreamState, parsed
-from lakewriter.source.messages.odd_lines import Odd, odd
+from lakewriter.source.messages.odd_lines import Odd, is_cut_off, odd
 from lakewriter.spec.stream import StreamKey
 
 MOST_SAMPLES: Final = 5
@@ -65,54 +65,72 @@ class Event:
 
 @dataclass
 class Contents:
-    """What a stretch of lines holds: records by stream, events in order, other lines by their kind.
+    """What a stretch of lines holds: records by stream, and events in order.
 
-    ``mended`` counts records of which values were replaced, ``replaced`` names some of those.
+    ``mended`` counts records of which values were replaced, ``replaced`` names some of those. ``last_records`` is by
+    stream the place of its last record. ``last_line`` is the place of the last line that is not blank, ``last_cut``
+    that of the last one that is cut off.
     """
 
     records: Counter[StreamKey] = field(default_factory=Counter)
     events: list[Event] = field(default_factory=list)
-    others: Counter[str] = field(default_factory=Counter)
     malformed: int = 0
     samples: list[str] = field(default_factory=list)
     mended: int = 0
     replaced: list[str] = field(default_factory=list)
+    last_records: dict[StreamKey, int] = field(default_factory=dict)
+    last_line: int = -1
+    last_cut: int = -1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line is cut off, as whoever wrote it died."""
+        return self.last_line >= 0 and self.last_cut == self.last_line
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` takes back."""
-        return asdict(self) | {"records": [[*key, count] for key, count in self.records.items()]}
+        # Of a Counter ``asdict`` makes another one, which counts its items.
+        return asdict(self) | {
+            "records": [[*key, count] for key, count in self.records.items()],
+            "last_records": [[*key, place] for key, place in self.last_records.items()],
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Contents":
         """The contents in ``data``."""
         events = [Event(**each | {"stream": each["stream"] and tuple(each["stream"])}) for each in data["events"]]
         records = Counter({(namespace, name): count for namespace, name, count in data["records"]})
-        return cls(**data | {"records": records, "events": events, "others": Counter(data["others"])})
+        last_records = {(namespace, name): place for namespace, name, place in data["last_records"]}
+        return cls(**data | {"records": records, "events": events, "last_records": last_records})
 
     def add(self, other: "Contents") -> None:
         """The contents of what follows."""
         self.records += other.records
         self.events += other.events
-        self.others += other.others
         self.malformed += other.malformed
         self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
         self.mended += other.mended
         self.replaced = [*self.replaced, *other.replaced][:MOST_SAMPLES]
+        self.last_records |= other.last_records
+        self.last_line = max(self.last_line, other.last_line)
+        self.last_cut = max(self.last_cut, other.last_cut)
 
     def take(self, place: int, line: bytes) -> Message | None:
         """One more line; its message, unless it is none."""
         message = parsed(line)
-        if message is None and line.strip():
+        if message is not None:
+            self.last_line = place
+        elif line.strip():
+            self.last_line = place
             message = self._odd(place, line, odd(line))
         if message is None:
             return None
         if message.record is not None:
             self.records[message.record.key] += 1
+            self.last_records[message.record.key] = place
             return message
         event = event_of(place, message)
-        if event is None:
-            self.others[message.type] += 1
-        else:
+        if event is not None:
             self.events.append(event)
         return message
 
@@ -128,6 +146,8 @@ class Contents:
         if found.fault:
             self.events.append(Event(place, "unreadable", found.stream, f"{found.fault}: {shown!r}"))
         self.malformed += 1
+        if is_cut_off(line):
+            self.last_cut = place
         if len(self.samples) < MOST_SAMPLES:
             self.samples.append(shown)
         return None

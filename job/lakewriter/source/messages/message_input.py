@@ -1,5 +1,6 @@
 """An input of messages, looked through once: its pieces with what each holds, and how it ended."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,19 @@ class Messages:
         """All events, in order."""
         return [event for own in self.contents.values() for event in own.events]
 
+    @property
+    def last_records(self) -> dict[StreamKey, int]:
+        """The place of each stream's last record."""
+        return {key: place for own in self.contents.values() for key, place in own.last_records.items()}
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether one of the files ends in the middle of a line."""
+        files: dict[int, Contents] = defaultdict(Contents)
+        for piece, own in self.contents.items():
+            files[piece.number].add(own)
+        return any(file.is_cut for file in files.values())
+
     def feed(self, spark: SparkSession, stretch: Stretch, table_id: str) -> MessagesFeed:
         """The records of one table."""
         partitions = holding(dict(self.contents), self.partitions, stretch.stream)
@@ -37,6 +51,9 @@ class Messages:
         for own in self.contents.values():
             whole.add(own)
         yield from notes(whole, known)
+        if self.failure:
+            # Streams that had come to their end before are done, whatever became of the source.
+            yield f"After what was read, {self.failure}"
 
 
 def look_through(spark: SparkSession, found: MessageFiles, failure: str) -> Messages:

@@ -64,6 +64,17 @@ def odd(line: bytes) -> Odd:
         return Odd(fault=fault) if _BEGINS.match(line) else Odd()
 
 
+def is_cut_off(line: bytes) -> bool:
+    """Whether a line is the beginning of a JSON object and no more."""
+    if not line.lstrip().startswith(b"{"):
+        return False
+    try:
+        msgspec.json.decode(line.decode(errors="replace"))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return "truncated" in str(error)
+    return False
+
+
 def _fault(line: bytes) -> str:
     try:
         MESSAGE.decode(line)
