@@ -41,6 +41,7 @@ _CONTROL: Final = [
         r"loads/[^/]+/sync\.json": "loads/JOB/sync.json",
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
+        r"[0-9a-f]{32}\.json": "owners/DIRECTORY.json",
         r"loads/[^/]+/[^/]+/[^/]+\.failed\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.failed.json",
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
         r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",

@@ -1,4 +1,5 @@
-"""The objects of a stream and their generations: ours by their receipts, others' by the template and a look at each."""
+"""Find every object of a stream and its generation: from receipts for objects of ours, by HEAD for others that match
+the key template. What carries another table's or another pipeline's metadata is neither."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +9,8 @@ from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SyncState
-from lakewriter.commit.store import Entry
+from lakewriter.commit.store import Entry, Found
+from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.spec.key_layout import KeyLayout
 
 AT_ONCE: Final = 16
@@ -16,11 +18,12 @@ AT_ONCE: Final = 16
 
 @dataclass(frozen=True)
 class Old:
-    """An object of the stream that is there."""
+    """An object of the stream that is there; ``seen`` where its metadata were read."""
 
     key: str
     etag: str
     generation_id: int
+    seen: bool = True
 
 
 def survey(control: Control, layout: KeyLayout, state: SyncState, others: Sequence[KeyLayout]) -> tuple[Old, ...]:
@@ -31,7 +34,7 @@ def survey(control: Control, layout: KeyLayout, state: SyncState, others: Sequen
         entry
         for entry in control.store.entries(layout.prefix)
         if mine.fullmatch(entry.key)
-        and not entry.key.startswith(control.keys.root.rpartition("/")[0] + "/")
+        and CONTROL_DIRECTORY not in entry.key.split("/")
         and not any(matcher.fullmatch(entry.key) for matcher in theirs)
     ]
     elsewhere = sorted(set(known).difference(entry.key for entry in found))
@@ -43,9 +46,15 @@ def survey(control: Control, layout: KeyLayout, state: SyncState, others: Sequen
         return tuple(old for old in looked if old is not None)
 
 
-def below(objects: Iterable[Old], generation_id: int) -> tuple[tuple[str, str], ...]:
-    """Key and etag of objects of older generations."""
-    return tuple((old.key, old.etag) for old in objects if old.generation_id < generation_id)
+def below(control: Control, objects: Iterable[Old], generation_id: int) -> tuple[tuple[str, str], ...]:
+    """Key and etag of objects of older generations.
+
+    A key that a receipt of ours names may have become another's object since, so its metadata are read now.
+    """
+    older = [old for old in objects if old.generation_id < generation_id]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        own = pool.map(lambda old: old.seen or _of_the_stream(control, control.store.look(old.key)), older)
+        return tuple((old.key, old.etag) for old, is_own in zip(older, own, strict=True) if is_own)
 
 
 def highest(objects: Iterable[Old]) -> int:
@@ -69,17 +78,22 @@ def _known(control: Control, state: SyncState) -> dict[str, int]:
 
 def _old(control: Control, known: dict[str, int], entry: Entry) -> Old | None:
     if entry.key in known:
-        return Old(entry.key, entry.etag, known[entry.key])
+        return Old(entry.key, entry.etag, known[entry.key], seen=False)
     found = control.store.look(entry.key)
-    if found is None or (found.table and found.table != control.table_id and found.load.split("/")[0] == _own(control)):
-        return None
-    return Old(entry.key, found.etag, found.generation_id)
+    return Old(entry.key, found.etag, found.generation_id) if found and _of_the_stream(control, found) else None
+
+
+def _of_the_stream(control: Control, found: Found | None) -> bool:
+    """Whether a full refresh may replace the object: this table of this pipeline wrote it, or nobody who says so."""
+    if found is None or found.of_another(_own(control)):
+        return False
+    return found.table in ("", control.table_id)
 
 
 def _moved(control: Control, known: dict[str, int], key: str) -> Old | None:
     """An object of ours that the template of today does not give."""
     found = control.store.find(key)
-    return None if found is None else Old(key, found.etag, known[key])
+    return Old(key, found.etag, known[key]) if found and _of_the_stream(control, found) else None
 
 
 def _own(control: Control) -> str:

@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
 from lakewriter.run.placement import in_catalog, numbered
 from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, prepare
-from lakewriter.run.sync import TablePart, plan_sync
+from lakewriter.run.sync import TablePart, ownership, plan_sync
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.key_layout import Names
 from lakewriter.spec.model import Model
@@ -113,6 +113,7 @@ def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
     if spec.envelope is None:
         return ()
     planned = plan_sync(spec, table, control, control.state.read(), 0, TablePart())
+    ownership(spec, table, control).check(refreshes=planned.refreshes)
     return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SourceState, SyncIntent
 from lakewriter.commit.old_objects import Old, below, highest, survey
+from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import PAUSES, TableState
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, LakeError
@@ -55,6 +56,11 @@ class TableSync:
     feed: MessagesFeed | None = None
     purge: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def refreshes(self) -> bool:
+        """Whether older generations go, with this load or with a later one."""
+        return self.intent.minimum_generation_id > 0
+
 
 def known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -> int | None:
     """The number of this sync: as given, as the catalog says, as an earlier attempt of the load had it; None where it
@@ -100,8 +106,6 @@ def plan_sync(
     spec: Spec, table: TableSpec, control: Control, state: TableState, sync_id: int, part: TablePart
 ) -> TableSync:
     """The generations of one table's load, and the objects that go with it, by the state it registered with."""
-    if not isinstance(table.layout, KeyLayout):
-        raise TypeError(f"{table.id} has no layout of keys")
     ending = part.ending
     generation, lowest, objects = state.sync.generation_id, 0, None
     if table.stream and table.stream.generation_id is not None:
@@ -114,7 +118,7 @@ def plan_sync(
         lowest = generation
     if lowest and objects is None and (ending.complete or spec.purge_first):
         objects = _survey(spec, table, control, state)
-    old = below(objects or (), lowest)
+    old = below(control, objects or (), lowest)
     intent = SyncIntent(
         sync_id=sync_id,
         generation_id=generation,
@@ -122,11 +126,22 @@ def plan_sync(
         retire=old if ending.complete and not spec.purge_first else (),
         source=ending.source,
         unfinished=not ending.complete,
-        exclusive=bool(lowest) or ending.source is not None or not table.layout.varies,
+        exclusive=bool(lowest) or ending.source is not None or not _layout(table).varies,
     )
     return TableSync(intent, part.feed, old if spec.purge_first else ())
 
 
+def ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
+    """The record of who writes where the table's objects lie."""
+    return Ownership(control, spec.pipeline, _layout(table))
+
+
 def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[Old, ...]:
-    others = [each.layout for each in spec.tables if each is not table and isinstance(each.layout, KeyLayout)]
-    return survey(control, table.layout, state.sync, others) if isinstance(table.layout, KeyLayout) else ()
+    others = [_layout(each) for each in spec.tables if each is not table]
+    return survey(control, _layout(table), state.sync, others)
+
+
+def _layout(table: TableSpec) -> KeyLayout:
+    if not isinstance(table.layout, KeyLayout):
+        raise TypeError(f"{table.id} has no layout of keys")
+    return table.layout

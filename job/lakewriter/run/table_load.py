@@ -23,7 +23,7 @@ from lakewriter.report import RunReport, TableResult, counted
 from lakewriter.run.outcome import crash, ending, outcome
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import done, failed, repeated
-from lakewriter.run.sync import Sync, TableSync, plan_sync
+from lakewriter.run.sync import Sync, TableSync, ownership, plan_sync
 from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
 from lakewriter.spec.key_layout import KeyNames, Names
 from lakewriter.spec.specification import Spec, TableSpec
@@ -122,7 +122,7 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
             # A report tells of the number only, which an older checkpoint gives to other rows.
             _is_next(load.micro_batch, control.state.read(), table)
         load.progress(table, "already done", "")
-        return done(control, load.attempt, "already_done"), ()
+        return done(control, load.attempt), ()
     receipts: list[Receipt] = []
     try:
         if load.micro_batch is not None and not _is_next(load.micro_batch, began, table):
@@ -136,7 +136,11 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         _give_up(load, table, receipts, error)
         raise
     attempts.settle(control, load.attempt, load.reach)
-    result = done(control, load.attempt, "done")
+    result = done(control, load.attempt)
+    if result.status == "already_done":
+        # Another attempt of this job overtook this one and finished it.
+        load.progress(table, "already done", "")
+        return result, ()
     load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
     return result, tuple(receipts)
 
@@ -165,6 +169,7 @@ def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | N
     planned = plan_sync(load.spec, table, control, began, load.sync.sync_id, part)
     if part.read is not None:
         attempts.require_unchanged(control, load.attempt, part.read, began, exclusive=planned.intent.exclusive)
+    ownership(load.spec, table, control).join(load.attempt.started, refreshes=planned.refreshes)
     return planned
 
 
