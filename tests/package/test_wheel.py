@@ -1,0 +1,83 @@
+"""What is in the wheel, and that it needs nothing of the repository and nothing but its pins."""
+
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from lakewriter import __version__
+from tests.package.environments import ROOT, SPARK, Environment
+from tests.package.use import use
+from tests.support.server import StrictAws
+
+INFO = f"lakewriter-{__version__}.dist-info"
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        return message_from_bytes(archive.read(f"{INFO}/METADATA"))
+
+
+def test_wheel_is_for_every_machine(wheel: Path) -> None:
+    assert wheel.name == f"lakewriter-{__version__}-py3-none-any.whl"
+
+
+def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
+    modules = {file.relative_to(ROOT / "job").as_posix() for file in (ROOT / "job" / "lakewriter").rglob("*.py")}
+    assert names == modules | {
+        "lakewriter/py.typed",
+        "lakewriter/source/log4j2.properties",
+        f"{INFO}/METADATA",
+        f"{INFO}/RECORD",
+        f"{INFO}/WHEEL",
+        f"{INFO}/entry_points.txt",
+        f"{INFO}/top_level.txt",
+    }
+
+
+def test_metadata(metadata: Message) -> None:
+    assert metadata.get_all("Name") == ["lakewriter"]
+    assert metadata.get_all("Version") == ["0.2.0.dev0"]
+    assert metadata.get_all("Requires-Python") == ["<3.12,>=3.11"]
+    assert metadata.get_all("Description-Content-Type") == ["text/markdown"]
+    assert metadata.get_payload() == (ROOT / "README.md").read_text("utf-8")
+
+
+def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
+    requirements = [value for value in metadata.get_all("Requires-Dist", []) if "extra ==" not in value]
+    assert requirements == [
+        'arro3-core; platform_machine == "x86_64" or sys_platform == "darwin"',
+        'arro3-io; platform_machine == "x86_64" or sys_platform == "darwin"',
+        "boto3",
+        "click",
+        "datafusion",
+        "msgspec",
+        "pandas<3",
+        "pyarrow",
+        "pydantic",
+        "pyiceberg",
+        "pyspark==4.1.1",
+        "PyYAML",
+        "requests",
+        "rich",
+        "urllib3",
+        "zstandard",
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("bucket")
+def test_wheel_loads_a_table_with_its_pins_alone(wheel: Path, environment: Environment, aws: StrictAws) -> None:
+    environment.link(ROOT / "requirements-job.txt", *SPARK)
+    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    assert environment.pip("check") == "No broken requirements found.\n"
+    use(environment, aws)
