@@ -1,6 +1,9 @@
-"""What an attempt clears up, on an S3 server."""
+"""What an attempt clears up."""
 
+import random
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
@@ -8,9 +11,16 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.state import Pending, TableState
+from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Part, Receipt
+from lakewriter.run.results import done
 from lakewriter.spec.access import Access
+from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import Layout, Template
+from tests.commit.intents import intent
+from tests.commit.memory import Memory, World
 from tests.support.sdk import sdk
 
 NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
@@ -33,3 +43,90 @@ def test_an_earlier_attempts_uploads_go_whatever_the_clocks_say(aws, bucket):
             staged = sdk("s3").create_multipart_upload(Bucket=bucket, Key="s/t/part-a-00000.parquet")
             assert aws.uploads(bucket) == [("s/t/part-a-00000.parquet", staged["UploadId"])]
     assert aws.uploads(bucket) == []
+
+
+class Rivals:
+    """Two attempts at one table of one load; the second has taken over. Each has staged one file."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.control: dict[str, Control] = {}
+        self.names: dict[str, Names] = {}
+        self.began: dict[str, TableState] = {}
+        self.receipts: dict[str, Receipt] = {}
+        self.attempts = {name: Attempt("p", "a", name, NOON, timedelta(days=30)) for name in ("first", "second")}
+        layout = Layout("s/t", Template.parse("{job_id}"), Template.parse("{uuid}"), ".parquet")
+        for name, own in self.attempts.items():
+            store = Memory(self.world, lambda: None, random.Random(0), 0)
+            self.control[name] = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
+            self.names[name] = layout.bind(job_id="a", attempt=own.id, start=own.started)
+            began = attempts.register(self.control[name], own, Clients)
+            assert began is not None
+            self.began[name] = began
+            key = self.names[name].object_key(0)
+            upload = self.world.stage(key, own.load)
+            self.receipts[name] = Receipt(
+                bucket="b", key=key, upload_id=upload, parts=(Part(1, "etag"),), checksum_algorithm=None, size=1,
+                rows=1, partition=0, seq=0, first_index=1, engine="none", row_groups=1, requests={},
+            )  # fmt: skip
+
+    def bind(self, name: str) -> None:
+        own = self.attempts[name]
+        bound = intent(own, (self.receipts[name],))
+        attempts.bind(self.control[name], own, bound, self.began[name], Clients)
+
+    def settle(self, name: str) -> None:
+        attempts.settle(self.control[name], self.attempts[name], Clients)
+
+    def give_up(self, name: str) -> None:
+        attempts.give_up(self.control[name], self.attempts[name], self.names[name], [self.receipts[name]])
+
+    def status(self, name: str) -> str:
+        return done(self.control[name], self.attempts[name]).status
+
+    @property
+    def staged(self) -> list[str]:
+        """Keys of what is staged still."""
+        return [key for key, _ in self.world.staged.values()]
+
+
+@pytest.mark.parametrize("ends", ["binds", "fails"])
+def test_an_attempt_whose_job_another_has_finished_leaves_nothing_staged(ends):
+    rivals = Rivals()
+    rivals.bind("second")
+    rivals.settle("second")
+    assert rivals.staged == [rivals.receipts["first"].key]
+    if ends == "binds":
+        rivals.bind("first")
+        rivals.settle("first")
+    else:
+        rivals.give_up("first")
+    assert rivals.staged == []
+    assert list(rivals.world.data) == [rivals.receipts["second"].key]
+    assert (rivals.status("first"), rivals.status("second")) == ("already_done", "done")
+
+
+def test_an_overtaken_attempt_leaves_what_the_other_has_staged_alone():
+    rivals = Rivals()
+    with pytest.raises(ConcurrentLoadError):
+        rivals.bind("first")
+    rivals.give_up("first")
+    assert rivals.staged == [rivals.receipts["second"].key]
+    rivals.bind("second")
+    rivals.settle("second")
+    assert list(rivals.world.data) == [rivals.receipts["second"].key]
+
+
+@pytest.mark.parametrize("recovered", [False, True])
+def test_an_attempt_that_is_bound_gives_nothing_up(recovered):
+    """It learns of a lost answer, or of its binding, only after it has failed; somebody may have finished it."""
+    rivals = Rivals()
+    rivals.bind("second")
+    if recovered:
+        attempts.register(rivals.control["first"], Attempt("p", "b", "third", NOON, timedelta(days=30)), Clients)
+    rivals.give_up("second")
+    pending = rivals.control["second"].state.read().pending
+    same = Pending(job_id="a", attempt="second", phase="intended", since=NOON)
+    assert pending == (None if recovered else same)
+    assert (rivals.receipts["second"].key in rivals.staged) is not recovered
+    assert list(rivals.world.data) == ([rivals.receipts["second"].key] if recovered else [])

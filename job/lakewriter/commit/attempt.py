@@ -133,7 +133,8 @@ def free_names(store: Store, attempt: Attempt, names: Names) -> Names:
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
     """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
 
-    Loads that go by the table as it was when they began need it as it was; plain appends commit in turn.
+    Loads that go by the table as it was when they began need it as it was; plain appends commit in turn. Where another
+    attempt of the job has finished it, what this one staged is aborted: its uploads are in no other's intent.
     """
     control.write_once(
         control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
@@ -150,7 +151,9 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
             control.state.move(bind_to, lambda state: pending.same(state.pending))
         except Lost:
             state = recover(control, reach)
-            if control.report(attempt.job_id) is not None:
+            report = control.report(attempt.job_id)
+            if report is not None:
+                _abort_unless_own(control, report, attempt, intent.receipts)
                 return
             if not _may_bind(state, attempt, intent, began):
                 raise _concurrent(control, state, attempt) from None
@@ -182,6 +185,14 @@ def require_unchanged(
         raise _concurrent(control, now, attempt)
 
 
+def _abort_unless_own(
+    control: Control, report: Mapping[str, Any], attempt: Attempt, receipts: Iterable[Receipt]
+) -> None:
+    """Abort what this attempt staged, unless the table's report says that this is the attempt that finished the job."""
+    if report["attempt"] != attempt.id:
+        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
+
+
 def _concurrent(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:
     if not state.registered(attempt.job_id, attempt.id):
         why = f"another attempt of load {attempt.job_id!r} has taken over"
@@ -202,7 +213,8 @@ def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
 
 
 def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable[Receipt]) -> None:
-    """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all.
+    """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all, or
+    finished by whoever recovered it.
 
     The state is written before: no binding that is still under way can arrive any more. Uploads that no receipt tells
     of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
@@ -211,7 +223,8 @@ def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable
     strays = _own(control, attempt, list(_uploads(control, names.location, names.pattern())), shared=names.shared)
     if not _moved(control, lambda state: _unbound(state, attempt)):
         strays = []
-    if _is_bound(control.state.latest(), attempt) or control.report(attempt.job_id) is not None:
+    report = control.report(attempt.job_id)
+    if _is_bound(control.state.latest(), attempt) or (report is not None and report["attempt"] == attempt.id):
         return
     abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
     abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))

@@ -15,9 +15,10 @@ _KEPT: Final = (
 """What a table's own report says that the run's repeats."""
 
 
-def done(control: Control, attempt: Attempt, status: str) -> TableResult:
-    """A table whose report says that it is done."""
+def done(control: Control, attempt: Attempt) -> TableResult:
+    """A table whose report says that it is done, by this attempt or by another of its job."""
     report = control.report(attempt.job_id) or {}
+    status = "done" if report["attempt"] == attempt.id else "already_done"
     return TableResult.model_validate(
         {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in _KEPT if name in report}
     )
