@@ -15,6 +15,7 @@ from urllib3.exceptions import HTTPError as TransportError
 
 from lakewriter.aws.answers import ELSEWHERE, explain
 from lakewriter.aws.credentials import config, own_client, session
+from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
 from lakewriter.spec.access import Access
 
@@ -172,6 +173,7 @@ class Clients:
                 client = self._session.client(service, **options)  # type: ignore[call-overload]
                 client.meta.events.register_first("needs-retry.s3", _refuse_redirect)
                 client.meta.events.register("before-send", self._count)
+                require_fields(client)
                 self._made[service] = client
             return self._made[service]
 

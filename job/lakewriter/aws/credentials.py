@@ -17,6 +17,7 @@ from botocore.credentials import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lakewriter.aws.answers import explain
+from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
 from lakewriter.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
 from lakewriter.spec.access import Access, SecretText
@@ -83,7 +84,9 @@ def config(**options: Any) -> Config:
 
 def own_client(service: str, region: str | None = None) -> Any:
     """A client with the default chain's credentials, for what is not at the destination."""
-    return boto3.client(service, region_name=region, config=config())  # type: ignore[call-overload]
+    client = boto3.client(service, region_name=region, config=config())  # type: ignore[call-overload]
+    require_fields(client)
+    return client
 
 
 def session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:
@@ -142,7 +145,9 @@ class _AssumedRole(CredentialProvider):
             arguments["ExternalId"] = resolve(self._access.external_id, region=self._access.region)
 
         def create(service: str, **options: Any) -> Any:
-            return base.create_client(service, region_name=self._access.region, config=config(), **options)
+            client = base.create_client(service, region_name=self._access.region, config=config(), **options)
+            require_fields(client)
+            return client
 
         fetcher = AssumeRoleCredentialFetcher(create, credentials, str(self._access.role_arn), extra_args=arguments)
         return self._insist(fetcher.fetch_credentials)

@@ -4,17 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import pydantic
 import requests
-import requests.adapters
 from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest.auth import AuthManager
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
+from lakewriter.commit.iceberg.rest_session import CatalogAdapter
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogRegionMismatchError,
@@ -24,9 +26,6 @@ from lakewriter.errors import (
 )
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import GlueService, IcebergService, RestService
-
-TIMEOUT_SECONDS: Final = (10, 60)
-"""To connect, and between two bytes."""
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
 
@@ -65,12 +64,11 @@ class _Glue(GlueCatalog):
 class _Rest(RestCatalog):
     """See ``_Glue``. A token that has expired is renewed by the library."""
 
-    def _create_session(self) -> requests.Session:
-        # The library's own session waits for ever.
-        session: requests.Session = super()._create_session()
+    def _create_legacy_oauth2_auth_manager(self, session: requests.Session) -> AuthManager:
+        # Here, since the library asks for the first token as soon as it has a session; its own waits for ever.
         for scheme in ("https://", "http://"):
-            session.mount(scheme, _Impatient())
-        return session
+            session.mount(scheme, CatalogAdapter())
+        return super()._create_legacy_oauth2_auth_manager(session)
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""
@@ -82,17 +80,12 @@ class _Rest(RestCatalog):
             exceptions.CommitStateUnknownException,
             exceptions.ServiceUnavailableError,
             exceptions.ServerError,
-            requests.ConnectionError,
-            requests.Timeout,
+            requests.RequestException,
+            # The answer had its fields, and the library could not read one.
+            pydantic.ValidationError,
         ) as error:
             raise UnclearCommit from error
         return answer
-
-
-class _Impatient(requests.adapters.HTTPAdapter):
-    def send(self, *args: Any, **options: Any) -> requests.Response:
-        """See ``HTTPAdapter``."""
-        return super().send(*args, **(options | {"timeout": TIMEOUT_SECONDS}))
 
 
 def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
@@ -140,13 +133,19 @@ def _rest_error(service: RestService, doing: str, error: Exception) -> LakeError
         return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope) if invalid else _SECRET_REMEDY)
     if isinstance(error, exceptions.ForbiddenError):
         return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope))
-    if isinstance(error, requests.ConnectionError | requests.Timeout):
+    if isinstance(error, _UNANSWERED):
         return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
     if isinstance(error, exceptions.ServerError | exceptions.ServiceUnavailableError | exceptions.TooManyRequestsError):
         return NoAnswerError(where, remedy="Run the same job id again.")
     return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
 
 
+_UNANSWERED: Final = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+)
 _SECRET_REMEDY: Final = (
     "Check that client_id and client_secret are correct, and that they have not been rotated or revoked in Snowflake "
     "Open Catalog."

@@ -1,0 +1,136 @@
+"""What a successful answer must hold to be the service's own, and what becomes of one that does not.
+
+A proxy, a captive portal or a load balancer may answer 200 in a service's place. Such an answer is turned into a 500:
+the SDK asks again, and in the end whoever called has an answer that says neither yes nor no.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from xml.etree import ElementTree
+
+FOREIGN: Final = "ForeignAnswer"
+"""The error code of an answer that lacks what the service always sends."""
+
+REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    "s3.AbortMultipartUpload": (),
+    "s3.CompleteMultipartUpload": ("Key", "ETag"),
+    "s3.CreateMultipartUpload": ("UploadId",),
+    "s3.DeleteObject": (),
+    "s3.GetObject": ("ETag", "ContentLength"),
+    "s3.HeadObject": ("ETag", "ContentLength"),
+    "s3.ListMultipartUploads": ("Bucket", "IsTruncated", "Uploads[].Key", "Uploads[].UploadId"),
+    # KeyCount, which S3 sends too, is left out by older Ceph.
+    "s3.ListObjectsV2": ("Name", "IsTruncated", "Contents[].Key", "Contents[].ETag", "Contents[].LastModified"),
+    "s3.PutObject": ("ETag",),
+    "s3.UploadPart": ("ETag",),
+    "glue.BatchCreatePartition": (),
+    "glue.CreateDatabase": (),
+    "glue.CreateTable": (),
+    "glue.GetDatabase": ("Database.Name",),
+    "glue.GetPartition": ("Partition.Values",),
+    # Without a version id the next UpdateTable would write over whatever others have changed.
+    "glue.GetTable": ("Table.Name", "Table.VersionId"),
+    "glue.UpdateTable": (),
+    "sts.AssumeRole": (
+        "Credentials.AccessKeyId",
+        "Credentials.SecretAccessKey",
+        "Credentials.SessionToken",
+        "Credentials.Expiration",
+    ),
+    "sts.GetCallerIdentity": ("Arn",),
+    "iam.GetPolicy": ("Policy.DefaultVersionId",),
+    "iam.GetPolicyVersion": ("PolicyVersion.Document",),
+    "iam.GetRole": ("Role.Arn",),
+    "iam.GetRolePolicy": ("PolicyDocument",),
+    "iam.ListAttachedRolePolicies": ("AttachedPolicies",),
+    "iam.ListRolePolicies": ("PolicyNames",),
+    "secrets-manager.GetSecretValue": ("ARN",),
+    "ssm.GetParameter": ("Parameter.Value",),
+}
+"""By operation the fields that AWS always sends, and S3-compatible stores too; ``x[].y`` is asked of each item."""
+
+_NEXT: Final = {
+    "s3.ListObjectsV2": ("NextContinuationToken",),
+    "s3.ListMultipartUploads": ("NextKeyMarker",),
+}
+"""Where a truncated listing goes on: without it the SDK would take the page for the last one."""
+
+_WITHOUT_BODY: Final = frozenset({"s3.AbortMultipartUpload", "s3.DeleteObject", "s3.PutObject", "s3.UploadPart"})
+
+
+def require_fields(client: Any) -> None:
+    """Make a client of the SDK treat answers without the fields they must have as if they were 500s."""
+    service = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register_first(f"before-parse.{service}.*", _refuse_unreadable)
+    # As near as this to the operation: what is registered for the whole service, such as the SDK's own decision to ask
+    # again, comes after it.
+    client.meta.events.register_first(f"needs-retry.{service}.*", _refuse_incomplete)
+
+
+def _refuse_unreadable(
+    operation_model: Any, response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any
+) -> None:
+    """A body that is not in the service's protocol would make the parser raise, or be taken for an empty answer."""
+    status = response_dict["status_code"]
+    if status < 300 and not _is_readable(operation_model, status, response_dict["body"]):
+        response_dict |= {"status_code": 500, "body": b""}
+        customized_response_dict["Error"] = _error(status, f"a body of {operation_model.name}")
+
+
+def _is_readable(operation_model: Any, status: int, body: Any) -> bool:
+    protocol = operation_model.service_model.resolved_protocol
+    try:
+        if protocol == "json":
+            return isinstance(json.loads(body), dict)
+        if protocol == "query":
+            return str(ElementTree.fromstring(body).tag).endswith(f"{operation_model.name}Response")
+        # Of a 200 the SDK sees to it.
+        if status != 200 and body and not operation_model.has_streaming_output:
+            ElementTree.fromstring(body)
+    except (ValueError, ElementTree.ParseError):
+        return False
+    return True
+
+
+def _refuse_incomplete(response: Any, operation: Any, request_dict: Mapping[str, Any], **_: Any) -> None:
+    if response is None or response[0].status_code >= 300:
+        return
+    http, parsed = response
+    if "Error" not in parsed:
+        name = f"{operation.service_model.service_id.hyphenize()}.{operation.name}"
+        ranged = any(header.lower() == "range" for header in request_dict.get("headers", ()))
+        missing = ", ".join(_missing(name, http, parsed, ranged=ranged))
+        if not missing:
+            return
+        parsed["Error"] = _error(http.status_code, missing)
+    if operation.has_streaming_output and "Body" in parsed:
+        parsed["Body"].close()
+    parsed.setdefault("ResponseMetadata", {})["HTTPStatusCode"] = http.status_code = 500
+
+
+def _error(status: int, missing: str) -> dict[str, str]:
+    return {"Code": FOREIGN, "Message": f"HTTP {status} without {missing}: something else answered in its place"}
+
+
+def _missing(name: str, http: Any, parsed: Mapping[str, Any], *, ranged: bool) -> Iterator[str]:
+    for path in REQUIRED.get(name, ()):
+        items, _, field = path.rpartition("[].")
+        if items:
+            has = all(item.get(field) is not None for item in parsed.get(items) or ())
+        else:
+            has = _value(parsed, path) not in (None, "")
+        if not has:
+            yield path
+    if parsed.get("IsTruncated") is True:
+        yield from (field for field in _NEXT.get(name, ()) if not parsed.get(field))
+    if name in _WITHOUT_BODY and http.content:
+        yield "an empty body"
+    if name == "s3.GetObject" and ranged and not parsed.get("ContentRange"):
+        yield "ContentRange"
+
+
+def _value(parsed: Any, path: str) -> Any:
+    for field in path.split("."):
+        parsed = parsed.get(field) if isinstance(parsed, Mapping) else None
+    return parsed
