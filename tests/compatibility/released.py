@@ -116,7 +116,11 @@ class Released:
 
     @property
     def spec(self) -> Spec:
-        return load_spec(self.folder / "lake.yaml")
+        spec = load_spec(self.folder / "lake.yaml")
+        if spec.source is None:
+            return spec
+        # The messages carry no statuses; release 0.1.0 took the end of such an input for the end of every stream.
+        return spec.model_copy(update={"source": spec.source.model_copy(update={"statuses": "none"})})
 
     @property
     def control(self) -> Control:

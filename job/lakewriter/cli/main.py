@@ -19,7 +19,7 @@ from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvali
 from lakewriter.operate import queries, snowflake
 from lakewriter.operate.planning import plan as plan_tables
 from lakewriter.operate.repair import abandon as abandon_load
-from lakewriter.operate.repair import begin_backfill, reset_cursor
+from lakewriter.operate.repair import adopt, begin_backfill, reset_cursor
 from lakewriter.operate.verification import verify as verify_load
 from lakewriter.receipt import Cursor
 from lakewriter.shape.cursor import parsed_cursor
@@ -136,6 +136,7 @@ def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
 @click.option("--type", "kind", help="The cursor's type, where the table has none yet: int64, string, date32[day], ...")
 @click.option("--no-cursor", "way", flag_value="no-cursor", help="The next load reads everything.")
 @click.option("--backfill", "way", flag_value="backfill", help="Load all again, under the next backfill number.")
+@click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run go on on top of loads, or loads on it.")
 @click.option("--reason", required=True, help="Kept with the table's state.")
 @STAGE
 @report_errors
@@ -148,13 +149,13 @@ def reset(
     reason: str,
     stage: str | None,
 ) -> int:
-    """Move a table's cursor back, forward or away, or load it anew."""
+    """Move a table's cursor back, forward or away, load it anew, or change over to a continuous run and back."""
     if (cursor is None) == (way is None):
-        raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor and --backfill.")
+        raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor, --backfill and --adopt.")
     context = opened(lake, stage)
     control = _control(context, table)
-    if way == "backfill":
-        state = begin_backfill(control, reason)
+    if way in ("backfill", "adopt"):
+        state = begin_backfill(control, reason) if way == "backfill" else adopt(control, reason)
         OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
         return EXIT_OK
     if next(each for each in context.spec.tables if each.id == control.table_id).cursor is None and cursor is not None:

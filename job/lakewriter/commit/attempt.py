@@ -169,11 +169,12 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
 def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:
     """Whether all that a load planned on ``before`` goes by is still so.
 
-    An exclusive load goes by the whole table as it was. Any other one goes by the source's state alone: it leaves the
-    one with which it ends, and would take another load's away.
+    An exclusive load goes by the whole table as it was. Any other one goes by the source's state: it leaves the one
+    with which it ends, and would take another load's away. It also goes by what streams the table has, since a stream
+    that began meanwhile loads the same rows.
     """
     if not exclusive:
-        return before.sync.source == now.sync.source
+        return (before.sync.source, before.batch) == (now.sync.source, now.batch)
     return all(getattr(before, name) == getattr(now, name) for name in _GONE_BY)
 
 

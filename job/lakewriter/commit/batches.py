@@ -3,11 +3,66 @@
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.errors import CheckpointLostError, ConcurrentLoadError
+from lakewriter.commit.state import TableState
+from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
 from lakewriter.receipt import Batch, batch_prefix
+from lakewriter.report import counted
 
 KEPT: Final = 20
 """Batches whose control objects stay."""
+
+ANEW: Final = "anew"
+ADOPTED: Final = "adopted"
+"""In place of a query's id in a state's ``batch``: a person lets a stream begin (anew), or begin or go on (adopted), on
+top of as many loads as ``number`` says. It holds until the next load commits."""
+
+
+def last_batch(state: TableState) -> Batch | None:
+    """The last batch of the stream that loads a table; None where loads of their own do, or where one may begin."""
+    return None if state.batch is None or state.batch.query in (ANEW, ADOPTED) else state.batch
+
+
+def require_stream(state: TableState, table: str) -> None:
+    """``CHECKPOINT_LOST`` where a load of its own has committed since the stream's last batch, or before its first: the
+    stream would load the same rows again."""
+    last = last_batch(state)
+    if last is None:
+        allowed = state.batch is not None and state.batch.number == state.committed
+        if not state.committed or allowed:
+            return
+        why = f"it has {counted(state.committed, 'load')} and no batch of a continuous run"
+    elif state.last_job == last.job_id:
+        return
+    else:
+        why = f"load {state.last_job!r} has committed after its last batch, {last.number} of query {last.query}"
+    raise CheckpointLostError(
+        f"table {table}: {why}. A continuous run reads its source from the checkpoint's place on, or from the "
+        "beginning, and would load again what that load has.",
+        remedy=f"Where its source brings only what is not there yet, let it go on: lakewriter reset LAKE {table} "
+        f"--adopt --reason WHY. Or load everything again: lakewriter reset LAKE {table} --backfill --reason WHY.",
+    )
+
+
+def require_no_stream(state: TableState, table: str) -> None:
+    """``SPEC_INVALID`` for a load of its own where a stream loads the table: each would load again what the other has."""
+    last = last_batch(state)
+    if last is not None:
+        raise SpecInvalidError(
+            f"table {table} is loaded by a continuous run, whose last batch is {last.number}: a load of its own would "
+            "load again what the batches have.",
+            remedy=f"Run it with --continuous. Or, where the source holds only what is not there yet, let loads follow "
+            f"the batches: lakewriter reset LAKE {table} --adopt --reason WHY.",
+        )
+
+
+def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> bool:
+    """Whether the batch is to be loaded on top of what the table has; see ``is_next``."""
+    require_stream(state, table)
+    mark = state.batch
+    if mark is not None and mark.query == ADOPTED:
+        return True
+    began = since is not None and since.query not in (ANEW, ADOPTED)
+    return is_next(last_batch(state), batch, table, since if began else None)
 
 
 def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from lakewriter.aws import Clients
+from lakewriter.commit.batches import ADOPTED, ANEW
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import data_store, reach_from
 from lakewriter.commit.intent import IcebergAction, Intent
@@ -19,7 +20,7 @@ from lakewriter.errors import (
     SecretUnresolvedError,
     SpecInvalidError,
 )
-from lakewriter.receipt import Cursor
+from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import counted
 
 KEPT_RESETS: Final = 20
@@ -98,7 +99,17 @@ def begin_backfill(control: Control, reason: str) -> TableState:
     def change(state: TableState) -> TableState:
         number = state.backfill + 1
         noted = _noted(state, f"backfill {number} begun", reason)
-        return noted.changed(backfill=number, cursor=None, batch=None, running={})
+        return noted.changed(backfill=number, cursor=None, batch=Batch(ANEW, state.committed), running={})
+
+    return _unless_pending(control, change)
+
+
+def adopt(control: Control, reason: str) -> TableState:
+    """The state on which a stream may begin or go on, whatever loads there were; or loads of their own after a stream."""
+
+    def change(state: TableState) -> TableState:
+        noted = _noted(state, f"adopted with {counted(state.committed, 'load')}", reason)
+        return noted.changed(batch=Batch(ADOPTED, state.committed), running={})
 
     return _unless_pending(control, change)
 

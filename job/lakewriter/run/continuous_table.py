@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewriter.aws import Clients
-from lakewriter.commit.batches import KEPT, clear_batches
+from lakewriter.commit.batches import KEPT, clear_batches, require_stream
 from lakewriter.commit.control import Control
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.errors import CODES, LakeError, SourceFailedError
@@ -102,6 +102,9 @@ class TableRun:
         self._started.clear()
         self._raised = None
         state = self._control.state.read()
+        if state.pending is None:
+            # Before Spark plans a batch, which would stay in the checkpoint.
+            require_stream(state, self.table.id)
         place = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
         self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
         # Read before Spark looks at the checkpoint, which is never behind what the table had before.

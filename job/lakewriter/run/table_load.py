@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.batches import is_next
+from lakewriter.commit.batches import is_due, require_no_stream
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.retention import due, sweep
@@ -125,7 +125,9 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         return done(control, load.attempt), ()
     receipts: list[Receipt] = []
     try:
-        if load.micro_batch is not None and not _is_next(load.micro_batch, began, table):
+        if load.micro_batch is None:
+            require_no_stream(began, table.id)
+        elif not _is_next(load.micro_batch, began, table):
             attempts.give_up(control, load.attempt, load.names[table.id], ())
             return repeated(table), ()
         load = _date_after(load, table, began)
@@ -174,7 +176,7 @@ def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | N
 
 
 def _is_next(micro: MicroBatch, state: TableState, table: TableSpec) -> bool:
-    return is_next(state.batch, micro.batch, table.id, micro.since)
+    return is_due(state, micro.batch, table.id, micro.since)
 
 
 def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
