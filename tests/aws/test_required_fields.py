@@ -53,6 +53,8 @@ WITHOUT_FIELDS: list[tuple[str, str, dict[str, Any]]] = [
 @pytest.fixture
 def clients(aws, bucket, monkeypatch) -> Clients:
     monkeypatch.setattr("time.sleep", lambda _: None)
+    # These calls are the tests' own, not those of a load.
+    monkeypatch.setattr(aws, "observers", [])
     return Clients(ACCESS)
 
 
@@ -114,9 +116,15 @@ PARTLY: list[tuple[str, dict[str, Any], str, dict[str, str], str]] = [
         {},
         "Contents[].ETag",
     ),
-    ("list_multipart_uploads", {}, UPLOADS.format("<IsTruncated>true</IsTruncated>"), {}, "NextKeyMarker"),
+    (
+        "list_multipart_uploads",
+        {},
+        UPLOADS.format("<MaxUploads>1</MaxUploads><IsTruncated>true</IsTruncated>"),
+        {},
+        "NextKeyMarker",
+    ),
     ("get_object", {"Key": "k", "Range": "bytes=0-1"}, "whole", ETAG, "ContentRange"),
-    ("put_object", {"Key": "k", "Body": b"x"}, "a body", ETAG, "an empty body"),
+    ("put_object", {"Key": "k", "Body": b"x"}, "<html/>", ETAG, "an empty body"),
     (
         "complete_multipart_upload",
         UPLOAD | {"MultipartUpload": PARTS},
@@ -145,8 +153,7 @@ def test_error_in_the_body_of_a_completion_keeps_its_code(aws, clients):
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_role_that_something_else_hands_out(aws, bucket, monkeypatch, body):
-    monkeypatch.setattr("time.sleep", lambda _: None)
+def test_role_that_something_else_hands_out(aws, clients, body):
     answers(aws, body)
     with pytest.raises(Exception, match=FOREIGN) as caught:
         Clients(ACCESS.model_copy(update={"role_arn": "arn:aws:iam::123456789012:role/L"})).s3.list_buckets()
@@ -154,8 +161,7 @@ def test_role_that_something_else_hands_out(aws, bucket, monkeypatch, body):
 
 
 @pytest.mark.parametrize("reference", ["${ssm:/lake}", "${secret:lake}"])
-def test_secret_that_something_else_gives(aws, monkeypatch, reference):
-    monkeypatch.setattr("time.sleep", lambda _: None)
+def test_secret_that_something_else_gives(aws, clients, reference):
     answers(aws, json.dumps({"status": "ok"}).encode())
     with pytest.raises(Exception, match=FOREIGN):
         resolve(SecretText(reference), region="us-east-1")

@@ -19,7 +19,8 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "s3.DeleteObject": (),
     "s3.GetObject": ("ETag", "ContentLength"),
     "s3.HeadObject": ("ETag", "ContentLength"),
-    "s3.ListMultipartUploads": ("Bucket", "IsTruncated", "Uploads[].Key", "Uploads[].UploadId"),
+    # IsTruncated, which S3 sends too, is left out by rclone where it is false.
+    "s3.ListMultipartUploads": ("Bucket", "MaxUploads", "Uploads[].Key", "Uploads[].UploadId"),
     # KeyCount, which S3 sends too, is left out by older Ceph.
     "s3.ListObjectsV2": ("Name", "IsTruncated", "Contents[].Key", "Contents[].ETag", "Contents[].LastModified"),
     "s3.PutObject": ("ETag",),
@@ -52,9 +53,10 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
 
 _NEXT: Final = {
     "s3.ListObjectsV2": ("NextContinuationToken",),
-    "s3.ListMultipartUploads": ("NextKeyMarker",),
+    # SeaweedFS sends the second alone.
+    "s3.ListMultipartUploads": ("NextKeyMarker", "NextUploadIdMarker"),
 }
-"""Where a truncated listing goes on: without it the SDK would take the page for the last one."""
+"""Where a truncated listing goes on, one of these: with none the SDK would take the page for the last one."""
 
 _WITHOUT_BODY: Final = frozenset({"s3.AbortMultipartUpload", "s3.DeleteObject", "s3.PutObject", "s3.UploadPart"})
 
@@ -122,8 +124,8 @@ def _missing(name: str, http: Any, parsed: Mapping[str, Any], *, ranged: bool) -
             has = _value(parsed, path) not in (None, "")
         if not has:
             yield path
-    if parsed.get("IsTruncated") is True:
-        yield from (field for field in _NEXT.get(name, ()) if not parsed.get(field))
+    if parsed.get("IsTruncated") is True and name in _NEXT and not any(map(parsed.get, _NEXT[name])):
+        yield _NEXT[name][0]
     if name in _WITHOUT_BODY and http.content:
         yield "an empty body"
     if name == "s3.GetObject" and ranged and not parsed.get("ContentRange"):
