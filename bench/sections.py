@@ -8,7 +8,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -116,7 +116,7 @@ def _one_partition(folder: Path, copies: int, feed: str, options: dict[str, str]
     return f"| {rows:,} | {feed} | {float(done.stdout.split()[-1]):.0f} |"
 
 
-def one_partition(folder: str, options: dict[str, str]) -> None:
+def one_partition(folder: str, options: dict[str, Any]) -> None:
     """In a process of its own, so that the workers are new; prints the peak in MiB."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[1]").config("spark.sql.files.maxPartitionBytes", "64g")

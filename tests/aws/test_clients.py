@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from typing import Any
 
 import pytest
 from botocore.exceptions import (
@@ -188,7 +189,7 @@ EXPLAINED = [
 
 @pytest.mark.parametrize(("doing", "code", "status", "expected", "transient"), EXPLAINED)
 def test_explain(doing, code, status, expected, transient):
-    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    answer: Any = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
     error = explain(ClientError(answer, "Call"), doing=doing, access=access(role_arn=ROLE))
     assert (error.code, error.transient) == (expected, transient)
     assert str(error).startswith(f"{expected}: ")

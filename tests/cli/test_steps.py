@@ -1,6 +1,7 @@
 """What lies in the bucket, and what is handed back, when a sync is committed in steps or one stream fails."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.load.syncs import BUCKET, failure, record, state, status, stream
 
 pytestmark = pytest.mark.spark
 
-REPLACED = {"destination_sync_mode": "overwrite", "sync_mode": "full_refresh"}
+REPLACED: dict[str, Any] = {"destination_sync_mode": "overwrite", "sync_mode": "full_refresh"}
 A, B = stream("a", **REPLACED), stream("b", **REPLACED)
 
 

@@ -72,6 +72,9 @@ class Memory:
         self._trouble()
         return self.world.data.get(key)
 
+    def look(self, key: str) -> Found | None:
+        return self.find(key)
+
     def complete(self, receipt: Receipt) -> Completion:
         self._trouble()
         self._maybe_unclear()

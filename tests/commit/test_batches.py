@@ -1,6 +1,7 @@
 """Batches of a continuous run: what comes next, and the whole of it through random histories of crashes."""
 
 import random
+from datetime import timedelta
 
 import pytest
 
@@ -9,12 +10,12 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import KEPT, clear_batches, is_next
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import Live, SyncState
-from lakewriter.errors import CheckpointLostError, ConcurrentLoadError
+from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from tests.commit import test_histories as histories
 from tests.commit.intents import intent
-from tests.commit.memory import Memory, World
+from tests.commit.memory import Crash, Memory, World
 
 one_thread = histories.one_thread
 
@@ -91,14 +92,14 @@ class Stream(histories.History):
                 self.begun += 1
                 control = self.control()
                 batch = Batch("q", number)
-                own = Attempt("p", batch.job_id, f"A{self.begun}", self.world.tick(), histories.timedelta(days=30))
+                own = Attempt("p", batch.job_id, f"A{self.begun}", self.world.tick(), timedelta(days=30))
                 self.batch(control, own, batch, since)
                 self.disturb()
                 self.checkpoint = max(self.checkpoint, number + 1)
                 clear_batches(control, Batch("q", number + KEPT - 1))
         except CheckpointLostError:
             raise
-        except (histories.Crash, histories.LakeError):
+        except (Crash, LakeError):
             pass
         finally:
             self.depth -= 1
@@ -127,7 +128,7 @@ class Stream(histories.History):
             counter = names.first + 1 if names.counts else None
             bound = bound.model_copy(update={"batch": batch, "counter_after": counter})
             attempts.bind(control, own, bound, began, histories.reach)
-        except histories.LakeError:
+        except LakeError:
             attempts.give_up(control, own, names, receipts)
             raise
         attempts.settle(control, own, histories.reach)

@@ -46,8 +46,9 @@ def action(strategy: str = "HOUR", *columns: tuple[str, str]) -> GlueAction:
 
 
 def intent(own: Attempt, catalog: GlueAction) -> Intent:
-    names = {"table_id": "nyc.flights", "schema_name": "nyc", "table": "flights"}
-    return intents.intent(own, access=ACCESS, catalog=catalog, **names)
+    return intents.intent(
+        own, access=ACCESS, catalog=catalog, table_id="nyc.flights", schema_name="nyc", table="flights"
+    )
 
 
 def attempt(job_id: str) -> Attempt:

@@ -8,9 +8,11 @@ once.
 import random
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit import uploads
 from lakewriter.commit.attempt import Attempt
@@ -23,6 +25,7 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.layout import Layout, Template
 from tests.commit.intents import intent
 from tests.commit.memory import Crash, Memory, World
+from tests.support.narrow import need
 
 LAYOUTS = [
     Layout("s/t", Template.parse(""), Template.parse("part-{job_id}-{seq}"), ".parquet"),
@@ -81,7 +84,7 @@ class History:
         store = Memory(self.world, self.disturb, self.rng, self.unclear)
         control = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
         try:
-            abandon({"s.t": control}, job, "a test", SimpleNamespace(access=ACCESS))
+            abandon({"s.t": control}, job, "a test", cast(Clients, SimpleNamespace(access=ACCESS)))
         except (Crash, LakeError):
             pass
         finally:
@@ -122,7 +125,7 @@ class History:
         control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
         state = control.state.read()
         assert state.pending is None
-        intents = {job: control.intent(job, control.report(job)["attempt"]) for job in self.jobs}
+        intents = {job: control.intent(job, need(control.report(job))["attempt"]) for job in self.jobs}
         files = [receipt.key for each in intents.values() for receipt in each.receipts]
         assert sorted(files) == sorted(self.world.data)
         assert state.committed == len(self.jobs)
@@ -131,16 +134,17 @@ class History:
             assert sorted(files) == [f"s/t/v{0:010d}/{number:020d}.parquet" for number in range(len(files))]
         assert dict(state.running) == {}
         if self.incremental:
-            spans = sorted((int(i.cursor_before.text) if i.cursor_before else 0, int(i.cursor_after.text))
+            spans = sorted((int(i.cursor_before.text) if i.cursor_before else 0, int(need(i.cursor_after).text))
                            for i in intents.values())  # fmt: skip
             assert [low for low, _ in spans] == [0, *(high for _, high in spans[:-1])]
-            assert state.cursor.text == str(spans[-1][1])
+            assert need(state.cursor).text == str(spans[-1][1])
         for job, each in intents.items():
             assert {self.world.data[r.key].load for r in each.receipts} == {each.load}, job
 
 
-def reach(access: Access) -> None:
+def reach(access: Access) -> Clients:
     """No catalog is asked."""
+    return cast(Clients, None)
 
 
 def receipt(key: str, upload_id: str, rows: list[int], seq: int) -> Receipt:

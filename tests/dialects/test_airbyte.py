@@ -5,6 +5,7 @@ import pytest
 from lakewriter.dialects.lake_yaml import load, load_spec
 from lakewriter.errors import TlsRequiredError
 from tests.dialects.airbyte_lakes import from_vendor, lake, problems
+from tests.support.narrow import need
 
 PROBLEMS = [
     # what is laid over the base, its problem
@@ -54,5 +55,5 @@ def test_external_id_of_the_environment(tmp_path, monkeypatch):
 
 def test_hero_pixel(tmp_path):
     spec = load_spec(lake(tmp_path, {"purge_first": True}, kind="heropixel-s3"))
-    assert spec.envelope.names == ("_airbyte_ab_id", "_airbyte_emitted_at", "_airbyte_data")
+    assert need(spec.envelope).names == ("_airbyte_ab_id", "_airbyte_emitted_at", "_airbyte_data")
     assert spec.purge_first

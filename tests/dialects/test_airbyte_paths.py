@@ -1,11 +1,15 @@
 """Airbyte's directory and file name variables: the keys they give, and what is no variable."""
 
+from pathlib import Path
+
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import file_uuid
 from tests.dialects.airbyte_lakes import START, TABLE, key, lake, problems
+from tests.support.narrow import expect
 
 UUID = str(file_uuid("a", 0))
 KEYS = [
@@ -99,14 +103,19 @@ def test_no_variable_of_a_file_name(tmp_path, name, expected):
     assert found == [f"destination.file_name_pattern: {name!r}: {expected}"]
 
 
+def the_layout(file: Path) -> KeyLayout:
+    """That of the file's first table."""
+    return expect(KeyLayout, load_spec(file).tables[0].layout)
+
+
 def test_one_name_for_every_file(tmp_path):
     with pytest.raises(SpecInvalidError, match=r"Add \{part_number\} to it"):
         load_spec(lake(tmp_path, {"file_name_pattern": "one", "s3_path_format": "${YEAR}/"}))
-    assert load_spec(lake(tmp_path, {"file_name_pattern": "one"})).tables[0].layout.single_file
+    assert the_layout(lake(tmp_path, {"file_name_pattern": "one"})).single_file
 
 
 def test_keys_of_other_loads_are_known_by_the_template(tmp_path):
-    layout = load_spec(lake(tmp_path, {})).tables[0].layout
+    layout = the_layout(lake(tmp_path, {}))
     prefix = "data_output_path/public/users/"
     assert layout.prefix == prefix
     known = ["2021_01_01_1234567890_0.csv.gz", "2021_01_01_1_12.csv.gz-3", f"2021_01_01_1_{UUID}.csv.gz"]
@@ -126,7 +135,7 @@ PARTS = [
 
 @pytest.mark.parametrize(("keys", "part"), PARTS)
 def test_part_number_goes_on_from_what_is_there(tmp_path, keys, part):
-    layout = load_spec(lake(tmp_path, {"s3_path_format": "a/"})).tables[0].layout
+    layout = the_layout(lake(tmp_path, {"s3_path_format": "a/"}))
     names = layout.bind(job_id="j", attempt="a", start=START)
     assert names.prefix == "data_output_path/a/"
     assert names.numbered(keys).object_key(0) == f"data_output_path/a/{part}.csv.gz"

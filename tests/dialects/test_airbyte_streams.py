@@ -8,6 +8,7 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import NameCollisionError, SpecInvalidError
 from lakewriter.spec.specification import Mode
 from tests.dialects.airbyte_lakes import TABLE, lake
+from tests.support.narrow import need
 
 TABLES = [
     # what a table has that this destination has no place for, the problem
@@ -81,10 +82,11 @@ def test_configured_catalog(tmp_path):
     (tmp_path / "catalog.json").write_text(json.dumps(CATALOG), "utf-8")
     spec = load_spec(lake(tmp_path, {}, source={"messages": "m.jsonl", "catalog": "catalog.json"}))
     users, orders = spec.tables
+    own = need(users.stream)
     assert (users.id, users.mode, users.primary_key) == ("public.users", Mode.APPEND, ("id", "a.b"))
-    assert (users.stream.generation_id, users.stream.minimum_generation_id, users.stream.sync_id) == (11, 11, 10111)
-    assert (orders.id, orders.mode, orders.stream.generation_id) == ("orders", Mode.OVERWRITE, None)
-    assert spec.source.paths == (str(tmp_path / "m.jsonl"),)
+    assert (own.generation_id, own.minimum_generation_id, own.sync_id) == (11, 11, 10111)
+    assert (orders.id, orders.mode, need(orders.stream).generation_id) == ("orders", Mode.OVERWRITE, None)
+    assert need(spec.source).paths == (str(tmp_path / "m.jsonl"),)
 
 
 NAMESPACES = [
@@ -99,7 +101,7 @@ NAMESPACES = [
 def test_namespace_and_prefix(tmp_path, settings, expected):
     source = {"messages": "-", "catalog": CATALOG, "prefix": "crm_"} | settings
     table = load_spec(lake(tmp_path, {}, source=source)).tables[0]
-    assert (table.source_schema, table.source_table, table.stream.name) == (expected, "crm_users", "users")
+    assert (table.source_schema, table.source_table, need(table.stream).name) == (expected, "crm_users", "users")
 
 
 @pytest.mark.parametrize("mode", ["append_dedup", "overwrite_dedup", "update"])

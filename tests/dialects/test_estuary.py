@@ -13,6 +13,7 @@ from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.collection import Kind, Location
 from tests.dialects.files import lake
 from tests.dialects.flows import BINDING, DOCUMENTED, TABLE, bindings, flow
+from tests.support.narrow import need
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 SECOND = BINDING | {"source": "acmeCo/orders", "resource": {"pathPrefix": "orders/", "compressionType": "zstd"}}
@@ -29,7 +30,7 @@ def test_documented_example_unchanged(tmp_path):
     assert (spec.access.bucket, spec.access.region, spec.access.prefix) == ("my-bucket", "", "")
     assert spec.access.access_key_id == SecretText("AKIAIOSFODNN7EXAMPLE")
     assert (spec.interval_seconds, spec.catalog, spec.tracking) == (300, NoCatalog(), ())
-    assert (table.path, table.encoding.codec, table.collection.keys) == ("my-prefix", "snappy", ("id",))
+    assert (table.path, need(table.encoding).codec, need(table.collection).keys) == ("my-prefix", "snappy", ("id",))
     assert spec.warnings == (
         "awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file.",
         "region is not given; bucket 'my-bucket' is asked for it.",
@@ -45,7 +46,7 @@ def test_key(tmp_path):
 
 def test_compression_of_the_endpoint_is_a_default(tmp_path):
     tables = load_spec(bindings(tmp_path, BINDING, SECOND, compressionType="lz4")).tables
-    assert [table.encoding.codec for table in tables] == ["lz4", "zstd"]
+    assert [need(table.encoding).codec for table in tables] == ["lz4", "zstd"]
 
 
 def test_advanced_endpoint(tmp_path):
@@ -66,7 +67,7 @@ def test_flow_collection_gives_keys_schema_and_projections(tmp_path):
     (tmp_path / "s.schema.yaml").write_text(yaml.safe_dump(schema), "utf-8")
     text = DOCUMENTED + yaml.safe_dump({"collections": {"PREFIX/source_collection": collection}})
     table = {key: value for key, value in TABLE.items() if key != "primary_key"}
-    found = load_spec(flow(tmp_path, text, table)).tables[0].collection
+    found = need(load_spec(flow(tmp_path, text, table)).tables[0].collection)
     assert (found.keys, found.locations) == (("/id",), (Location(("id",), Kind.INTEGER),))
     assert found.selection.projections == (("number", "/id"),)
 

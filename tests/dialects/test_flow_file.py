@@ -10,6 +10,7 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.collection import Kind, Location
 from tests.dialects.files import lake
 from tests.dialects.flows import DOCUMENTED, READ, TABLE, bindings, flow
+from tests.support.narrow import need
 
 CHANGES = "estuary/public/wikipedia/recentchange"
 RECENTCHANGES = """
@@ -48,7 +49,8 @@ def test_documented_fields_unchanged(tmp_path):
     table = {"source": CHANGES, "read": READ, "primary_key": ["/meta/id"]}
     (found,) = load_spec(flow(tmp_path, yaml.safe_dump(data), table)).tables
     assert (found.path, found.source_table) == ("recentchanges", "recentchange")
-    assert (found.collection.selection.include, found.collection.selection.depth) == (("length", "revision"), None)
+    selection = need(found.collection).selection
+    assert (selection.include, selection.depth) == (("length", "revision"), None)
 
 
 NO_EFFECT = [
@@ -82,8 +84,8 @@ def test_blanks_count_as_absent(tmp_path):
         },
     }
     spec = load_spec(flow(tmp_path, edited(**blank)))
-    assert spec.tables[0].encoding.codec == "snappy"
-    assert spec.tables[0].collection.selection.include == ("length",)
+    assert need(spec.tables[0].encoding).codec == "snappy"
+    assert need(spec.tables[0].collection).selection.include == ("length",)
     assert len(spec.warnings) == 2
 
 
@@ -97,7 +99,7 @@ def test_recommended_is_a_switch_or_a_depth(tmp_path, recommended, depth):
         flow(tmp_path, edited(binding=fields)),
         bindings(tmp_path, TABLE | fields | {"resource": {"pathPrefix": "a"}}),
     ):
-        assert load_spec(path).tables[0].collection.selection.depth == depth
+        assert need(load_spec(path).tables[0].collection).selection.depth == depth
 
 
 CHOOSING = [
@@ -152,7 +154,8 @@ def test_schemas_in_files_beside_the_flow_file(tmp_path):
     collection = {"key": ["/id"], "writeSchema": "s.schema.yaml", "readSchema": read}
     read_here = load(flow(tmp_path, edited(collections={"PREFIX/source_collection": collection})))
     spec = read_here.spec
-    assert spec.tables[0].collection.locations == (Location(("id",), Kind.INTEGER), Location(("at",), Kind.DATE))
+    locations = need(spec.tables[0].collection).locations
+    assert locations == (Location(("id",), Kind.INTEGER), Location(("at",), Kind.DATE))
     assert spec.warnings[-1].startswith("collection 'PREFIX/source_collection': its schema refers to 'flow://inferred")
     (tmp_path / "elsewhere").mkdir()
     shipped = tmp_path / "elsewhere" / "lake.yaml"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -9,7 +10,9 @@ import yaml
 
 from lakewriter.dialects.lake_yaml import LakeFile, load_spec
 from lakewriter.errors import SpecInvalidError, TlsRequiredError
+from lakewriter.spec.specification import Encoding
 from tests.dialects.files import READ, TABLE, lake
+from tests.support.narrow import expect
 
 PROBLEMS = [
     # what is laid over a valid file, its one problem
@@ -157,8 +160,8 @@ def test_overwrite_is_refused(tmp_path):
 
 
 def test_delta_encodings_are_asked_for(tmp_path):
-    assert load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding.delta
-    assert not load_spec(lake(tmp_path)).encoding.delta
+    assert expect(Encoding, load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding).delta
+    assert not expect(Encoding, load_spec(lake(tmp_path)).encoding).delta
 
 
 def test_stage_is_merged(tmp_path):
@@ -198,12 +201,12 @@ def test_endpoint(tmp_path, endpoint, insecure, accepted):
 
 
 def test_store_names_its_own_region(tmp_path):
-    store = {"custom_s3_endpoint": "https://nyc3.digitaloceanspaces.com", "bucket_region": "nyc3"}
+    store: dict[str, Any] = {"custom_s3_endpoint": "https://nyc3.digitaloceanspaces.com", "bucket_region": "nyc3"}
     assert load_spec(lake(tmp_path, **store)).access.region == "nyc3"
 
 
 def test_secrets_are_never_shown(tmp_path):
-    keys = {"access_key_id": "AKIALITERAL", "secret_access_key": "hush-hush"}
+    keys: dict[str, Any] = {"access_key_id": "AKIALITERAL", "secret_access_key": "hush-hush"}
     spec = load_spec(lake(tmp_path, **keys))
     assert "hush" not in repr(spec) + spec.model_dump_json() + str(spec.warnings)
     assert "secret_access_key is written out" in spec.warnings[0]

@@ -1,13 +1,17 @@
 """The two connectors' documented examples, as literals."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError, NameCollisionError, SpecInvalidError
-from lakewriter.spec.catalogs import GlueCatalog, NoCatalog
+from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.layout import Layout
+from lakewriter.spec.specification import Encoding
 from tests.dialects.files import READ, TABLE, lake
+from tests.support.narrow import expect, need
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 SWITCH = {"supaflow-s3": "sync_schema_with_aws_glue_catalog", "supaflow-s3-data-lake": "update_aws_glue_catalog"}
@@ -191,7 +195,7 @@ def test_places_that_are_taken(tmp_path, tables):
         load_spec(lake(tmp_path, tables=tables))
 
 
-OPEN_CATALOG = {
+OPEN_CATALOG: dict[str, Any] = {
     "iceberg_catalog": "SNOWFLAKE_OPEN_CATALOG",
     "catalog_endpoint": "https://org-account.snowflakecomputing.com/polaris/api/catalog/",
     "catalog_name": "lake",
@@ -213,18 +217,18 @@ def test_iceberg(tmp_path, settings, schema, expected):
     spec = load_spec(lake(tmp_path, tables=tables, table_format="ICEBERG", s3_path_prefix="data", **settings))
     assert spec.tables[0].schema_name == expected
     assert keyed(spec) == f"data/{expected}/accounts/data/part-abc123-00000.parquet"
-    assert spec.encoding.codec == "zstd"
+    assert expect(Encoding, spec.encoding).codec == "zstd"
 
 
 def test_open_catalog(tmp_path):
     spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="a", **OPEN_CATALOG))
-    service = spec.catalog.service
+    service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
     assert (service.uri, service.warehouse, service.scope) == (
         "https://org-account.snowflakecomputing.com/polaris/api/catalog",
         "lake",
         "PRINCIPAL_ROLE:ALL",
     )
-    assert service.client_secret.reference == ("env", "S")
+    assert need(service.client_secret).reference == ("env", "S")
 
 
 ICEBERG_PROBLEMS = [
@@ -266,7 +270,7 @@ def test_partition_by(tmp_path):
     entry = TABLE | {"partition_by": list(PARTITIONS)}
     (table,) = load_spec(lake(tmp_path, tables=[entry], table_format="ICEBERG")).tables
     assert [(each.column, each.transform, each.name) for each in table.partition_by] == list(PARTITIONS.values())
-    assert table.layout.depth == len(PARTITIONS)
+    assert expect(Layout, table.layout).depth == len(PARTITIONS)
 
 
 @pytest.mark.parametrize("kind", ["supaflow-s3", "supaflow-s3-data-lake"])

@@ -1,7 +1,6 @@
 """What is attached to the role against what the file needs, read from IAM as far as IAM lets it be."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,7 +20,7 @@ PIPELINE = spec(glue=True, role_arn=ROLE)
 
 
 @pytest.fixture
-def role(aws: StrictAws, bucket: str) -> Iterator[str]:
+def role(aws: StrictAws, bucket: str) -> str:
     """The role of the pipeline, without a policy."""
     aws.role(ROLE)
     aws.client("iam").create_role(RoleName="LakeWriter", AssumeRolePolicyDocument="{}")

@@ -95,7 +95,7 @@ def test_another_identity_than_the_role(aws: StrictAws, bucket: str, arn: str) -
 
 def test_role_beside_keys(aws: StrictAws, bucket: str) -> None:
     aws.role(ROLE, "id-1")
-    keys = {"access_key_id": "AKIAGIVEN", "secret_access_key": "s"}
+    keys: dict[str, Any] = {"access_key_id": "AKIAGIVEN", "secret_access_key": "s"}
     findings = checked(spec(role_arn=ROLE, external_id=SecretText("id-1"), **keys))
     assert findings["role"].status == "ok"
     assert "arn:aws:sts::123456789012:assumed-role/LakeWriter/lakewriter" in findings["role"].message

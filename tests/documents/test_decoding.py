@@ -104,7 +104,7 @@ def test_every_value_is_read_back_or_named(data: st.DataObject):
     batch, shaper = shaped(own, *texts)
     undeclared = shaper.take_findings().undeclared
     parquet = pq.read_table(io.BytesIO(written(batch, Encoding(codec="snappy")))).to_pylist()
-    avro = list(fastavro.reader(io.BytesIO(written(batch, AvroEncoding(codec="deflate", level=1)))))
+    avro: list[Any] = list(fastavro.reader(io.BytesIO(written(batch, AvroEncoding(codec="deflate", level=1)))))
     record = record_type(schema)
     assert own.record == record
     for text, row, plain in zip(texts, parquet, avro, strict=True):

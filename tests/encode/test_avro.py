@@ -6,6 +6,7 @@ import json
 import re
 import uuid
 from decimal import Decimal
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -54,7 +55,7 @@ def written(table: pa.Table, codec: str = "null", level: int | None = None, *, c
     return sink.getvalue()
 
 
-def read(data: bytes) -> list[dict[str, object]]:
+def read(data: bytes) -> list[Any]:
     return list(fastavro.reader(io.BytesIO(data)))
 
 

@@ -15,6 +15,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.operate.verification import verify
 from tests.load.lakes import BUCKET, PREFIX, Lake, table
+from tests.support.narrow import need
 
 SCHEMA = "supaflow_nyc_public"
 ORDERS, EVENTS, SHOTS = "orders", "events", "shots"
@@ -132,7 +133,7 @@ class Books:
             assert sorted(row[4] for row in own) == list(range(1, len(own) + 1)), (name, job)
             assert len({row[5] for row in own}) <= 1, (name, job)
         if name == EVENTS and committed:
-            loaded = int(self.controls[name].state.read().cursor.text) + 1
+            loaded = int(need(self.controls[name].state.read().cursor).text) + 1
             assert sorted(row[1] for row in read) == list(range(loaded)), name
 
     def _read(self, name: str) -> list[tuple[Any, ...]]:

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.faults.chain import SEED
 from tests.load.lakes import BUCKET
 from tests.load.materializations import DESTINATION, Materialization, binding, logged
 from tests.support import sessions
+from tests.support.narrow import need
 
+SEED = os.environ.get("LAKEWRITER_FAULTS_SEED", "1")
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 
 KILLS = 10
@@ -75,11 +76,12 @@ def drained(process: "subprocess.Popen[str]") -> Iterator[None]:
         yield
     finally:
         for stream in (process.stdout, process.stderr):
-            stream.close()
+            need(stream).close()
 
 
 def test_ten_kills(wiki):
-    rng, feeder, seen = random.Random(f"{SEED}/continuous"), Feeder(wiki), []
+    rng, feeder = random.Random(f"{SEED}/continuous"), Feeder(wiki)
+    seen: list[str] = []
     feeder.start()
     for number in range(KILLS):
         killed_at_random(wiki, rng)

@@ -85,7 +85,12 @@ def test_credentials_expire_during_a_load(lake, credentials, monkeypatch):
         environment.delenv("AWS_ACCESS_KEY_ID")
         environment.delenv("AWS_SECRET_ACCESS_KEY")
         with Process(lake.file, "a", aws.url, **own) as process:
-            process.gate.at(uploads_part, lambda: (watch.look(process), time.sleep(SESSION_SECONDS + 1)), applied=True)
+
+            def outlive() -> None:
+                watch.look(process)
+                time.sleep(SESSION_SECONDS + 1)
+
+            process.gate.at(uploads_part, outlive, applied=True)
             process.gate.at(completes, lambda: watch.look(process))
             assert process.wait() == 0, process.errors
         watch.look(process)

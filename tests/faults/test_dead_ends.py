@@ -143,8 +143,10 @@ def test_database_dropped_while_a_load_is_pending(events):
 
 def test_database_dropped_before_it_is_read_back(events, monkeypatch):
     lake, glue = events.lake, events.lake.aws.client("glue")
-    drop = {"match": calls("glue:GetPartition"), "do": lambda: glue.delete_database(Name=SCHEMA), "after": 1}
-    assert through_gate(lake, monkeypatch, **drop).code == "COMMIT_UNKNOWN"
+    found = through_gate(
+        lake, monkeypatch, calls("glue:GetPartition"), lambda: glue.delete_database(Name=SCHEMA), after=1
+    )
+    assert found.code == "COMMIT_UNKNOWN"
     assert (pending(lake), lake.aws.uploads(BUCKET)) == ("a uploaded", [])
     assert lake.load("a").status == "done"
     events.audit(again=["a"])

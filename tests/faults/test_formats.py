@@ -11,6 +11,7 @@ from tests.faults.gate import Fault
 from tests.faults.process import KILLED, Process
 from tests.load.lakes import completes, uploads_part, writes
 from tests.load.syncs import BUCKET, SyncLake, catalog, record, state, stream
+from tests.support.narrow import need
 from tests.support.server import StrictAws
 
 pytestmark = pytest.mark.spark
@@ -61,7 +62,7 @@ def audit(lake: SyncLake) -> None:
     assert len(lake.data()) == 2
     assert not lake.aws.uploads(BUCKET)
     kept = lake.control("public.users").state.read()
-    assert (kept.pending, dict(kept.running), kept.sync.source.job_id) == (None, {}, "a")
+    assert (kept.pending, dict(kept.running), need(kept.sync.source).job_id) == (None, {}, "a")
 
 
 @pytest.mark.exhaustive

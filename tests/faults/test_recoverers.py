@@ -59,8 +59,13 @@ class Recoverer:
 def overtaken(books: Books, monkeypatch: pytest.MonkeyPatch, number: int, applied: bool) -> None:
     """One recoverer stands still at its change of this number until another has ended."""
     stalled, overtook = threading.Event(), threading.Event()
+
+    def stall() -> None:
+        stalled.set()
+        overtook.wait()
+
     with Gate(books.lake.aws.url) as gate, Gate(books.lake.aws.url) as other, ThreadPoolExecutor(1) as pool:
-        gate.at(changes, lambda: (stalled.set(), overtook.wait()), after=number, applied=applied)
+        gate.at(changes, stall, after=number, applied=applied)
         first, second = (Recoverer(books, each, monkeypatch) for each in (gate, other))
         ended = pool.submit(first.recover)
         try:

@@ -103,7 +103,10 @@ def test_retried_task(lake, java):
     refused: list[Call] = []
 
     def first(call: Call) -> bool:
-        return uploads_part(call) and not refused and not refused.append(call)
+        if refused or not uploads_part(call):
+            return False
+        refused.append(call)
+        return True
 
     lake.aws.interceptors.append(refuse)
     with clustered(lake, java) as process:

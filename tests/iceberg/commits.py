@@ -135,8 +135,7 @@ def receipt(key: str, body: bytes, rows: int) -> Receipt:
 
 def intent(job: str, action: IcebergAction, *receipts: Receipt) -> Intent:
     own = Attempt("p", job, f"{job}1", datetime.now(UTC), timedelta(days=30))
-    names = {"table_id": "db.t", "schema_name": "db", "table": "t"}
-    return intents.intent(own, receipts, access=ACCESS, catalog=action, **names)
+    return intents.intent(own, receipts, access=ACCESS, catalog=action, table_id="db.t", schema_name="db", table="t")
 
 
 def strays(aws: StrictAws, table: PyIcebergTable) -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from tests.iceberg.commits import Table, strays
 from tests.support.call import Call
+from tests.support.narrow import need
 from tests.support.open_catalog import OpenCatalog
 
 
@@ -24,7 +25,7 @@ def rows(job: str, **more: object) -> pa.Table:
 
 
 def loads(table: Table) -> list[str]:
-    return [snapshot.summary["lakewriter.job-id"] for snapshot in table.seen.snapshots()]
+    return [str(need(snapshot.summary)["lakewriter.job-id"]) for snapshot in table.seen.snapshots()]
 
 
 def updates(call: Call) -> bool:
@@ -165,7 +166,7 @@ def test_manifests_are_merged(aws, bucket):
         transaction.set_properties({"commit.manifest.min-count-to-merge": "2"})
     for number, job in enumerate("abcd"):
         table.publish(table.intent(job, rows(job), committed=number), number + 1)
-    assert len(table.seen.current_snapshot().manifests(table.seen.io)) < 4
+    assert len(need(table.seen.current_snapshot()).manifests(table.seen.io)) < 4
     assert sorted(table.seen.scan().to_arrow()["job"].to_pylist()) == sorted("aabbccdd")
     assert strays(aws, table.seen) == set()
 

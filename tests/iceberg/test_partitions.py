@@ -1,6 +1,7 @@
 """Partitioned Iceberg tables: each file in one partition, read back by PyIceberg with filters that prune."""
 
 import re
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -86,11 +87,11 @@ def test_plan_then_load(lake, spark):
 
 FILTERS = [
     # filter, ids of the rows, files read
-    (EqualTo("kind", "b/ä c"), [2], 1),
-    (IsNull("kind"), [4], 1),
-    (IsNull("at"), [5], 1),
-    (GreaterThanOrEqual("at", "2024-01-15T11:00:00+00:00"), [4, 7], 2),
-    (EqualTo("at", "1969-12-31T23:59:59.999999+00:00"), [1, 2], 2),
+    (EqualTo(term="kind", value="b/ä c"), [2], 1),
+    (IsNull(term="kind"), [4], 1),
+    (IsNull(term="at"), [5], 1),
+    (GreaterThanOrEqual(term="at", value="2024-01-15T11:00:00+00:00"), [4, 7], 2),
+    (EqualTo(term="at", value="1969-12-31T23:59:59.999999+00:00"), [1, 2], 2),
 ]
 
 
@@ -135,7 +136,7 @@ def test_transforms(lake, partition_by, expected):
 def test_many_tasks_write_a_file_for_each_partition(lake, spark, query):
     frame = spark.range(3000).selectExpr("id", "id % 3 AS kind", "timestamp_micros(id * 3600000000 - 7200000000) AS at")
     frame.repartition(4).write.parquet(str(lake.folder / "events"))
-    read = {"format": "parquet", "path": "events"}
+    read: dict[str, Any] = {"format": "parquet", "path": "events"}
     if query:
         read = {"sql": "SELECT * FROM events", "views": {"events": read}}
     lake.write({"table": "events", "schema": "public", "read": read, "partition_by": ["month(at)", "kind"]})
@@ -194,7 +195,7 @@ def test_source_column_widened_between_loads(lake):
     lake.write(events(lake, EVENTS + "3000000000,a,\n") | {"partition_by": ["id"]})
     assert lake.load("b").tables[0].message is None
     assert files(lake.table("events")).keys() == {(number,) for number in (1, 2, 3, 4, 5, 6, 7, 3_000_000_000)}
-    scan = lake.table("events").scan(row_filter=EqualTo("id", 3_000_000_000))
+    scan = lake.table("events").scan(row_filter=EqualTo(term="id", value=3_000_000_000))
     assert (len(list(scan.plan_files())), scan.to_arrow().num_rows) == (1, 1)
 
 
@@ -223,8 +224,8 @@ def test_column_with_the_name_of_a_field(lake):
 
 
 def test_year_beyond_partitions_is_named_with_its_value(lake):
-    read = {"sql": "SELECT id, timestamp_micros(300000000000000000) AS at FROM x", "views": {"x": {"format": "csv"}}}
-    read["views"]["x"] |= {"path": lake.csv("x.csv", "id\n1\n"), "options": {"header": "true"}}
+    x = {"format": "csv", "path": lake.csv("x.csv", "id\n1\n"), "options": {"header": "true"}}
+    read = {"sql": "SELECT id, timestamp_micros(300000000000000000) AS at FROM x", "views": {"x": x}}
     lake.write({"table": "events", "schema": "public", "read": read, "partition_by": ["day(at)"]})
     (result,) = lake.load("a").tables
     assert (result.code, "11476-08-15" in result.message) == ("VALUE_UNREPRESENTABLE", True), result.message

@@ -12,6 +12,7 @@ import yaml
 from tests.iceberg.tables import IcebergLake
 from tests.load.lakes import BUCKET, ROOT
 from tests.load.test_readers import differences
+from tests.support.narrow import need
 
 pytestmark = pytest.mark.spark
 
@@ -57,9 +58,9 @@ def sources(demo: Any, tables: dict[str, pa.Table]) -> tuple[dict[str, pa.Table]
 
 @pytest.mark.timeout(900)
 def test_demo_read_back_after_each_load(lake):
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py")
-    demo = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(demo)
+    spec = need(importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py"))
+    demo: Any = importlib.util.module_from_spec(spec)
+    need(spec.loader).exec_module(demo)
     demo.BUILD = lake.folder
     tables = {name: demo.packaged(name) for name in demo.TABLES}
     content = yaml.safe_load((ROOT / "examples" / "demo" / "lake.yaml").read_text("utf-8"))

@@ -1,6 +1,7 @@
 """Credentials that Open Catalog gives out for a table's files: when they are used, and by whom they are renewed."""
 
 import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from lakewriter.aws.vended import Vended, VendedCredentials
 from lakewriter.commit.iceberg.catalog_vendor import vendor_of
 from lakewriter.errors import CatalogUnauthorizedError, S3AccessDeniedError
 from tests.iceberg.commits import ACCESS, Table
+from tests.support.narrow import need
 from tests.support.open_catalog import CLIENT_SECRET, OpenCatalog
 
 ROWS = pa.table({"id": [1, 2]})
@@ -70,7 +72,7 @@ def test_vended_shows_no_secret():
     assert repr(Vended("id", "secret", "token")) == "Vended(access_key='id', expires=None)"
 
 
-def given(*seconds):
+def given(*seconds: int) -> Callable[[], Vended | None]:
     """A vendor whose credentials end so many seconds from now, one after the other; then it gives none."""
     rest = list(seconds)
     return lambda: Vended("id", "s", "t", datetime.now(UTC) + timedelta(seconds=rest.pop(0))) if rest else None
@@ -86,16 +88,22 @@ RENEWALS = [
 
 @pytest.mark.parametrize(("seconds", "uses", "asked"), RENEWALS)
 def test_renewed_five_minutes_before(seconds, uses, asked):
-    calls = []
+    calls: list[Vended] = []
     vendor = given(*seconds)
-    credentials = VendedCredentials(lambda: (found := vendor()) and (calls.append(found) or found)).load()
+
+    def ask() -> Vended | None:
+        vended = vendor()
+        calls.extend([vended] if vended else [])
+        return vended
+
+    credentials = need(VendedCredentials(ask).load())
     for _ in range(uses):
         assert credentials.get_frozen_credentials().access_key == "id"
     assert len(calls) == asked
 
 
 def test_nothing_new_at_the_end():
-    credentials = VendedCredentials(given(30)).load()
+    credentials = need(VendedCredentials(given(30)).load())
     with pytest.raises(CatalogUnauthorizedError, match="gives none any more"):
         credentials.get_frozen_credentials()
 

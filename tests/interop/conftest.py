@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -51,4 +51,5 @@ def server(request: pytest.FixtureRequest, s3_servers: dict[str, RealS3]) -> Rea
 @pytest.fixture
 def lake(tmp_path: Path, aws: StrictAws, server: RealS3, spark: SparkSession) -> RealLake:
     """A pipeline that writes to the empty bucket."""
-    return RealLake(tmp_path, server, spark)
+    # It answers what a lake asks of it.
+    return RealLake(tmp_path, cast(StrictAws, server), spark)

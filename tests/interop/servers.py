@@ -34,10 +34,10 @@ class RealS3:
     name: str
     url: str
 
-    def client(self, service: str) -> Any:
+    def client(self, service: Any) -> Any:
         """A client of its own, without retries."""
         config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, s3={"addressing_style": "path"})
-        keys = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
+        keys: dict[str, Any] = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
         return boto3.client(service, endpoint_url=self.url, config=config, **keys)
 
     def objects(self, bucket: str) -> dict[str, bytes]:

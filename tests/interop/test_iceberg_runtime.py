@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ EVENTS = [
     (5, None, "null", None, None),
 ]
 PARTITION_BY = ("day(at)", "kind", "truncate(10, n)", "bucket(100, key)", "bucket(100, n)")
-PARTITIONS = [
+PARTITIONS: list[dict[str, Any]] = [
     # Hashes of https://iceberg.apache.org/spec/#appendix-b-32-bit-hash-requirements; mmh3 of the others' bytes.
     {"at_day": "1969-12-31", "kind": "a/b ~*ä", "n_trunc": "-0.10", "key_bucket": 79, "n_bucket": 90},
     {"at_day": "1969-12-31", "kind": "a/b ~*ä", "n_trunc": "-0.10", "key_bucket": 79, "n_bucket": 34},

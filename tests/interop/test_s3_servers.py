@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ conditional = pytest.mark.parametrize("server", WITH_CONDITIONS, indirect=True)
 unconditional = pytest.mark.parametrize("server", ["rclone"], indirect=True)
 
 
-def by_job(lake: RealLake) -> list[tuple[object, ...]]:
+def by_job(lake: RealLake) -> list[tuple[Any, ...]]:
     query = "SELECT _supa_job_id, count(*), count(DISTINCT id) FROM t GROUP BY ALL ORDER BY ALL"
     return lake.rows(query, f"{SCHEMA}/events")
 

@@ -135,13 +135,15 @@ LOST = [
 
 
 @pytest.mark.parametrize(("match", "number"), LOST)
-def test_lost_answer(lake, match, number):
+def test_lost_answer(lake, match, number: int):
     lake.write(table("t", lake.csv("t.csv", EVENTS)))
-    passed = []
+    passed: list[Call] = []
 
     def this_one(call: Call) -> bool:
-        passed.append(call) if match(call) else None
-        return match(call) and len(passed) == number + 1
+        if not match(call):
+            return False
+        passed.append(call)
+        return len(passed) == number + 1
 
     lake.aws.drop_answer(this_one)
     assert lake.load("a").status == "done"

@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import time
+from typing import Any
 
 import pytest
 import yaml
@@ -58,7 +59,7 @@ def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
         refused.append(prefix)
         return call.denied()
 
-    refused = []
+    refused: list[str] = []
     wiki.aws.interceptors.append(keep)
     arrive(wiki, 0, 1, 2)
     with wiki.running() as first:
@@ -153,10 +154,14 @@ def test_killed_then_terminated(wiki):
     assert not wiki.aws.uploads(BUCKET)
 
 
+NO_SESSION: Any = None
+"""Where none is asked."""
+
+
 def test_the_status_is_written_while_a_source_is_looked_through(tmp_path, aws, bucket):
-    lake = Materialization(tmp_path, aws, None)
+    lake = Materialization(tmp_path, aws, NO_SESSION)
     lake.write(binding("changes", "in", primary_key=["id"]), checkpoint="checkpoint")
-    run = Running(lake.spec, None)
+    run = Running(lake.spec, NO_SESSION)
 
     def spark():
         until(lambda: "tables" in status(lake))
@@ -178,12 +183,17 @@ def until(done, seconds=60):
         time.sleep(0.1)
 
 
+class UnderPrefix(Materialization):
+    """One whose tables lie where those of a data lake do."""
+
+    control = Lake.control
+    data = Lake.data
+
+
 @pytest.fixture
 def lake(tmp_path, aws, bucket, spark):
     """Two files of ten rows each, a batch each."""
-    lake = Materialization(tmp_path, aws, spark)
-    lake.control = lambda table_id: Lake.control(lake, table_id)
-    lake.data = lambda: Lake.data(lake)
+    lake = UnderPrefix(tmp_path, aws, spark)
     arrive(lake, 0, 1)
     return lake
 

@@ -13,6 +13,7 @@ from lakewriter.report import RunReport
 from lakewriter.run.continuous_status import RunStatus, TableStatus
 from lakewriter.run.outcome import Counts, handed_over, load_ended, run_ended
 from tests.load.lakes import BUCKET, Lake, table
+from tests.support.narrow import need
 from tests.support.server import StrictAws
 
 SCHEMA = "supaflow_nyc_public"
@@ -84,7 +85,7 @@ def test_pending_intent_has_its_age(events):
 def since(lake: Lake, hours: int) -> None:
     """Let the pending intent be so old."""
     control = lake.control(f"{SCHEMA}.events")
-    pending = control.state.read().pending
+    pending = need(control.state.read().pending)
     earlier = pending.model_copy(update={"since": pending.since - timedelta(hours=hours)})
     control.state.move(lambda state: state.changed(pending=earlier))
 
@@ -106,8 +107,11 @@ def test_error_before_any_table_was_touched(idle):
 
 
 def test_fault_of_the_program(idle):
+    def faulty() -> RunReport:
+        raise ZeroDivisionError("integer division or modulo by zero")
+
     with pytest.raises(ZeroDivisionError):
-        attempt(idle, lambda: 1 // 0)
+        attempt(idle, faulty)
     assert (left(idle)["message"], left(idle)["transient"]) == (
         "ZeroDivisionError: integer division or modulo by zero",
         False,
@@ -160,5 +164,5 @@ def test_continuous_run():
         interval_seconds=5, tables=tables,
     )  # fmt: skip
     ended = run_ended((status, NoAnswerError("nobody answers.")))
-    assert (ended.error.code, ended.unfinished) == ("TIMEOUT", ("other",))
+    assert (need(ended.error).code, ended.unfinished) == ("TIMEOUT", ("other",))
     assert ended.counts == Counts(rows=20, files=2, bytes=900, seconds=60.0)

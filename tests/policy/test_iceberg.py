@@ -10,7 +10,7 @@ from lakewriter.policy.role_documents import Who
 from lakewriter.policy.roles import roles
 from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, lake, made, statement
 
-GLUE = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}
+GLUE: dict[str, Any] = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}
 OPEN_CATALOG = GLUE | {
     "iceberg_catalog": "SNOWFLAKE_OPEN_CATALOG",
     "catalog_endpoint": "https://acme-lake.snowflakecomputing.com/polaris/api/catalog",

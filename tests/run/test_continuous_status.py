@@ -1,10 +1,11 @@
 """Lag and status of a continuous run, without one."""
 
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
-from lakewriter.commit.store import Unclear
+from lakewriter.commit.store import Store, Unclear
 from lakewriter.run.continuous_status import (
     HEARTBEAT_SECONDS,
     STATUS_SECONDS,
@@ -14,6 +15,7 @@ from lakewriter.run.continuous_status import (
     TableStatus,
     beat,
 )
+from tests.support.narrow import need
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 STATUS = RunStatus(pipeline="p", run="r", state="running", started_at=AT, at=AT, interval_seconds=5, tables={})
@@ -37,7 +39,8 @@ class Cell:
     """A store of one object; ``unclear`` answers come first."""
 
     def __init__(self, unclear: int = 0) -> None:
-        self.body, self.etag, self.unclear = None, 0, unclear
+        self.body: bytes | None = None
+        self.etag, self.unclear = 0, unclear
 
     def get(self, key):
         return None if self.body is None else (self.body, str(self.etag))
@@ -57,15 +60,15 @@ class Cell:
 
 def test_status_object_is_replaced_whoever_wrote_it_last():
     cell = Cell(unclear=1)
-    mine, other = StatusObject(cell, "k"), StatusObject(cell, "k")
+    mine, other = (StatusObject(cast(Store, cell), "k") for _ in range(2))
     for status in (mine, mine, other, mine, mine):
         status.write(STATUS, 0)
     assert cell.etag == 3
-    assert RunStatus.model_validate_json(cell.body) == STATUS
+    assert RunStatus.model_validate_json(need(cell.body)) == STATUS
 
 
 def test_status_object_is_due():
-    status = StatusObject(Cell(), "k")
+    status = StatusObject(cast(Store, Cell()), "k")
     assert status.due(0, news=False)
     status.write(STATUS, 100)
     seconds = (STATUS_SECONDS - 1, STATUS_SECONDS, HEARTBEAT_SECONDS)
@@ -93,7 +96,7 @@ def beaten(seconds, describe):
             written.append((now, status))
             super().write(status, now)
 
-    beat(Noted(Cell(), "k"), lambda: describe(clock.now), clock, lambda: clock.now)
+    beat(Noted(cast(Store, Cell()), "k"), lambda: describe(clock.now), clock, lambda: clock.now)
     return written
 
 

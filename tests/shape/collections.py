@@ -1,7 +1,6 @@
 """The recentchange collection of the vendor's document: its schema, its documents, and tables of them."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import IndexKind, Read, TableSpec
 
 _PAIR = {"type": "object", "properties": {"new": {"type": "integer"}, "old": {"type": "integer"}}}
-RECENTCHANGE: Mapping[str, Any] = {
+RECENTCHANGE: dict[str, Any] = {
     "type": "object",
     "required": ["meta"],
     "properties": {
@@ -30,7 +29,7 @@ RECENTCHANGE: Mapping[str, Any] = {
         "title": {"type": "string"},
     },
 }
-CHANGE: Mapping[str, Any] = {
+CHANGE: dict[str, Any] = {
     "id": 7,
     "bot": False,
     "length": {"new": 120, "old": 118},

@@ -1,5 +1,7 @@
 """Arrays before and after; slices and nulls with values under them are built by hand, as readers produce them."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -19,7 +21,7 @@ def written(array: pa.Array, existing: pa.DataType | None = None) -> pa.Array:
 INNER = pa.struct([("a b", pa.uint8()), ("a-b", pa.large_string()), ("v", pa.null())])
 DEEP = pa.struct([("x y", pa.large_list(INNER)), ("m", pa.map_(pa.string(), INNER))])
 VALUE = {"a b": 1, "a-b": "s", "v": None}
-ROWS = [
+ROWS: list[Any] = [
     {"x y": [VALUE, None], "m": [("k", VALUE)]},
     None,
     {"x y": None, "m": None},
@@ -27,7 +29,7 @@ ROWS = [
     {"x y": [None, VALUE], "m": [("l", None), ("m", VALUE)]},
 ]
 NAMED = {"a_b": 1, "a_b_1": "s"}
-EXPECTED = [
+EXPECTED: list[Any] = [
     {"x_y": [NAMED, None], "m": [("k", NAMED)]},
     None,
     {"x_y": None, "m": None},

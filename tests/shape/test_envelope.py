@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -119,6 +120,7 @@ def test_names_of_nested_columns_in_the_source():
     assert sorted(docs) == ["1st", *["a-b"] * 3, *["a_b"] * 3]
     nested = {"a_b": 1, "a_b_1": 2}
     expected = {"_1st": nested, "list": [nested], "map": {"k": nested}, "n": 7}
-    assert [dict(list(row.items())[2:]) for row in reader] == [expected]
+    rows: list[Any] = list(reader)
+    assert [dict(list(row.items())[2:]) for row in rows] == [expected]
     parquet = pq.read_table(io.BytesIO(written(found, Encoding(codec="snappy"))))
     assert parquet.select(["_1st", "list", "n"]).to_pylist() == [{"_1st": nested, "list": [nested], "n": 7}]

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,7 +31,7 @@ TRACKED = [
 ]
 
 
-def plan(source: pa.Schema, existing: Mapping[str, pa.DataType] | None = None, **table: object) -> ShapePlan:
+def plan(source: pa.Schema, existing: Mapping[str, pa.DataType] | None = None, **table: Any) -> ShapePlan:
     layout = Layout("data/t", Template.parse(""), Template.parse("{uuid}"), ".gzip.parquet")
     values = {"source_table": "t", "schema_name": "s", "name": "t", "read": Read(), "layout": layout, "path": "data/t"}
     spec = Spec(
@@ -148,7 +149,7 @@ REPEATED = [
 
 
 @pytest.mark.parametrize(("settings", "message"), REPEATED)
-def test_plan_shape_column_that_is_there_twice_is_not_chosen(settings: dict[str, object], message: str) -> None:
+def test_plan_shape_column_that_is_there_twice_is_not_chosen(settings: dict[str, Any], message: str) -> None:
     source = pa.schema([*TWICE, ("void", pa.null()), ("void", pa.int64())])
     with pytest.raises(SpecInvalidError) as caught:
         plan(source, **settings)
@@ -166,7 +167,7 @@ INVALID = [
 
 
 @pytest.mark.parametrize(("settings", "message"), INVALID)
-def test_plan_shape_columns_that_are_not_there(settings: dict[str, object], message: str) -> None:
+def test_plan_shape_columns_that_are_not_there(settings: dict[str, Any], message: str) -> None:
     source = pa.schema([*ID_NAME, ("flag", pa.bool_()), ("void", pa.null())])
     with pytest.raises(SpecInvalidError, match=message):
         plan(source, **settings)

@@ -48,7 +48,7 @@ def shaped(it: Shaper, batch: pa.RecordBatch) -> pa.RecordBatch:
     return result
 
 
-def batch(schema: pa.Schema, *columns: list[object]) -> pa.RecordBatch:
+def batch(schema: pa.Schema, *columns: Sequence[object]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(v, t) for v, t in zip(columns, schema.types, strict=True)], schema=schema)
 
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from lakewriter.source.messages.contents import Contents, Event
-from lakewriter.source.messages.lines import parsed
-from lakewriter.source.messages.odd_lines import odd
+from lakewriter.source.messages.lines import Record, parsed
+from lakewriter.source.messages.odd_lines import Odd, odd
+from tests.support.narrow import need
 
 CUT = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
 NO_NUMBER = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}
@@ -15,6 +16,11 @@ NO_NUMBER = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}
 def line(data: str, **more: str) -> bytes:
     rest = "".join(f',"{name}":{text}' for name, text in more.items())
     return f'{{"type":"RECORD","record":{{"stream":"u","data":{data}{rest}}}}}'.encode()
+
+
+def recorded(found: Odd) -> Record:
+    """The record of a mended line."""
+    return need(need(found.message).record)
 
 
 MENDED = [
@@ -32,15 +38,15 @@ MENDED = [
 def test_values(data, written, changes):
     assert parsed(line(data)) is None
     found = odd(line(data))
-    record = found.message.record
-    assert (bytes(record.data), json.loads(bytes(record.meta.changes))) == (written.encode(), changes)
+    record = recorded(found)
+    assert (bytes(record.data), json.loads(bytes(need(record.meta).changes))) == (written.encode(), changes)
     assert found.mended == tuple(change["field"] for change in changes)
 
 
 def test_changes_of_the_source_come_first():
     own = {"field": "z", "change": "NULLED", "reason": "SOURCE_RETRIEVAL_ERROR"}
     found = odd(line('{"a":NaN}', meta=json.dumps({"changes": [own]})))
-    assert json.loads(bytes(found.message.record.meta.changes)) == [own, {"field": "a"} | NO_NUMBER]
+    assert json.loads(bytes(need(recorded(found).meta).changes)) == [own, {"field": "a"} | NO_NUMBER]
 
 
 TIMES = [
@@ -55,12 +61,13 @@ TIMES = [
 @pytest.mark.parametrize(("text", "expected", "mended"), TIMES)
 def test_emitted_at(text, expected, mended):
     found = odd(line('{"a":1}', emitted_at=text))
-    assert (bytes(found.message.record.data), found.message.record.emitted_at) == (b'{"a":1}', expected)
+    record = recorded(found)
+    assert (bytes(record.data), record.emitted_at) == (b'{"a":1}', expected)
     assert found.mended == mended
 
 
 def test_meta_that_is_no_object():
-    assert odd(line("{}", meta='"x"')).message.record.meta is None
+    assert recorded(odd(line("{}", meta='"x"'))).meta is None
 
 
 def test_error_with_half_an_emoji_is_an_error():

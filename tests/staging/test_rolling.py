@@ -1,5 +1,7 @@
 """Cuts are the same for the same rows, however they arrive."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -56,7 +58,7 @@ def test_canonical_take_less_than_a_batch() -> None:
     ]
 
 
-VALUES = {
+VALUES: dict[str, tuple[pa.DataType, list[Any], int]] = {
     "bool": (pa.bool_(), [True, None, False, True], 4),
     "decimal": (pa.decimal128(9, 2), [1, 2, None, 3], 64),
     "struct": (

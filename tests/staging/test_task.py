@@ -127,7 +127,7 @@ def test_write_partition_count_differs(aws: StrictAws, bucket: str, counted: int
 
 
 def test_write_partition_second_file_fails(aws: StrictAws, bucket: str) -> None:
-    denied = {"status": 403, "code": "AccessDenied", "message": "no"}
+    denied: dict[str, Any] = {"status": 403, "code": "AccessDenied", "message": "no"}
     aws.fail(lambda call: call.key == KEY.format(1) and "partNumber" in call.query, **denied)
     receipts = write_partition(task_plan(limits=ROLLS), 0, source_rows(20_000))
     first = next(receipts)

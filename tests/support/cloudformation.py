@@ -182,7 +182,7 @@ class EncryptionKey(Key):
 
 
 def _backend(service: str) -> Any:
-    return get_backend(service)[ACCOUNT][REGION]  # type: ignore[call-overload]
+    return get_backend(service)[ACCOUNT][REGION]
 
 
 def _with_stack_outputs(clean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -222,7 +222,7 @@ def our_templates() -> Iterator[None]:
     types = {kind.type: kind for kind in Resource.__subclasses__()} | {Key.cloudformation_type(): EncryptionKey}
     names = {kind.type: kind.name_property for kind in Resource.__subclasses__()}
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(parsing.get_model_map(), types))  # type: ignore[arg-type]
+        stack.enter_context(mock.patch.dict(parsing.get_model_map(), types))
         stack.enter_context(mock.patch.dict(parsing.get_name_type_map(), names))
         stack.enter_context(mock.patch.object(parsing, "clean_json", _with_stack_outputs(parsing.clean_json)))
         protected = _with_protection(CloudFormationBackend.delete_stack)

@@ -42,7 +42,8 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
         r"[0-9a-f]{32}\.json": "owners/DIRECTORY.json",
-        r"loads/[^/]+/[^/]+/[^/]+\.failed\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.failed.json",
+        r"loads/[^/]+/[^/]+/(tables|failed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
+        # Release 0.1.0 wrote intents there.
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
         r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
         r"loads/[^/]+/": "loads/JOB/",

@@ -49,7 +49,9 @@ class Record:
             self.seen.setdefault(Pattern(action, resource, tuple(tuple(pair) for pair in context)), test)
 
     def write(self) -> None:
-        rows = [{"action": action, "resource": resource} for action, resource, _ in sorted(self.seen)]
+        rows: list[dict[str, Any]] = [
+            {"action": action, "resource": resource} for action, resource, _ in sorted(self.seen)
+        ]
         for row, (*_, context) in zip(rows, sorted(self.seen), strict=True):
             if context:
                 row["context"] = dict(context)

@@ -49,7 +49,7 @@ _details_of = Execution.get_start_execution_details
 
 
 @cache
-def client(service: str) -> Any:
+def client(service: Any) -> Any:
     """A client of the AWS in this process; making one takes longer than an execution does."""
     return boto3.client(service, region_name=REGION)
 
@@ -167,7 +167,7 @@ def step_functions(runs: JobRuns) -> Iterator[None]:
     """An AWS in this process, in which state machines run, job runs end as ``runs`` says, and waits take no time."""
 
     def service_for(service_name: str) -> Any:
-        taught = {"emr-serverless": lambda: _EmrServerless(runs), "aws-sdk": _AwsSdk}
+        taught: dict[str, Callable[[], Any]] = {"emr-serverless": lambda: _EmrServerless(runs), "aws-sdk": _AwsSdk}
         return taught.get(service_name, lambda: state_task_service_for(service_name))()
 
     def details(execution: Execution) -> ExecutionDetails:

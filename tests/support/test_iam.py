@@ -21,7 +21,7 @@ NOT_THIS_ROLE = document(
     "NotThisRole", "Deny", "s3:*", Principal="*", Condition={"ArnEquals": {"aws:PrincipalArn": ROLE}}
 )
 
-CASES = [
+CASES: list[tuple[Any, ...]] = [
     # action; context; the caller's policies; the resource's; decision
     ("s3:GetObject", {}, {"A": WRITE, "B": READ}, None, ("Allowed", ("B/Read",), ())),
     ("s3:DeleteObject", {}, {"A": WRITE, "B": READ}, None, ("ImplicitlyDenied", (), ())),

@@ -74,7 +74,7 @@ def test_log_bucket(synthesise: Synthesise) -> None:
 
 
 def test_store_with_an_endpoint_of_its_own(synthesise: Synthesise) -> None:
-    store = {"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "nyc3"}
+    store: dict[str, Any] = {"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "nyc3"}
     found = synthesise(lake(**store))
     assert of_type(found.template, "S3::Bucket") == {}
     assert found.stack.region != "nyc3"

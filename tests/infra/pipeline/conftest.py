@@ -86,7 +86,8 @@ def synthesised(settings_of: SettingsOf) -> Synthesised:
 
     def make(stage: str = "prod", **deployment: Any) -> dict[str, Any]:
         app = cdk.App(context=defaults(), analytics_reporting=False)
-        return Template.from_stack(add_stack(app, settings_of(stage, **deployment))).to_json()
+        template: dict[str, Any] = Template.from_stack(add_stack(app, settings_of(stage, **deployment))).to_json()
+        return template
 
     return make
 

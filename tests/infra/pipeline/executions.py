@@ -98,9 +98,8 @@ class Machine:
 
     def start(self, name: str, **given: str) -> str:
         """The new execution's ARN."""
-        return self._client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(given))[
-            "executionArn"
-        ]
+        started = self._client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(given))
+        return str(started["executionArn"])
 
     def ended(self, execution: str) -> Mapping[str, Any]:
         """The execution, once it has ended."""
@@ -108,7 +107,7 @@ class Machine:
 
         def ended() -> bool:
             found.update(self._client.describe_execution(executionArn=execution))
-            return found["status"] != "RUNNING"
+            return bool(found["status"] != "RUNNING")
 
         _until(ended)
         return found

@@ -27,7 +27,7 @@ def only_machine(plain) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def machine(only_machine) -> Machine:
+def machine(only_machine: Machine) -> Machine:
     only_machine.runs.reset()
     return only_machine
 
