@@ -132,8 +132,8 @@ def test_control_keys_lie_under_the_pipeline() -> None:
         "data/_lakewriter/flights/tables/public.flights/state.json",
         "data/_lakewriter/flights/loads/j1/public.flights.report.json",
         "data/_lakewriter/flights/loads/j1/a1/begin.json",
-        "data/_lakewriter/flights/loads/j1/a1/public.flights.json",
-        "data/_lakewriter/flights/loads/j1/a1/public.flights.failed.json",
+        "data/_lakewriter/flights/loads/j1/a1/tables/public.flights.json",
+        "data/_lakewriter/flights/loads/j1/a1/failed/public.flights.json",
         "data/_lakewriter/flights/loads/j1/a1/outcome.json",
         "data/_lakewriter/flights/runs/n1.json",
     ]

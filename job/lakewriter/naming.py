@@ -123,7 +123,11 @@ def scheduled_job_id(pipeline: str, at: datetime) -> str:
 
 
 class ControlKeys:
-    """Keys of the control objects of one pipeline, under ``{prefix}/_lakewriter/{pipeline}/``."""
+    """Keys of the control objects of one pipeline, under ``{prefix}/_lakewriter/{pipeline}/``.
+
+    No two are equal, whatever tables and loads are called: what is named by a table has a folder or an ending that
+    nothing else in its place has.
+    """
 
     def __init__(self, prefix: str, pipeline: str) -> None:
         self.root = join_key(prefix, CONTROL_DIRECTORY, pipeline)
@@ -153,13 +157,22 @@ class ControlKeys:
         """The same of one table, where it could not begin at the attempt's own time."""
         return f"{self.load(job_id)}/{attempt}/begin/{table_id}.json"
 
+    def is_begin(self, job_id: str, table_id: str, key: str) -> bool:
+        """Whether ``key`` is of a record that says what an attempt of this load would name this table's files."""
+        _, _, name = key.removeprefix(f"{self.load(job_id)}/").partition("/")
+        return name in ("begin.json", f"begin/{table_id}.json")
+
     def intent(self, job_id: str, attempt: str, table_id: str) -> str:
         """All that is needed to publish one table of one load."""
+        return f"{self.load(job_id)}/{attempt}/tables/{table_id}.json"
+
+    def first_intent(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Where release 0.1.0 wrote it, among the records of the attempt: of a table ``begin`` over one of them."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.json"
 
     def failure(self, job_id: str, attempt: str, table_id: str) -> str:
         """Why an intent was withdrawn."""
-        return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
+        return f"{self.load(job_id)}/{attempt}/failed/{table_id}.json"
 
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""

@@ -23,7 +23,7 @@ def _named(call: Call) -> str:
     """A call's action, what of an upload it is, and the control object."""
     upload = {"uploads": "begin", "partNumber": "part", "uploadId": "complete"}
     kinds = [kind for name, kind in upload.items() if name in call.query]
-    control = re.search(r"(state|begin|outcome|report|failed)\.json$", call.key)
+    control = re.search(r"(failed(?=/)|(?:state|begin|outcome|report)(?=\.json$))", call.key)
     what = kinds[0] if kinds else control[1] if control else "intent" if call.key.endswith(".json") else ""
     return f"{call.action} {what}".strip()
 

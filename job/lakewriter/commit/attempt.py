@@ -84,7 +84,8 @@ def _abort_earlier(control: Control, attempt: Attempt) -> None:
     """Abort what earlier attempts of this job left staged."""
     root = control.keys.load(attempt.job_id) + "/"
     for key in [entry.key for entry in control.store.entries(root)]:
-        if not _is_begin_record(control, key.removeprefix(root)) or key.startswith(f"{root}{attempt.id}/"):
+        is_begin = control.keys.is_begin(attempt.job_id, control.table_id, key)
+        if not is_begin or key.startswith(f"{root}{attempt.id}/"):
             continue
         record = control.read_json(key) or {"tables": {}}
         table = record["tables"].get(control.table_id)
@@ -92,11 +93,6 @@ def _abort_earlier(control: Control, attempt: Attempt) -> None:
             found = list(_uploads(control, table["location"], re.compile(table["pattern"])))
             own = _own(control, attempt, found, shared=table.get("shared", False))
             _abort_while_registered(control, attempt, own)
-
-
-def _is_begin_record(control: Control, name: str) -> bool:
-    """Whether an object of a load, by its key below the load's, says what an attempt would name this table's files."""
-    return name.endswith(("/begin.json", f"/begin/{control.table_id}.json"))
 
 
 def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:

@@ -8,7 +8,7 @@ from typing import Any
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import PAUSES, TRIES, StateFile
 from lakewriter.commit.store import Store, Unclear
-from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
+from lakewriter.errors import CommitUnknownError, KeyExistsError, PendingUnrecoverableError, SpecInvalidError
 from lakewriter.naming import ControlKeys
 
 
@@ -24,17 +24,28 @@ class Control:
         self.pause = pause
         self.state = StateFile(store, keys.state(table_id), pause=pause)
 
-    def write_once(self, key: str, content: Mapping[str, Any] | str) -> None:
-        """Create the object; one that is there already is this one, written before."""
-        body = content if isinstance(content, str) else json.dumps(content, indent=1)
+    def write_once(self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False) -> None:
+        """Create the object. ``KEY_EXISTS`` where one with another content is there: this one may be there already,
+        since an earlier call whose answer was lost wrote it. With ``keep`` whatever is there stays, without an error.
+        """
+        body = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
         for number in range(TRIES):
             try:
-                self.store.create(key, body.encode())
+                if self.store.create(key, body) is not None or keep or self._is_there(key, body):
+                    return
             except Unclear:
                 self.pause(PAUSES[min(number, len(PAUSES) - 1)])
-            else:
-                return
         raise CommitUnknownError(f"{key} could not be written.", remedy="Run the same job id again.")
+
+    def _is_there(self, key: str, body: bytes) -> bool:
+        found = self.store.get(key)
+        if found is not None and found[0] != body:
+            raise KeyExistsError(
+                f"control object {key} is there already with another content than table {self.table_id} gives "
+                "it; it was left as it is.",
+                remedy="Run the load again under another job id.",
+            )
+        return found is not None
 
     def require_conditions(self, key: str, content: Mapping[str, Any]) -> None:
         """``SPEC_INVALID`` from a store that writes the object at ``key`` once more although it is there."""
@@ -58,9 +69,11 @@ class Control:
         return self.read_json(self.keys.report(job_id, self.table_id))
 
     def intent(self, job_id: str, attempt: str) -> Intent:
-        """The intent that the state names."""
+        """The intent that the state names; one that release 0.1.0 left is under its own key."""
         key = self.keys.intent(job_id, attempt, self.table_id)
         found = self.store.get(key)
+        if found is None:
+            found = self.store.get(self.keys.first_intent(job_id, attempt, self.table_id))
         if found is None:
             raise PendingUnrecoverableError(
                 f"{key} is named as pending by the state of {self.table_id}, and is not there.",

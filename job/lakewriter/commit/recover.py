@@ -87,7 +87,9 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
     """The last step of a load: its report, and a state with nothing pending."""
-    control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
+    # Of several who recover one load each finds the table as it is by then: the first one's report stays.
+    key = control.keys.report(pending.job_id, control.table_id)
+    control.write_once(key, report.model_dump_json(indent=1), keep=True)
     move_pending(control, pending, lambda state: _closed(state, pending, intent))
 
 
@@ -96,7 +98,7 @@ def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> No
     withdraw(store, intent)
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
-        control.write_once(key, pending.failure.model_dump_json(indent=1))
+        control.write_once(key, pending.failure.model_dump_json(indent=1), keep=True)
     move_pending(control, pending, lambda state: state.changed(pending=None, running=state.without(pending.job_id)))
 
 

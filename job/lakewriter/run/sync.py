@@ -83,8 +83,9 @@ def claim_number(control: Control, job_id: str, number: int) -> int:
     if (kept := control.read_json(own)) is not None:
         return int(kept["sync_id"])
     number = _claim(control, job_id, number)
-    control.write_once(own, {"version": 1, "sync_id": number})
-    return number
+    # Another attempt of the load may have counted at the same time: all go by the number that was written first.
+    control.write_once(own, {"version": 1, "sync_id": number}, keep=True)
+    return int((control.read_json(own) or {"sync_id": number})["sync_id"])
 
 
 def _claim(control: Control, job_id: str, number: int) -> int:

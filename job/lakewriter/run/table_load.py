@@ -200,4 +200,4 @@ def _end(load: Load, errors: list[LakeError]) -> None:
 
 def _write_outcome(load: Load, content: Mapping[str, object]) -> None:
     control = load.controls[load.spec.tables[0].id]
-    control.write_once(control.keys.outcome(load.attempt.job_id, load.attempt.id), content)
+    control.write_once(control.keys.outcome(load.attempt.job_id, load.attempt.id), content, keep=True)

@@ -1,0 +1,156 @@
+"""Control objects: written once, told apart, and found again, whatever tables and loads are called."""
+
+import itertools
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakewriter.aws import Clients
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.recover import recover
+from lakewriter.commit.state import Pending
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import KeyExistsError
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Part, Receipt
+from lakewriter.spec.layout import Layout, Template
+from tests.commit.intents import intent
+from tests.commit.memory import Memory, World
+
+NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
+ODD = ("begin", "outcome", "t", "t.report", "t.failed", "t.begin", "tables", "failed", "sync", "A1", "A1.begin")
+"""Ids of tables that other control objects have in their keys, or that have each other's."""
+
+
+def control(world: World, table_id: str = "t") -> Control:
+    store = Memory(world, lambda: None, random.Random(0), 0)
+    return Control(store, ControlKeys("", "p"), table_id, pause=lambda _: None)
+
+
+def receipt(world: World, key: str, load: str) -> Receipt:
+    return Receipt(
+        bucket="b", key=key, upload_id=world.stage(key, load), parts=(Part(1, "etag"),), checksum_algorithm=None,
+        size=1, rows=1, partition=0, seq=0, first_index=1, engine="none", row_groups=1, requests={},
+    )  # fmt: skip
+
+
+def test_no_two_keys_are_equal():
+    keys = ControlKeys("data", "p")
+    loads = [(job, attempt) for job in ("A1", "tables", "t.report.json") for attempt in ("A1", "A2")]
+    made = [keys.continuous, *(keys.run(name) for name in ("A1", "t")), *map(keys.sync_number, (0, 1))]
+    made += [keys.own_sync_number(job) for job in {job for job, _ in loads}]
+    made += [key for load in loads for key in (keys.begin(*load), keys.outcome(*load))]
+    for table in ODD:
+        made += [keys.state(table), *(keys.report(job, table) for job in {job for job, _ in loads})]
+        for load in loads:
+            made += [keys.intent(*load, table), keys.failure(*load, table), keys.table_begin(*load, table)]
+    assert len(set(made)) == len(made)
+
+
+@pytest.mark.parametrize(("table", "other"), list(itertools.permutations(("begin", "t", "t.begin"), 2)))
+def test_records_of_attempts_are_told_from_whatever_else_a_load_leaves(table, other):
+    keys = ControlKeys("", "p")
+    own = [keys.begin("a", "A1"), keys.table_begin("a", "A1", table)]
+    others = [
+        keys.table_begin("a", "A1", other), keys.report("a", table), keys.outcome("a", "A1"),
+        *(name("a", "A1", each) for name in (keys.intent, keys.failure) for each in (table, other)),
+    ]  # fmt: skip
+    assert [key for key in (*own, *others) if keys.is_begin("a", table, key)] == own
+
+
+@pytest.mark.parametrize("table", ODD)
+def test_a_load_of_a_table_called_like_a_control_object(table):
+    world = World()
+    layout = Layout("s/t", Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+    for name in ("A1", "A2"):
+        own = Attempt("p", "a", name, NOON, timedelta(days=30))
+        process = control(world, table)
+        names = layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
+        process.write_once(process.keys.begin("a", name), attempts.begin_record(own, {table: names}))
+        began = attempts.register(process, own, Clients)
+        assert began is not None
+        assert world.staged == {}
+        staged = receipt(world, names.object_key(0), own.load)
+        bound = intent(own, (staged,), table_id=table)
+        if name == "A1":
+            # It dies with its intent written and not bound.
+            process.write_once(process.keys.intent("a", name, table), bound.model_dump_json(indent=1))
+            continue
+        attempts.bind(process, own, bound, began, Clients)
+        attempts.settle(process, own, Clients)
+        process.write_once(process.keys.outcome("a", name), {"status": "done"})
+    found = control(world, table)
+    assert (found.report("a") or {})["attempt"] == "A2"
+    assert found.intent("a", "A2") == bound
+    assert list(world.data) == [staged.key]
+    assert found.state.read().pending is None
+
+
+def test_an_intent_that_release_0_1_0_left_is_brought_to_its_end():
+    world = World()
+    own = Attempt("p", "a", "A1", NOON, timedelta(days=30))
+    process = control(world)
+    left = intent(own, (receipt(world, "s/t/f", own.load),), table_id="t")
+    process.write_once("_lakewriter/p/loads/a/A1/t.json", left.model_dump_json(indent=1))
+    pending = Pending(job_id="a", attempt="A1", phase="intended", since=NOON)
+    process.state.move(lambda state: state.changed(pending=pending))
+    assert recover(process, Clients).committed == 1
+    assert list(world.data) == ["s/t/f"]
+
+
+WRITTEN = [
+    # What is there already, what is written, whether anything that is there may stay; what is there then, None for an
+    # error.
+    (None, b"mine", False, b"mine"),
+    (b"mine", b"mine", False, b"mine"),
+    (b"another's", b"mine", False, None),
+    (b"another's", b"mine", True, b"another's"),
+]
+
+
+@pytest.mark.parametrize(("there", "written", "keep", "left"), WRITTEN)
+def test_what_is_written_once(there, written, keep, left):
+    world = World()
+    if there is not None:
+        world.objects["k"] = (there, "etag")
+    if left is None:
+        with pytest.raises(KeyExistsError, match="control object k is there already"):
+            control(world).write_once("k", written.decode(), keep=keep)
+        left = there
+    else:
+        control(world).write_once("k", written.decode(), keep=keep)
+    assert world.objects["k"][0] == left
+
+
+def test_another_intent_under_the_key_binds_nothing():
+    world = World()
+    own = Attempt("p", "a", "A1", NOON, timedelta(days=30))
+    process = control(world)
+    began = attempts.register(process, own, Clients)
+    assert began is not None
+    process.write_once(process.keys.intent("a", "A1", "t"), "{}")
+    with pytest.raises(KeyExistsError):
+        attempts.bind(process, own, intent(own, table_id="t"), began, Clients)
+    assert process.state.read().pending is None
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_an_answer_that_is_lost(applied):
+    """Whether the object was written is found out by writing it again."""
+    world, lost = World(), [True]
+
+    class Losing(Memory):
+        def create(self, key: str, body: bytes) -> str | None:
+            if not lost:
+                return super().create(key, body)
+            lost.clear()
+            if applied:
+                super().create(key, body)
+            raise Unclear("no answer")
+
+    store = Losing(world, lambda: None, random.Random(0), 0)
+    Control(store, ControlKeys("", "p"), "t", pause=lambda _: None).write_once("k", "mine")
+    assert world.objects["k"][0] == b"mine"
