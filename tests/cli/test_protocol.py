@@ -112,7 +112,10 @@ def test_a_stream_without_a_state_waits(platform):
 
 @pytest.mark.spark
 def test_state_for_all_streams_waits_for_all(platform):
-    shared = {"type": "STATE", "state": {"type": "GLOBAL", "global": {"shared_state": {"lsn": 5}, "stream_states": []}}}
+    shared: dict[str, Any] = {
+        "type": "STATE",
+        "state": {"type": "GLOBAL", "global": {"shared_state": {"lsn": 5}, "stream_states": []}},
+    }
     said, error = platform.sync(user(1), record("orders", {"id": 1}), shared, user(2), failure("boom"),
                                 streams=(USERS, stream("orders")))  # fmt: skip
     assert error is not None

@@ -13,6 +13,7 @@ from lakewriter.receipt import Part, Receipt
 from lakewriter.spec.access import Access
 from tests.commit.intents import intent
 from tests.support.call import Answer, Call
+from tests.support.narrow import need
 from tests.support.s3_rules import Proceed, moto_bucket
 from tests.support.server import StrictAws
 
@@ -25,7 +26,7 @@ def removed_before(aws: StrictAws, method: str) -> None:
 
     def remove(call: Call, proceed: Proceed) -> Answer:
         if call.method == method and call.key == "f":
-            keys = moto_bucket(call.bucket).keys
+            keys = need(moto_bucket(call.bucket)).keys
             if call.key in keys:
                 keys.pop(call.key)
         return proceed(call)

@@ -3,9 +3,11 @@
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
+from lakewriter.report import RunReport
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 
 pytestmark = pytest.mark.spark
@@ -34,7 +36,7 @@ def syncs(tmp_path, aws, bucket, spark):
 
 def before_registering(load):
     """A progress that runs ``load`` when a table begins, which it says before it registers."""
-    ran = []
+    ran: list[Any] = []
 
     def progress(_table, step, _detail):
         if step == "beginning" and not ran:
@@ -52,7 +54,7 @@ def test_connectors_of_two_syncs_at_once(syncs):
     (syncs.folder / "source.py").write_text(WAITING_CONNECTOR, "utf-8")
     syncs.write(PARQUET, source={"command": [sys.executable, "source.py"], "catalog": catalog(stream("users"))})
     (syncs.folder / "hold").touch()
-    reports = {}
+    reports: dict[str, RunReport] = {}
     first = threading.Thread(target=lambda: reports.update(a=syncs.load("a")))
     first.start()
     while not (syncs.folder / "held").exists():

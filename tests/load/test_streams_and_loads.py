@@ -1,6 +1,7 @@
 """A table that continuous runs and loads of their own take turns at: neither loads again what the other has."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,6 +22,8 @@ from tests.commit.intents import intent
 from tests.load.lakes import BUCKET
 
 ID = "public.events"
+NOTHING: Any = None
+"""In place of what no step here asks for."""
 
 
 class Killed(BaseException):
@@ -47,7 +50,7 @@ class Table:
         if self.dies:
             raise Killed
         batch = load.micro_batch.batch if load.micro_batch else None
-        names = {"table_id": ID, "schema_name": "public", "table": "events", "access": self.spec.access}
+        names: dict[str, Any] = {"table_id": ID, "schema_name": "public", "table": "events", "access": self.spec.access}
         return intent(load.attempt, batch=batch, **names)
 
     def do(self, step: str) -> str | None:
@@ -63,14 +66,14 @@ class Table:
         else:
             batch = Batch("q", int(number))
             self.dies = verb == "killed"
-            return self.load(batch.job_id, MicroBatch(batch, last_batch(self.control.state.read()), None))
+            return self.load(batch.job_id, MicroBatch(batch, last_batch(self.control.state.read()), NOTHING))
         return None
 
     def load(self, job_id: str, micro_batch: MicroBatch | None) -> str | None:
         """The code of its failure."""
         try:
             report = table_load.run(
-                self.spec, job_id=job_id, clients=self.clients, spark=lambda: None, micro_batch=micro_batch
+                self.spec, job_id=job_id, clients=self.clients, spark=lambda: NOTHING, micro_batch=micro_batch
             )
         except Killed:
             self.dies = False
@@ -126,8 +129,8 @@ def test_what_is_said(tmp_path, monkeypatch, aws, bucket):
         table.spec,
         job_id="j",
         clients=table.clients,
-        spark=lambda: None,
-        micro_batch=MicroBatch(Batch("q", 0), None, None),
+        spark=lambda: NOTHING,
+        micro_batch=MicroBatch(Batch("q", 0), None, NOTHING),
     )
     assert run.tables[0].message == (
         "table public.events: it has 1 load and no batch of a continuous run. A continuous run reads its source from "

@@ -12,6 +12,7 @@ from lakewriter.source.messages.splits import Piece
 from lakewriter.source.packing import Chunk
 from lakewriter.source.storage import Store
 from lakewriter.spec.stream import MessageSource
+from tests.support.narrow import need
 
 USERS, ORDERS = ("public", "users"), ("public", "orders")
 
@@ -177,16 +178,16 @@ def test_last_records():
 
 def test_failed_connector():
     found = Input([state(10, USERS, 1)], "it ended with exit code 1").verdict(USERS, "j", None)
-    assert (found.complete, found.error, found.stretch.end) == (False, "it ended with exit code 1", 10)
+    assert (found.complete, found.error, need(found.stretch).end) == (False, "it ended with exit code 1", 10)
 
 
 def test_records_before_a_state_of_the_same_load_are_skipped():
     first, second = state(10, USERS, 1), state(20, USERS, 2)
     before = source_state(first, "j")
-    assert ended_well(first, second).verdict(USERS, "j", before).stretch.start == 11
-    assert ended_well(first, second).verdict(USERS, "other", before).stretch.start == 0
-    assert ended_well(second).verdict(USERS, "j", before).stretch.start == 0
-    assert ended_well(first, state(20, USERS, 1)).verdict(USERS, "j", before).stretch.start == 11
+    assert need(ended_well(first, second).verdict(USERS, "j", before).stretch).start == 11
+    assert need(ended_well(first, second).verdict(USERS, "other", before).stretch).start == 0
+    assert need(ended_well(second).verdict(USERS, "j", before).stretch).start == 0
+    assert need(ended_well(first, state(20, USERS, 1)).verdict(USERS, "j", before).stretch).start == 11
     assert Input([first, BOOM]).verdict(USERS, "j", before) == Verdict(
         None, before, complete=False, error="the source reports: boom"
     )
@@ -195,7 +196,7 @@ def test_records_before_a_state_of_the_same_load_are_skipped():
 def test_state_said_again_elsewhere_skips_nothing():
     before = source_state(state(10, USERS, 1), "j")
     found = ended_well(state(5, USERS, 1), state(20, USERS, 2)).verdict(USERS, "j", before)
-    assert (found.stretch.start, found.complete) == (0, True)
+    assert (need(found.stretch).start, found.complete) == (0, True)
 
 
 GIVEN = [
@@ -211,7 +212,7 @@ GIVEN = [
 def test_connector_begins_behind_what_it_was_given(own, given, start):
     before, handed = (source_state(state(10, None, cursor), "j") for cursor in (own, given))
     said = [state(10, None, 1), state(15, None, 1), state(20, None, 2)]
-    assert ended_well(*said).verdict(USERS, "j", before, handed).stretch.start == start
+    assert need(ended_well(*said).verdict(USERS, "j", before, handed).stretch).start == start
 
 
 FAULT = Event(15, "unreadable", USERS, "cut: '{...'")
