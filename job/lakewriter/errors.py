@@ -22,6 +22,7 @@ LakeError
 ├── StagedLostError                 STAGED_LOST                a retry can help
 ├── ConcurrentLoadError             CONCURRENT_LOAD            a retry can help
 ├── CheckpointLostError             CHECKPOINT_LOST
+├── StateLostError                  STATE_LOST
 ├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
 ├── CommitUnknownError              COMMIT_UNKNOWN             a retry can help
 └── NoAnswerError                   TIMEOUT                    a retry can help
@@ -198,6 +199,12 @@ class CheckpointLostError(LakeError):
     """A continuous run's checkpoint does not go with what the table has: to go on would repeat or leave out rows."""
 
     code = "CHECKPOINT_LOST"
+
+
+class StateLostError(LakeError):
+    """A table has been loaded, and its state is gone or says nothing."""
+
+    code = "STATE_LOST"
 
 
 class PendingUnrecoverableError(LakeError):

@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.column_types import reconcile, storable
 from lakewriter.commit.iceberg.evolve import IcebergBefore
-from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
+from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from tests.iceberg.commits import Table
 
 
@@ -92,5 +92,5 @@ def test_a_count_beyond_the_state_is_refused(aws, bucket):
     table = Table(aws)
     rows = pa.table({"id": [1], "n": [Decimal("1.00")]})
     table.publish(table.intent("a", rows), 1)
-    with pytest.raises(SpecInvalidError, match=r"lakewriter\.p"):
+    with pytest.raises(StateLostError, match=r"lakewriter\.p"):
         table.ready("b", rows.schema, committed=0)

@@ -7,10 +7,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients, located
-from lakewriter.commit.control import Control
+from lakewriter.commit.control import Control, control_of
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.dialects.lake_yaml import load
-from lakewriter.naming import ControlKeys
 from lakewriter.source.session import spark_session
 from lakewriter.spec.specification import Spec
 
@@ -34,5 +33,5 @@ class Context:
 
     def controls(self) -> Mapping[str, Control]:
         """The control objects of every table, by its id."""
-        keys, store = ControlKeys(self.spec.access.prefix, self.spec.pipeline), S3Store(self.clients)
-        return {table.id: Control(store, keys, table.id) for table in self.spec.tables}
+        store = S3Store(self.clients)
+        return {table.id: control_of(self.spec, table, store) for table in self.spec.tables}

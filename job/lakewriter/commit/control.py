@@ -3,26 +3,50 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import PAUSES, TRIES, StateFile
 from lakewriter.commit.store import Store, Unclear
+from lakewriter.commit.traces import find_trace
 from lakewriter.errors import CommitUnknownError, KeyExistsError, PendingUnrecoverableError, SpecInvalidError
 from lakewriter.naming import ControlKeys
+from lakewriter.spec.catalogs import IcebergCatalog, RestService
+from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
+from lakewriter.spec.specification import Spec, TableSpec
+
+
+def control_of(spec: Spec, table: TableSpec, store: Store) -> "Control":
+    """The control objects of one table of a pipeline."""
+    is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and isinstance(spec.catalog.service, RestService)
+    keys = ControlKeys(spec.access.prefix, spec.pipeline)
+    return Control(store, keys, table.id, layout=None if is_elsewhere else table.layout)
 
 
 class Control:
-    """``pause`` is ``time.sleep``, or what a test puts in its place."""
+    """``layout`` is that of the table's objects, None where its catalog decides where they are.
+
+    ``pause`` is ``time.sleep``, or what a test puts in its place.
+    """
 
     def __init__(
-        self, store: Store, keys: ControlKeys, table_id: str, *, pause: Callable[[float], None] = time.sleep
+        self,
+        store: Store,
+        keys: ControlKeys,
+        table_id: str,
+        *,
+        layout: Layout | KeyLayout | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
         self.keys = keys
         self.table_id = table_id
+        self.layout = layout
         self.pause = pause
-        self.state = StateFile(store, keys.state(table_id), pause=pause)
+        find = partial(find_trace, store, keys, table_id, layout)
+        self.state = StateFile(store, keys.state(table_id), pause=pause, find_trace=find)
 
     def write_once(self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False) -> None:
         """Create the object. ``KEY_EXISTS`` where one with another content is there: this one may be there already,
@@ -62,7 +86,12 @@ class Control:
     def read_json(self, key: str) -> dict[str, Any] | None:
         """The object's content, None when it is not there."""
         found = self.store.get(key)
-        return None if found is None else dict(json.loads(found[0]))
+        try:
+            return None if found is None else dict(json.loads(found[0]))
+        except (ValueError, TypeError) as error:
+            raise PendingUnrecoverableError(
+                f"{key} is not a JSON object ({error}).", remedy="Restore the object from its bucket's versions."
+            ) from error
 
     def report(self, job_id: str) -> dict[str, Any] | None:
         """The table's report under this job id: it is there when the table is done."""

@@ -10,13 +10,18 @@ from pydantic import Field, ValidationError
 
 from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Store, Unclear
-from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
+from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, StateLostError
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.spec.model import Model
 
 TRIES: Final = 40
 PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between tries; the last one repeats."""
+
+REBUILD: Final = (
+    "Restore the object from its bucket's versions; or conclude it from what the loads have left: "
+    "lakewriter rebuild LAKE TABLE --reason WHY."
+)
 
 Phase = Literal["intended", "uploaded", "aborting"]
 
@@ -99,13 +104,34 @@ class TableState(Model):
         return self.model_copy(update=changes)
 
 
-class StateFile:
-    """The state of one table in a store. ``pause`` is ``time.sleep``, or what a test puts in its place."""
+def is_blank(body: bytes) -> bool:
+    """Whether a state's content says nothing: it is empty, no JSON object, or lacks what every state has."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return True
+    return not isinstance(content, dict) or not {"version", "write", "committed"} <= content.keys()
 
-    def __init__(self, store: Store, key: str, *, pause: Callable[[float], None] = time.sleep) -> None:
+
+class StateFile:
+    """The state of one table in a store. ``pause`` is ``time.sleep``, or what a test puts in its place.
+
+    ``find_trace`` is asked where there is no state: the key of something that only a table with a state can have.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        key: str,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        find_trace: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._store = store
         self._key = key
         self._pause = pause
+        self._find_trace = find_trace
+        self._is_new = False
         self._seen: tuple[TableState, str | None] | None = None
 
     def read(self) -> TableState:
@@ -144,9 +170,21 @@ class StateFile:
         )
 
     def _look(self) -> tuple[TableState, str | None]:
-        found = self._store.get(self._key)
+        found = self._store.get(self._key) or self._first_look()
+        self._is_new = found is None
         self._seen = (self._parsed(found[0]), found[1]) if found else (TableState(), None)
         return self._seen
+
+    def _first_look(self) -> tuple[bytes, str] | None:
+        """``STATE_LOST`` where a state that is not there must have been: a load would begin from nothing."""
+        trace = None if self._is_new else self._find_trace()
+        if trace is None:
+            return None
+        # Another load may have created the state, and left that trace, since it was not there.
+        found = self._store.get(self._key)
+        if found is None:
+            raise StateLostError(f"{self._key} is not there, and {trace} is of a table that was loaded.", remedy=REBUILD)
+        return found
 
     def _written(self, new: TableState, etag: str | None) -> bool:
         self._seen = None
@@ -155,7 +193,7 @@ class StateFile:
         except Unclear:
             return False
         if written:
-            self._seen = (new, written)
+            self._seen, self._is_new = (new, written), False
         return written is not None
 
     def _write(self, state: TableState, etag: str | None) -> str | None:
@@ -163,6 +201,8 @@ class StateFile:
         return self._store.create(self._key, body) if etag is None else self._store.replace(self._key, body, etag)
 
     def _parsed(self, body: bytes) -> TableState:
+        if is_blank(body):
+            raise StateLostError(f"{self._key} holds no state: {body[:80]!r}.", remedy=REBUILD)
         try:
             return TableState.model_validate(json.loads(body))
         except (ValueError, ValidationError) as error:

@@ -11,10 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import KEPT, clear_batches, require_stream
-from lakewriter.commit.control import Control
+from lakewriter.commit.control import control_of
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.errors import CODES, LakeError, SourceFailedError
-from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult, counted
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
@@ -59,7 +58,7 @@ class TableRun:
         self._spark = spark
         self._watch = watch
         self._stop = stop
-        self._control = Control(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline), table.id)
+        self._control = control_of(spec, table, S3Store(clients))
         self._lag = Lag(spec.interval_seconds)
         self._gate = threading.Lock()
         self._started = threading.Event()

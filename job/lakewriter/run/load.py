@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.control import Control
+from lakewriter.commit.control import control_of
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.generations import SourceState
 from lakewriter.commit.recover import recover
@@ -41,8 +41,8 @@ class Loader:
     def __init__(self, spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> None:
         self.spec, self.job_id = spec, job_id
         self._clients, self._spark, self._progress = clients, spark, progress
-        store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
-        self.controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
+        store = S3Store(clients)
+        self.controls = {table.id: control_of(spec, table, store) for table in spec.tables}
         self.states: dict[str, TableState] = {}
         self._given: Mapping[str, SourceState] = {}
 

@@ -11,7 +11,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import is_due, require_no_stream
-from lakewriter.commit.control import Control
+from lakewriter.commit.control import control_of
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.retention import due, sweep
 from lakewriter.commit.s3_store import S3Store
@@ -82,7 +82,7 @@ def _open(
     spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress, sync: Sync | None
 ) -> Load:
     store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
-    controls = {table.id: Control(store, keys, table.id) for table in spec.tables}
+    controls = {table.id: control_of(spec, table, store) for table in spec.tables}
     keep = timedelta(days=spec.keep_loads_days)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
     names = {t.id: _named(t, attempt, sync) for t in spec.tables}

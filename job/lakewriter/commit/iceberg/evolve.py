@@ -14,8 +14,8 @@ from lakewriter.commit.iceberg.iceberg_columns import arrow_types, with_ids
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned
 from lakewriter.commit.intent import IcebergAction
-from lakewriter.commit.state import TableState
-from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
+from lakewriter.commit.state import REBUILD, TableState
+from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.spec.specification import Partition
 
 
@@ -95,10 +95,10 @@ class IcebergBefore:
         key = counter(self._pipeline)
         counted = int(table.properties.get(key, 0))
         if counted > committed:
-            raise SpecInvalidError(
+            raise StateLostError(
                 f"table {self._own.name} has {counted} loads of pipeline {self._pipeline!r} by its property {key!r}, "
                 f"and the state knows of {committed}.",
-                remedy="Restore the control objects, or give the pipeline another name: two cannot share one.",
+                remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
             )
 
 

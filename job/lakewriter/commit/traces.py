@@ -1,0 +1,104 @@
+"""What loads leave beside a table's state: by it a table whose state is gone is told from one that was never loaded."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Literal
+
+from lakewriter.commit.store import Entry, Found, Store
+from lakewriter.errors import LakeError
+from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
+from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
+
+MOST_LISTED: Final = 50_000
+"""Objects of a table that are listed: a table that others have filled is not listed for minutes."""
+MOST_ASKED: Final = 64
+"""Objects, the newest of those, that are asked for the load that wrote them."""
+
+Kind = Literal["report", "intent", "failure"]
+_REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
+_RECORD: Final = re.compile(r"(?P<attempt>[^/]+)/(?P<folder>tables|failed)/(?P<table>[^/]+)\.json")
+_FIRST: Final = re.compile(
+    r"(?P<attempt>[^/]+)/(?!(?:begin|outcome)\.json)(?P<table>[^/]+?)(?P<failed>\.failed)?\.json"
+)
+"""How release 0.1.0 named intents and failures."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A record that a table of a load has left; ``attempt`` is blank for a report."""
+
+    kind: Kind
+    job_id: str
+    attempt: str
+    table_id: str
+    entry: Entry
+
+
+def trace_of(keys: ControlKeys, entry: Entry) -> Trace | None:
+    """The record at a key below ``loads/``; None for one that belongs to no table."""
+    job_id, _, name = entry.key.removeprefix(f"{keys.root}/loads/").partition("/")
+    if (report := _REPORT.fullmatch(name)) is not None:
+        return Trace("report", job_id, "", report["table"], entry)
+    if (record := _RECORD.fullmatch(name)) is not None:
+        kind: Kind = "intent" if record["folder"] == "tables" else "failure"
+        return Trace(kind, job_id, record["attempt"], record["table"], entry)
+    if (first := _FIRST.fullmatch(name)) is not None:
+        return Trace("failure" if first["failed"] else "intent", job_id, first["attempt"], first["table"], entry)
+    return None
+
+
+def traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
+    """The records of one table, of all loads whose control objects are kept."""
+    found = (trace_of(keys, entry) for entry in store.entries(f"{keys.root}/loads/"))
+    return (trace for trace in found if trace is not None and trace.table_id == table_id)
+
+
+def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | KeyLayout | None) -> str | None:
+    """The key of something that only a table with a state can have; None where there is nothing."""
+    for trace in traces(store, keys, table_id):
+        return trace.entry.key
+    if layout is None:
+        return None
+    return next((key for key, _ in own_objects(store, keys, table_id, layout)), None)
+
+
+def own_objects(
+    store: Store, keys: ControlKeys, table_id: str, layout: Layout | KeyLayout, *, most: int = MOST_ASKED
+) -> Iterator[tuple[str, Found]]:
+    """Objects that loads of this pipeline wrote for the table, the newest first; at most ``most`` are asked."""
+    pipeline = keys.root.rpartition("/")[2]
+    newest = sorted(listed(store, layout), key=lambda entry: entry.modified, reverse=True)
+    for entry in newest[:most]:
+        try:
+            found = store.look(entry.key)
+        except LakeError:
+            # What we may not read, we have not written.
+            continue
+        if found is None or not found.load.startswith(f"{pipeline}/"):
+            continue
+        if found.table == table_id or (not found.table and _may_be_of(store, keys, table_id, found.load)):
+            yield entry.key, found
+
+
+def listed(store: Store, layout: Layout | KeyLayout) -> list[Entry]:
+    """The objects where the table's are, no control objects."""
+    if isinstance(layout, KeyLayout):
+        prefix, pattern = layout.prefix, layout.matcher()
+    else:
+        prefix, pattern = f"{layout.directory}/" if layout.directory else "", re.compile(".*")
+    entries = islice(store.entries(prefix), MOST_LISTED)
+    return [
+        entry for entry in entries if pattern.fullmatch(entry.key) and f"/{CONTROL_DIRECTORY}/" not in f"/{entry.key}"
+    ]
+
+
+def _may_be_of(store: Store, keys: ControlKeys, table_id: str, load: str) -> bool:
+    """False where the attempt's begin record, if it is still kept, does not name the table: the directory of a table
+    without a schema may hold another table's."""
+    _, _, attempt = load.partition("/")
+    job_id, _, name = attempt.rpartition("/")
+    found = store.get(keys.begin(job_id, name))
+    return found is None or f'"{table_id}"'.encode() in found[0]
