@@ -116,10 +116,10 @@ def test_old_control_objects_are_cleared_away(events):
     def loads() -> set[str]:
         return {k.removeprefix(root).split("/")[0] for k in events.aws.objects(BUCKET) if k.startswith(root)}
 
-    assert sweep(control, [control.state.read()], datetime.now(UTC), keep) == 0
+    assert sweep(control, datetime.now(UTC), keep) == 0
     assert loads() == {"a", "b"}
     assert control.keys.run("left") in events.aws.objects(BUCKET)
-    assert sweep(control, [control.state.read()], datetime.now(UTC) + timedelta(days=31), keep) > 0
+    assert sweep(control, datetime.now(UTC) + timedelta(days=31), keep) > 0
     assert loads() == set()
     assert control.keys.run("left") not in events.aws.objects(BUCKET)
     assert len(events.data()) == 1

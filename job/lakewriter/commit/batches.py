@@ -3,6 +3,7 @@
 from typing import Final
 
 from lakewriter.commit.control import Control
+from lakewriter.commit.named_loads import named_loads, read_states
 from lakewriter.commit.state import TableState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
 from lakewriter.receipt import Batch, batch_prefix
@@ -44,7 +45,7 @@ def require_stream(state: TableState, table: str) -> None:
 
 
 def require_no_stream(state: TableState, table: str) -> None:
-    """``SPEC_INVALID`` for a load of its own where a stream loads the table: each would load again what the other has."""
+    """``SPEC_INVALID`` for a load of its own where a stream loads the table: each would load what the other has."""
     last = last_batch(state)
     if last is not None:
         raise SpecInvalidError(
@@ -93,16 +94,20 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
 
 
 def clear_batches(control: Control, batch: Batch) -> None:
-    """Delete the control objects of batches long before this one, since the state tells that they are done; not the
-    receipts of live generations, by which a full refresh knows what to retire."""
+    """Delete the control objects of batches long before this one, since the state tells that they are done.
+
+    Those of loads that a state of the pipeline names stay, such as live generations, by which a full refresh knows what
+    to retire.
+    """
     root = f"{control.keys.root}/loads/"
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
-    live = control.state.read().sync.live_jobs
-    for entry in control.store.entries(root + batch_prefix(batch.query)):
+    entries = list(control.store.entries(root + batch_prefix(batch.query)))
+    named = named_loads(read_states(control))
+    for entry in entries:
         job = entry.key.removeprefix(root).split("/")[0]
         if job >= oldest:
             return
-        if job not in live:
+        if job not in named:
             control.store.delete(entry.key)
 
 

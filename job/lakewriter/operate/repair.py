@@ -21,7 +21,7 @@ from lakewriter.errors import (
     SpecInvalidError,
 )
 from lakewriter.receipt import Batch, Cursor
-from lakewriter.report import counted
+from lakewriter.report import ABANDONED, counted
 
 KEPT_RESETS: Final = 20
 
@@ -68,7 +68,7 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     shown = f"{objects} with {rows} left visible under {control.table_id}"
     if isinstance(intent.catalog, IcebergAction):
         shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
-    close(control, pending, intent, intent.report(f"abandoned before its catalog agreed: {shown}"))
+    close(control, pending, intent, intent.report(f"{ABANDONED}: {shown}"))
     return f"closed as it is: {shown}; the catalog may not know them"
 
 
@@ -105,7 +105,7 @@ def begin_backfill(control: Control, reason: str) -> TableState:
 
 
 def adopt(control: Control, reason: str) -> TableState:
-    """The state on which a stream may begin or go on, whatever loads there were; or loads of their own after a stream."""
+    """The state on which a stream may go on, whatever loads there were; or loads of their own after a stream."""
 
     def change(state: TableState) -> TableState:
         noted = _noted(state, f"adopted with {counted(state.committed, 'load')}", reason)

@@ -189,13 +189,12 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
 def _end(load: Load, errors: list[LakeError]) -> None:
     _write_outcome(load, outcome(ending(errors), datetime.now(UTC)))
     control = load.controls[load.spec.tables[0].id]
-    states = [each.state.latest() for each in load.controls.values()]
-    if due(states[0], load.attempt.started):
-        try:
-            sweep(control, states, load.attempt.started, load.attempt.keep)
-        except LakeError as error:
-            # The load is done; what it could not clear away is only taking room.
-            load.progress(load.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
+    try:
+        if due(control.state.latest(), load.attempt.started):
+            sweep(control, load.attempt.started, load.attempt.keep)
+    except LakeError as error:
+        # The load has ended; what it could not clear away is only taking room.
+        load.progress(load.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
 
 
 def _write_outcome(load: Load, content: Mapping[str, object]) -> None:

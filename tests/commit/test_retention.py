@@ -1,0 +1,92 @@
+"""What is cleared away of old loads: nothing that any state of the pipeline names."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from lakewriter.commit.batches import KEPT, clear_batches
+from lakewriter.commit.control import Control
+from lakewriter.commit.generations import Live, SyncState
+from lakewriter.commit.retention import sweep
+from lakewriter.commit.state import Pending, Running, TableState
+from lakewriter.errors import LakeError, StateLostError
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Batch
+from tests.commit.memory import Memory, World
+
+KEEP, LATER = timedelta(days=30), timedelta(days=40)
+
+
+def control_of(world: World, table_id: str) -> Control:
+    return Control(Memory(world, lambda: None, random.Random(0), 0), ControlKeys("", "p"), table_id)
+
+
+def left(world: World) -> list[str]:
+    """The loads of which something is kept."""
+    return sorted({key.split("/")[3] for key in world.objects if key.startswith("_lakewriter/p/loads/")})
+
+
+def old_loads(world: World, *jobs: str, table_id: str = "s.t") -> Control:
+    """A table with an intent of each load."""
+    control = control_of(world, table_id)
+    control.state.move(lambda state: state.changed(committed=1))
+    for job in jobs:
+        control.write_once(control.keys.intent(job, "A", table_id), {"job": job})
+    return control
+
+
+def named(world: World, table_id: str, state: TableState) -> None:
+    """A table's state, whoever's run it is."""
+    control_of(world, table_id).state.move(lambda _: state)
+
+
+PENDING = Pending(job_id="b", attempt="A", phase="uploaded", since=World().clock)
+STATES = [
+    # the state of a table that the run's file has no more
+    TableState(pending=PENDING),
+    TableState(running={"b": Running(attempt="A", since=World().clock)}),
+    TableState(sync=SyncState(live=(Live(job_id="b", generation_id=1),))),
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=["pending", "running", "live"])
+def test_what_another_tables_state_names_stays(state):
+    world = World()
+    control = old_loads(world, "a", "b", "c")
+    named(world, "s.gone", state)
+    assert sweep(control, world.clock + LATER, KEEP) == 2
+    assert left(world) == ["b"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"oops", b'{"version": 7, "write": 1, "committed": 1}'])
+def test_a_state_that_cannot_be_read_stops_the_sweep(body):
+    world = World()
+    control = old_loads(world, "a", "b")
+    world.objects["_lakewriter/p/tables/s.other/state.json"] = (body, "etag")
+    with pytest.raises(LakeError, match=r"s\.other/state\.json"):
+        sweep(control, world.clock + LATER, KEEP)
+    assert left(world) == ["a", "b"]
+
+
+def test_what_a_lost_state_can_be_concluded_from_stays():
+    world = World()
+    control = old_loads(world, "a", "b")
+    old_loads(world, "b", "c", table_id="s.lost")
+    del world.objects["_lakewriter/p/tables/s.lost/state.json"]
+    assert sweep(control, world.clock + LATER, KEEP) == 1
+    assert left(world) == ["b", "c"]
+
+
+def test_a_batch_that_another_table_names_stays():
+    """A checkpoint that was copied has the same query: its batches have the same job ids."""
+    world = World()
+    control = old_loads(world, *(Batch("q", number).job_id for number in range(3)))
+    pending = PENDING.model_copy(update={"job_id": Batch("q", 1).job_id})
+    named(world, "s.other", TableState(pending=pending))
+    clear_batches(control, Batch("q", 3 + KEPT))
+    assert left(world) == [Batch("q", 1).job_id]
+    world.objects["_lakewriter/p/tables/s.other/state.json"] = (b"", "etag")
+    with pytest.raises(StateLostError):
+        clear_batches(control, Batch("q", 3 + KEPT))
+    assert left(world) == [Batch("q", 1).job_id]
