@@ -103,5 +103,4 @@ class Environment:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
         )
