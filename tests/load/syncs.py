@@ -91,9 +91,11 @@ def read(key: str, body: bytes) -> list[dict[str, Any]]:
     plain = gzip.decompress(body) if key.endswith(".gz") else body
     name = key.removesuffix(".gz")
     if name.endswith(".avro"):
-        return list(fastavro.reader(io.BytesIO(body)))  # type: ignore[arg-type]
+        records: list[Any] = list(fastavro.reader(io.BytesIO(body)))
+        return records
     if name.endswith(".parquet"):
-        return pq.read_table(io.BytesIO(body)).to_pylist()  # type: ignore[no-any-return]
+        rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(body)).to_pylist()
+        return rows
     if name.endswith(".jsonl"):
         return [json.loads(line) for line in plain.splitlines()]
     return list(csv.DictReader(io.StringIO(plain.decode(), newline="")))

@@ -30,7 +30,8 @@ def events(lake: Lake) -> Lake:
 @pytest.fixture
 def idle(tmp_path: Path, aws: StrictAws, bucket: str) -> Lake:
     """A pipeline that does not get as far as Spark."""
-    lake = Lake(tmp_path, aws, None)  # type: ignore[arg-type]
+    no_session: Any = None
+    lake = Lake(tmp_path, aws, no_session)
     lake.write(table("events", "events.csv"))
     return lake
 

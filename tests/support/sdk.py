@@ -10,10 +10,10 @@ from botocore.client import Config
 from botocore.exceptions import ClientError
 
 
-def sdk(service: str, region: str = "us-east-1", **session: Any) -> Any:
+def sdk(service: Any, region: str = "us-east-1", **session: Any) -> Any:
     """A client of the service that asks once."""
     config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-    return _session(**session).client(service, region_name=region, config=config)  # type: ignore[call-overload]
+    return _session(**session).client(service, region_name=region, config=config)
 
 
 @lru_cache(maxsize=4)

@@ -113,12 +113,12 @@ class StrictAws:
         """Apply the next ``times`` matching calls, then close the connection without an answer."""
         self.interceptors.append(Times(match, times, drop))
 
-    def client(self, service: str, region: str = "us-east-1") -> Any:
+    def client(self, service: Any, region: str = "us-east-1") -> Any:
         """A client for the test's own use: not corrected, not denied, not recorded."""
         if (service, region) not in self._own_clients:
             config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1})
-            where = {"region_name": region, "endpoint_url": self.url, "config": config}
-            client = self._own.client(service, **where)  # type: ignore[call-overload]
+            where: dict[str, Any] = {"region_name": region, "endpoint_url": self.url, "config": config}
+            client = self._own.client(service, **where)
             client.meta.events.register("before-send", _mark)
             self._own_clients[service, region] = client
         return self._own_clients[service, region]
