@@ -1,0 +1,347 @@
+"""The auditor: it shares no code with the product, watches every change as it is made, and judges what is left.
+
+It knows the control objects by their documentation, the sources by their book of readings, and the objects by reading
+them.
+"""
+
+import io
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from tests.simulation.bucket import Bucket, Change, Stored
+from tests.simulation.glue import Catalog
+from tests.simulation.iceberg import current_files, metadata_of
+from tests.simulation.source import Reading, Sources
+from tests.simulation.state_rules import faults_of
+
+CONTROL: Final = "_lakewriter/"
+LOAD: Final = "lakewriter-load"
+REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
+"""Control objects beside the states that may be written again."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
+    once."""
+
+    pipeline: str
+    root: str
+    table: str
+    path: str
+    catalog: str
+    names: tuple[str, str]
+    overwrites: bool = False
+    goes_on: bool = False
+    partitioned: bool = False
+    exclusive: bool = False
+
+    @property
+    def state(self) -> str:
+        """Where its state lies."""
+        return f"{self.root}/tables/{self.table}/state.json"
+
+
+@dataclass
+class Book:
+    """What was seen of one table."""
+
+    commits: list[tuple[str, str]] = field(default_factory=list)
+    bound: set[tuple[str, str]] = field(default_factory=set)
+    registered: dict[tuple[str, str], int] = field(default_factory=dict)
+    resets: int = 0
+    given_up: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Auditor:
+    """``findings`` says what is not as it should be, each once."""
+
+    bucket: Bucket
+    catalog: Catalog
+    sources: Sources
+    places: list[Place]
+    strangers: dict[str, bytes] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+    books: dict[str, Book] = field(default_factory=lambda: defaultdict(Book))
+    swept: set[str] = field(default_factory=set)
+    foreign_columns: set[tuple[tuple[str, str], str]] = field(default_factory=set)
+    foreign_properties: set[tuple[tuple[str, str], str]] = field(default_factory=set)
+
+    def find(self, text: str) -> None:
+        """One more finding."""
+        if text not in self.findings:
+            self.findings.append(text)
+
+    # -- while it happens
+
+    def changed(self, change: Change) -> None:
+        """A change of the bucket."""
+        place = next((place for place in self.places if place.state == change.key), None)
+        if place is not None:
+            self._state_changed(place, change)
+        elif CONTROL in change.key:
+            self._control_changed(change)
+        elif "/metadata/" not in change.key:
+            self._data_changed(change)
+
+    def _state_changed(self, place: Place, change: Change) -> None:
+        if change.after is None:
+            self.find(f"state deleted: {change.key}")
+            return
+        before = _parsed(change.before) if change.before else {}
+        after = _parsed(change.after)
+        for text in faults_of(before, after):
+            self.find(f"state of {place.table}: {text}")
+        self._note_attempts(place, before, after)
+        if after["committed"] > before.get("committed", 0):
+            self._note_commit(place, before, after)
+
+    def _note_attempts(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        book, old, new = self.books[place.state], before.get("pending") or {}, after.get("pending") or {}
+        if new:
+            book.bound.add((new["job_id"], new["attempt"]))
+        for job, running in after["running"].items():
+            book.registered.setdefault((job, running["attempt"]), self.bucket.made)
+        if len(after["resets"]) > len(before.get("resets", ())):
+            what = after["resets"][-1]["what"]
+            book.resets += "abandoned" not in what
+            if "abandoned (uploaded)" in what and old:
+                book.given_up.add(old["job_id"])
+
+    def _note_commit(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        book, old = self.books[place.state], before.get("pending") or {}
+        if not old:
+            self.find(f"state of {place.table}: load {after['last_job']} committed and was not pending")
+        book.commits.append((after["last_job"], old.get("attempt", "")))
+        # At this moment, since a full refresh that comes later would hide what this one has left.
+        self._judge_rows_of(place, self._visible()[place.state])
+
+    def _control_changed(self, change: Change) -> None:
+        replaced = change.before is not None and change.after is not None and change.before.body != change.after.body
+        if replaced and not any(mark in change.key for mark in REPLACED):
+            self.find(f"control object replaced: {change.key}")
+        if change.after is None and "/owners/" in change.key:
+            self.find(f"record of owners deleted: {change.key}")
+        if change.after is None and "/loads/" in change.key:
+            self.swept.add(change.key)
+        if change.after is not None:
+            _parsed(change.after)
+
+    def _data_changed(self, change: Change) -> None:
+        if change.before is not None and change.after is not None and change.before.body != change.after.body:
+            self.find(f"data object written over: {change.key}")
+        if change.after is None and change.key in self.strangers:
+            self.find(f"stranger's object deleted: {change.key}")
+        load = change.after.metadata.get(LOAD, "") if change.after is not None else ""
+        if load and change.after is not None and change.after.upload_id:
+            pipeline, job, attempt = load.split("/")
+            places = [place for place in self.places if place.pipeline == pipeline]
+            if not any((job, attempt) in self.books[place.state].bound for place in places):
+                self.find(f"visible before its intent was bound: {change.key} of {load}")
+
+    def published(self, name: tuple[str, str]) -> None:
+        """A change of the catalog: what it shows must be whole."""
+        for place in self.places:
+            if place.names != name or place.catalog != "iceberg":
+                continue
+            for location, rows in current_files(self.catalog, self.bucket, name).items():
+                stored = self.bucket.objects.get(location)
+                if stored is None:
+                    self.find(f"Iceberg table {name} lists a file that is not there: {location}")
+                elif len(_rows(stored.body)) != rows:
+                    self.find(f"Iceberg table {name} counts {rows} rows in {location}")
+
+    # -- afterwards
+
+    def judge(self) -> None:
+        """Everything that can be seen once all has come to its end."""
+        visible = self._visible()
+        for place in self.places:
+            self._judge_table(place, visible[place.state])
+        for key, body in self.strangers.items():
+            if self.bucket.objects.get(key, Stored(b"", "", datetime.min, {})).body != body:
+                self.find(f"stranger's object is not as it was: {key}")
+
+        for name, column in sorted(self.foreign_columns):
+            if column not in {own["Name"] for own in self.catalog.tables[name].content["StorageDescriptor"]["Columns"]}:
+                self.find(f"Glue table {name} lost the foreign column {column}")
+        for name, mark in sorted(self.foreign_properties):
+            if mark not in (metadata_of(self.catalog, self.bucket, name) or {"properties": {}})["properties"]:
+                self.find(f"Iceberg table {name} lost the foreign property {mark}")
+
+    def is_done(self, pipeline: str, job: str) -> bool:
+        """Whether the job is committed in every table of its pipeline."""
+        places = [place for place in self.places if place.pipeline == pipeline]
+        return all(job in {own for own, _ in self.books[place.state].commits} for place in places)
+
+    def is_forgotten(self, pipeline: str, job: str) -> bool:
+        """Whether its control objects were cleared away after it was done: the id would be a new load's."""
+        places = [place for place in self.places if place.pipeline == pipeline]
+        done = any(job in {own for own, _ in self.books[place.state].commits} for place in places)
+        return done and any(key.startswith(f"{place.root}/loads/{job}/") for place in places for key in self.swept)
+
+    def _visible(self) -> dict[str, Counter[tuple[int, int]]]:
+        """By table how often each row of each reading is seen by its readers."""
+        seen: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
+        by_table = {(place.pipeline, place.table): place for place in self.places}
+        listed = {name: set(current_files(self.catalog, self.bucket, name)) for name in self._iceberg_names()}
+        for key, stored in self.bucket.objects.items():
+            if CONTROL in key or "/metadata/" in key or key in self.strangers:
+                continue
+            for row_id, nonce in _rows(stored.body):
+                reading = self.sources.readings[nonce]
+                place = by_table[reading.pipeline, reading.table]
+                if place.catalog == "iceberg" and key not in listed[place.names]:
+                    continue
+                if place.catalog == "glue" and not self._is_registered(place, key):
+                    continue
+                seen[place.state][nonce, row_id] += 1
+        return seen
+
+    def _iceberg_names(self) -> set[tuple[str, str]]:
+        return {place.names for place in self.places if place.catalog == "iceberg"}
+
+    def _is_registered(self, place: Place, key: str) -> bool:
+        table = self.catalog.tables.get(place.names)
+        if table is None:
+            return False
+        locations = [table.content["StorageDescriptor"]["Location"]]
+        if place.partitioned:
+            locations = [own["StorageDescriptor"]["Location"] for own in table.partitions.values()]
+        return any(key.startswith(location.split("/", 3)[3].rstrip("/") + "/") for location in locations)
+
+    def _judge_table(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
+        book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
+        state = self.bucket.objects.get(place.state)
+        content = _parsed(state) if state is not None else {"pending": None, "committed": 0, "running": {}}
+        if content["pending"]:
+            self.find(f"{name}: still pending: {content['pending']['job_id']} {content['pending']['phase']}")
+        self._judge_reports(place, book)
+        self._judge_rows_of(place, seen)
+
+    def _judge_rows_of(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
+        """Each row of each load that is done, once, and none of others."""
+        book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
+        jobs = [job for job, _ in book.commits]
+        if len(set(jobs)) < len(jobs):
+            self.find(f"{name}: a load was committed twice: {jobs}")
+        for row, times in sorted(seen.items()):
+            if times > 1:
+                self.find(f"{name}: row {row[1]} of reading {row[0]} is there {times} times")
+        shown = {nonce for nonce, _ in seen}
+        by_job: dict[str, list[Reading]] = defaultdict(list)
+        for nonce in sorted(shown):
+            by_job[self.sources.readings[nonce].job].append(self.sources.readings[nonce])
+        kept = jobs[-1:] if place.overwrites else jobs
+        for job, readings in by_job.items():
+            if job not in kept and job not in book.given_up:
+                self.find(f"{name}: rows of load {job} are there, which is {'retired' if job in jobs else 'not done'}")
+            if len(readings) > 1:
+                self.find(f"{name}: load {job} shows {len(readings)} readings of its source")
+        order = [by_job[job][0] if by_job.get(job) else None for job in kept]
+        self._judge_rows(place, book, dict(zip(kept, order, strict=True)), seen)
+
+    def _judge_rows(
+        self, place: Place, book: Book, order: Mapping[str, Reading | None], seen: Counter[tuple[int, int]]
+    ) -> None:
+        name = f"{place.pipeline}/{place.table}"
+        for job, reading in order.items():
+            if reading is None:
+                given = [own for own in self.sources.readings.values() if self._is_of(own, place, job)]
+                if all(own.ids for own in given) and job not in book.given_up:
+                    self.find(f"{name}: nothing of load {job} is there, which is done")
+                continue
+            missing = [number for number in reading.ids if not seen[reading.nonce, number]]
+            if missing and job not in book.given_up:
+                self.find(f"{name}: rows {missing} of load {job} are lost")
+        if place.goes_on and not book.resets:
+            rows = [number for reading in order.values() if reading is not None for number in reading.ids]
+            if rows != list(range(len(rows))):
+                self.find(f"{name}: rows of all loads in their order are {rows}")
+
+    def _is_of(self, reading: Reading, place: Place, job: str) -> bool:
+        return (reading.pipeline, reading.table, reading.job) == (place.pipeline, place.table, job)
+
+    def _judge_reports(self, place: Place, book: Book) -> None:
+        """Reports are those of the loads that are done, and say what is there."""
+        name, previous = f"{place.pipeline}/{place.table}", ""
+        for job, attempt in book.commits:
+            report = self._report(place, job)
+            if report is None:
+                if not any(f"/loads/{job}/" in key for key in self.swept):
+                    self.find(f"{name}: load {job} is done and has no report")
+                continue
+            if attempt and report["attempt"] != attempt:
+                self.find(f"{name}: report of {job} is attempt {report['attempt']}'s, committed was {attempt}")
+            objects = [self.bucket.objects[key] for key in report["keys"] if key in self.bucket.objects]
+            is_kept = not place.overwrites or job == book.commits[-1][0]
+            if is_kept and job not in book.given_up:
+                rows = sum(len(_rows(stored.body)) for stored in objects)
+                whole = (rows, len(objects), sum(len(stored.body) for stored in objects))
+                if whole != (report["rows"], report["files"], report["bytes"]):
+                    self.find(f"{name}: report of {job} tells of {report['rows']} rows, there are {rows}")
+            if place.exclusive and report["started"] <= previous:
+                self.find(f"{name}: load {job} began at {report['started']}, the one before it at {previous}")
+            previous = report["started"]
+
+    def _report(self, place: Place, job: str) -> dict[str, Any] | None:
+        root = f"{place.root}/loads/{job}/"
+        for key, stored in self.bucket.objects.items():
+            if key.startswith(root) and "report" in key:
+                report = _parsed(stored)
+                if f"/{place.table}.report" in key or key.endswith(f"/{place.table}.json"):
+                    return report
+        return None
+
+    def pending_of(self, place: Place) -> dict[str, Any]:
+        """What is pending now."""
+        state = self.bucket.objects.get(place.state)
+        return (_parsed(state)["pending"] or {}) if state is not None else {}
+
+    def attempt_ended(self, place: Place, job: str, attempt: str, status: str) -> None:
+        """What an attempt says of a table, the moment it says it."""
+        book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
+        done = job in {own for own, _ in book.commits}
+        if status in {"done", "already_done"} and not done:
+            self.find(f"{name}: attempt at {job} says {status}, and it is not committed")
+        if status != "failed" or (job, attempt) in book.commits or self.pending_of(place).get("attempt") == attempt:
+            return
+        left = [
+            key
+            for key, stored in self.bucket.objects.items()
+            if stored.metadata.get(LOAD) == f"{place.pipeline}/{job}/{attempt}"
+            and CONTROL not in key
+            and "/metadata/" not in key
+            and key.startswith(place.path)
+        ]
+        if left and place.catalog != "iceberg":
+            self.find(f"{name}: attempt at {job} says failed and left {len(left)} objects visible")
+
+    def uploads_left(self) -> Iterable[str]:
+        """Uploads of loads that are done, whose last attempt began after the upload did."""
+        for name, upload in self.bucket.uploads.items():
+            pipeline, job, attempt = upload.metadata.get(LOAD, "//").split("/")
+            for place in self.places:
+                registered = self.books[place.state].registered
+                later = [own for own, began in registered.items() if own[0] == job and began >= upload.began]
+                if place.pipeline == pipeline and later and all(own[1] != attempt for own in later):
+                    yield f"{name} {upload.key} of {job}/{attempt}"
+
+
+def _parsed(stored: Stored) -> dict[str, Any]:
+    return dict(json.loads(stored.body))
+
+
+@lru_cache(maxsize=4096)
+def _rows(body: bytes) -> tuple[tuple[int, int], ...]:
+    """Number and reading of every row in a Parquet file."""
+    table = pq.ParquetFile(io.BytesIO(body)).read(["id", "nonce"], use_threads=False)
+    return tuple(zip(table.column("id").to_pylist(), table.column("nonce").to_pylist(), strict=True))

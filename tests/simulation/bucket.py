@@ -1,0 +1,306 @@
+"""One bucket as S3 keeps it, with its conditional writes, and the client through which a process calls it."""
+
+import base64
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from tests.simulation.weather import Network, refused
+
+METHODS: Final = {
+    "GetObject": "GET", "HeadObject": "HEAD", "ListObjectsV2": "GET", "ListMultipartUploads": "GET",
+    "PutObject": "PUT", "UploadPart": "PUT", "CreateMultipartUpload": "POST", "CompleteMultipartUpload": "POST",
+    "AbortMultipartUpload": "DELETE", "DeleteObject": "DELETE",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object that is there; ``upload_id`` is that of the upload it was."""
+
+    body: bytes
+    etag: str
+    modified: datetime
+    metadata: Mapping[str, str]
+    upload_id: str = ""
+
+
+@dataclass
+class Upload:
+    """A multipart upload that is not completed."""
+
+    key: str
+    metadata: Mapping[str, str]
+    began: int
+    parts: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One object written (``after``) or deleted (``None``), and what was there before."""
+
+    at: datetime
+    key: str
+    before: Stored | None
+    after: Stored | None
+
+
+class Bucket:
+    """``watch`` is told of every change, the moment it is made. ``page`` is how many keys a listing gives at once."""
+
+    def __init__(self, clock: Callable[[], datetime], page: int) -> None:
+        self.objects: dict[str, Stored] = {}
+        self.uploads: dict[str, Upload] = {}
+        self.watch: Callable[[Change], None] = lambda _: None
+        self.page = page
+        self.made = 0
+        self._clock = clock
+
+    def put(self, key: str, body: bytes, metadata: Mapping[str, str], upload_id: str = "", etag: str = "") -> Stored:
+        """The object, whatever was there before."""
+        stored = Stored(
+            body,
+            etag or f'"{hashlib.md5(body).hexdigest()}"',
+            self._clock().replace(microsecond=0),
+            metadata,
+            upload_id,
+        )
+        before = self.objects.get(key)
+        self.objects[key] = stored
+        self.watch(Change(self._clock(), key, before, stored))
+        return stored
+
+    def delete(self, key: str) -> None:
+        """Nothing at the key any more."""
+        before = self.objects.pop(key, None)
+        if before is not None:
+            self.watch(Change(self._clock(), key, before, None))
+
+    def begin(self, key: str, metadata: Mapping[str, str]) -> str:
+        """A new upload's id."""
+        self.made += 1
+        name = f"upload-{self.made:04d}"
+        self.uploads[name] = Upload(key, metadata, self.made)
+        return name
+
+
+class S3:
+    """A process's client; ``requests`` counts what it sends. Only what the product calls is there."""
+
+    def __init__(self, bucket: Bucket, network: Network, requests: Counter[str]) -> None:
+        self._bucket, self._network, self._requests = bucket, network, requests
+
+    def _call(self, operation: str, what: str, apply: Callable[[], Any]) -> Any:
+        return self._network.call(operation, what, apply, self._count)
+
+    def _count(self, operation: str) -> None:
+        self._requests[METHODS[operation]] += 1
+
+    def get_object(self, *, Bucket: str, Key: str, Range: str = "") -> Any:  # noqa: N803
+        """403 for what is not there, as a role that may list one prefix is answered."""
+
+        def apply() -> Any:
+            stored = self._bucket.objects.get(Key)
+            if stored is None:
+                raise refused("GetObject", 403, "AccessDenied")
+            start = int(Range.removeprefix("bytes=").rstrip("-")) if Range else 0
+            return {"Body": io.BytesIO(stored.body[start:]), "ETag": stored.etag, "LastModified": stored.modified}
+
+        return self._call("GetObject", Key, apply)
+
+    def head_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803
+        """As ``get_object``, without the content."""
+
+        def apply() -> Any:
+            stored = self._bucket.objects.get(Key)
+            if stored is None:
+                raise refused("HeadObject", 403, "403")
+            return {
+                "ContentLength": len(stored.body),
+                "ETag": stored.etag,
+                "Metadata": dict(stored.metadata),
+                "LastModified": stored.modified,
+            }
+
+        return self._call("HeadObject", Key, apply)
+
+    def put_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        Body: bytes,  # noqa: N803
+        IfNoneMatch: str = "",  # noqa: N803
+        IfMatch: str = "",  # noqa: N803
+        Metadata: Mapping[str, str] | None = None,  # noqa: N803
+        **_: Any,
+    ) -> Any:
+        """Conditions as S3 has them."""
+
+        def apply() -> Any:
+            there = self._bucket.objects.get(Key)
+            if IfNoneMatch and there is not None:
+                raise refused("PutObject", 412, "PreconditionFailed")
+            if IfMatch and there is None:
+                raise refused("PutObject", 404, "NoSuchKey")
+            if IfMatch and there is not None and there.etag != IfMatch:
+                raise refused("PutObject", 412, "PreconditionFailed")
+            return {"ETag": self._bucket.put(Key, bytes(Body), dict(Metadata or {})).etag}
+
+        return self._call("PutObject", Key, apply)
+
+    def delete_object(self, *, Bucket: str, Key: str, IfMatch: str = "") -> Any:  # noqa: N803
+        """Success for what is gone already."""
+
+        def apply() -> Any:
+            there = self._bucket.objects.get(Key)
+            if IfMatch and there is not None and there.etag != IfMatch:
+                raise refused("DeleteObject", 412, "PreconditionFailed")
+            self._bucket.delete(Key)
+            return {}
+
+        return self._call("DeleteObject", Key, apply)
+
+    def list_objects_v2(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Prefix: str = "",  # noqa: N803
+        MaxKeys: int = 1000,  # noqa: N803
+        StartAfter: str = "",  # noqa: N803
+        **_: Any,
+    ) -> Any:
+        """One page; smaller ones than S3's, so that much can happen between two."""
+
+        def apply() -> Any:
+            most = min(MaxKeys, self._bucket.page)
+            keys = sorted(key for key in self._bucket.objects if key.startswith(Prefix) and key > StartAfter)
+            shown = [(key, self._bucket.objects[key]) for key in keys[:most]]
+            contents = [
+                {"Key": key, "ETag": own.etag, "LastModified": own.modified, "Size": len(own.body)}
+                for key, own in shown
+            ]
+            return {"Contents": contents, "IsTruncated": len(keys) > most} if contents else {"IsTruncated": False}
+
+        return self._call("ListObjectsV2", Prefix, apply)
+
+    def list_multipart_uploads(self, *, Bucket: str, Prefix: str = "", after: int = 0) -> Any:  # noqa: N803
+        """One page, in the order in which they were begun."""
+
+        def apply() -> Any:
+            found = [
+                (own.began, {"Key": own.key, "UploadId": name})
+                for name, own in self._bucket.uploads.items()
+                if own.key.startswith(Prefix) and own.began > after
+            ]
+            page = sorted(found, key=lambda each: each[0])[: self._bucket.page]
+            more = len(found) > len(page)
+            return {"Uploads": [entry for _, entry in page], "IsTruncated": more, "last": page[-1][0] if page else 0}
+
+        return self._call("ListMultipartUploads", Prefix, apply)
+
+    def create_multipart_upload(self, *, Bucket: str, Key: str, Metadata: Mapping[str, str], **_: Any) -> Any:  # noqa: N803
+        """An upload that nobody sees."""
+        return self._call(
+            "CreateMultipartUpload",
+            Key,
+            lambda: {"Bucket": Bucket, "Key": Key, "UploadId": self._bucket.begin(Key, dict(Metadata))},
+        )
+
+    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: bytes, **_: Any) -> Any:  # noqa: N803
+        """A part of it, replaced when it is sent again."""
+
+        def apply() -> Any:
+            upload = self._bucket.uploads.get(UploadId)
+            if upload is None or upload.key != Key:
+                raise refused("UploadPart", 404, "NoSuchUpload")
+            etag = f'"{hashlib.md5(Body).hexdigest()}"'
+            upload.parts[PartNumber] = (etag, bytes(Body))
+            return {"ETag": etag, "ChecksumCRC32": _checksum(Body)}
+
+        return self._call("UploadPart", f"{Key} {UploadId}", apply)
+
+    def complete_multipart_upload(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        UploadId: str,  # noqa: N803
+        MultipartUpload: Mapping[str, Any],  # noqa: N803
+        IfNoneMatch: str = "",  # noqa: N803
+    ) -> Any:
+        """The object, unless its key is taken. The same call again finds the key taken, or no upload."""
+
+        def apply() -> Any:
+            upload, there = self._bucket.uploads.get(UploadId), self._bucket.objects.get(Key)
+            if IfNoneMatch and there is not None:
+                raise refused("CompleteMultipartUpload", 412, "PreconditionFailed")
+            if upload is None or upload.key != Key:
+                raise refused("CompleteMultipartUpload", 404, "NoSuchUpload")
+            named = {part["PartNumber"]: part["ETag"] for part in MultipartUpload["Parts"]}
+            if named != {number: etag for number, (etag, _) in upload.parts.items()}:
+                raise refused("CompleteMultipartUpload", 400, "InvalidPart")
+            body = b"".join(upload.parts[number][1] for number in sorted(named))
+            del self._bucket.uploads[UploadId]
+            etag = f'"{hashlib.md5("".join(named.values()).encode()).hexdigest()}-{len(named)}"'
+            stored = self._bucket.put(Key, body, upload.metadata, UploadId, etag)
+            return {"Bucket": Bucket, "Key": Key, "ETag": stored.etag}
+
+        return self._call("CompleteMultipartUpload", f"{Key} {UploadId}", apply)
+
+    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Any:  # noqa: N803
+        """NoSuchUpload for one that is gone."""
+
+        def apply() -> Any:
+            upload = self._bucket.uploads.get(UploadId)
+            if upload is None or upload.key != Key:
+                raise refused("AbortMultipartUpload", 404, "NoSuchUpload")
+            del self._bucket.uploads[UploadId]
+            return {}
+
+        return self._call("AbortMultipartUpload", f"{Key} {UploadId}", apply)
+
+    def get_paginator(self, operation: str) -> "Paginator":
+        """Of the two listings."""
+        return Paginator(self, operation)
+
+
+class Paginator:
+    """Pages that are asked for one by one."""
+
+    def __init__(self, client: S3, operation: str) -> None:
+        self._client, self._operation = client, operation
+
+    def paginate(self, *, PaginationConfig: Mapping[str, int] | None = None, **arguments: Any) -> Iterator[Any]:  # noqa: N803
+        """Each page is a call."""
+        if self._operation == "list_multipart_uploads":
+            return self._uploads(arguments)
+        return self._objects(arguments, (PaginationConfig or {}).get("MaxItems"))
+
+    def _objects(self, arguments: Mapping[str, Any], most: int | None) -> Iterator[Any]:
+        after, left = "", most
+        while True:
+            page = self._client.list_objects_v2(**arguments, MaxKeys=1000 if left is None else left, StartAfter=after)
+            yield page
+            found = page.get("Contents", [])
+            left = None if left is None else left - len(found)
+            if not page["IsTruncated"] or left == 0:
+                return
+            after = found[-1]["Key"]
+
+    def _uploads(self, arguments: Mapping[str, Any]) -> Iterator[Any]:
+        after = 0
+        while True:
+            page = self._client.list_multipart_uploads(**arguments, after=after)
+            yield page
+            if not page["IsTruncated"]:
+                return
+            after = page["last"]
+
+
+def _checksum(body: bytes) -> str:
+    return base64.b64encode(hashlib.md5(body).digest()[:4]).decode()

@@ -1,0 +1,64 @@
+"""What people do by hand while loads run."""
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.retention import sweep
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.errors import LakeError
+from lakewriter.naming import ControlKeys
+from lakewriter.operate import repair
+from tests.simulation.lakes import Lake
+from tests.simulation.stand_ins import SimulatedClients, Simulation
+from tests.simulation.world import World
+
+
+class Hands:
+    """Abandon, reset, backfill, and an early sweep."""
+
+    def __init__(self, simulation: Simulation, world: World) -> None:
+        self.simulation, self.world = simulation, world
+
+    def draw(self, rng: random.Random, lake: Lake, job: str) -> Callable[[], None]:
+        """One of them."""
+        acts = [lambda: self._abandon(lake, job), lambda: self._abandon(lake, job), lambda: self._sweep(lake)]
+        if any(table.cursor for table in lake.spec.tables):
+            acts.append(lambda: self._reset(lake))
+        if lake.kind == "estuary":
+            acts.append(lambda: self._backfill(lake))
+        act = rng.choice(acts)
+
+        def carefully() -> None:
+            try:
+                act()
+            except LakeError as error:
+                self.simulation.network.note(f"{self.simulation.process} ends: {error}")
+
+        return carefully
+
+    def _controls(self, lake: Lake) -> tuple[dict[str, Control], SimulatedClients]:
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        store, keys = S3Store(clients), ControlKeys(lake.spec.access.prefix, lake.pipeline)
+        return {table.id: Control(store, keys, table.id) for table in lake.spec.tables}, clients
+
+    def _abandon(self, lake: Lake, job: str) -> None:
+        controls, clients = self._controls(lake)
+        told = repair.abandon(controls, job, "a drill", clients)
+        self.simulation.network.note(f"{self.simulation.process} abandoned {job}: {told}")
+
+    def _reset(self, lake: Lake) -> None:
+        controls, _ = self._controls(lake)
+        for control in controls.values():
+            repair.reset_cursor(control, None, "a drill")
+
+    def _backfill(self, lake: Lake) -> None:
+        controls, _ = self._controls(lake)
+        for control in controls.values():
+            repair.begin_backfill(control, "a drill")
+
+    def _sweep(self, lake: Lake) -> None:
+        """As at the end of a run, of what is a moment old: only what no state names may go."""
+        controls, _ = self._controls(lake)
+        sweep(next(iter(controls.values())), self.simulation.scheduler.now, timedelta(days=30))

@@ -1,0 +1,274 @@
+"""One history: pipelines that several processes work on at once, the storm, the calm after it, the audit."""
+
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from lakewriter.errors import LakeError
+from lakewriter.report import RunReport
+from lakewriter.run.load import load
+from lakewriter.spec.specification import Mode
+from tests.simulation.audit import CONTROL, Auditor, Place
+from tests.simulation.bucket import Bucket
+from tests.simulation.glue import Catalog
+from tests.simulation.hands import Hands
+from tests.simulation.lakes import KINDS, Lake, draw
+from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
+from tests.simulation.source import Session, Sources
+from tests.simulation.stand_ins import Here, SimulatedClients, Simulation, running
+from tests.simulation.streams import Stream
+from tests.simulation.weather import Network, Weather
+from tests.simulation.world import World
+
+CALM_TRIES: Final = 6
+"""So often is each job id run again after the storm."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may happen. ``kinds`` are of tables, ``without`` are faults and acts that are left out."""
+
+    kinds: tuple[str, ...] = KINDS
+    without: frozenset[str] = frozenset()
+    story: bool = False
+
+
+@dataclass
+class Told:
+    """What a history came to."""
+
+    seed: int
+    kind: str
+    digest: str
+    findings: list[str]
+    story: list[str]
+    met: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    uploads_left: int = 0
+
+
+class History:
+    """The history that the seed gives."""
+
+    def __init__(self, seed: int, options: Options) -> None:
+        self.seed, self.options = seed, options
+        self.rng = rng = random.Random(seed)
+        self.lakes = draw(rng, options.kinds)
+        scheduler = Scheduler(rng, rng.choice([0.1, 0.3, 0.5, 0.8]))
+        self.network = Network(scheduler, Weather.drawn(rng, options.without))
+        self.network.story = [] if options.story else None
+        self.bucket = Bucket(lambda: scheduler.now, rng.choice([1, 2, 5, 1000]))
+        self.catalog = Catalog()
+        self.sources = Sources(rng)
+        self.simulation = Simulation(seed, scheduler, self.network, self.bucket, self.catalog)
+        self.simulation.task_tries = rng.choice([1, 4])
+        self.auditor = Auditor(
+            self.bucket, self.catalog, self.sources, [p for lake in self.lakes for p in _places(lake)]
+        )
+        self.bucket.watch = self.auditor.changed
+        self.catalog.watch = self.auditor.published
+        self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without)
+        scheduler.on_step = self.world.act
+        self.streams = {lake.pipeline: Stream(lake, self.sources) for lake in self.lakes if lake.kind == "batches"}
+        self.hands = Hands(self.simulation, self.world)
+        self.jobs: dict[str, list[str]] = {lake.pipeline: [] for lake in self.lakes}
+        self.refused: set[tuple[str, str]] = set()
+        self.number = 0
+        self.is_calm = False
+
+    def play(self) -> Told:
+        """The storm, the calm, the audit."""
+        with running(self.simulation):
+            try:
+                self._storm()
+                self._calm()
+                self.auditor.judge()
+            except Stuck as error:
+                self.auditor.find(f"stuck: {error}")
+        for text in self.auditor.findings:
+            self.network.note(text)
+        return Told(
+            seed=self.seed,
+            kind=self.lakes[0].kind,
+            digest=self.network.digest,
+            findings=self.auditor.findings,
+            story=self.network.story or [],
+            met=self.network.met + self.world.met,
+            calls=self.network.calls,
+            uploads_left=len(list(self.auditor.uploads_left())),
+        )
+
+    # -- the storm
+
+    def _storm(self) -> None:
+        rng, spread = self.rng, self.rng.choice([0.1, 0.5, 1.5, 4.0, 60.0])
+        names = [f"J{number}" for number in range(rng.randint(1, 3))]
+        for _ in range(rng.randint(2, 6)):
+            lake = rng.choice(self.lakes)
+            self._spawn(self._chosen(lake, rng.choice(names)), rng.random() * spread, lake)
+        self.simulation.scheduler.run()
+
+    def _chosen(self, lake: Lake, job: str) -> Callable[[], None]:
+        rng = self.rng
+        if rng.random() < 0.2 and "hands" not in self.options.without:
+            self.world.met["hands"] += 1
+            return self.hands.draw(rng, lake, job)
+        if lake.kind == "batches":
+            return lambda: self._stream(lake, rng.randint(1, 3))
+        if job not in self.jobs[lake.pipeline]:
+            self.jobs[lake.pipeline].append(job)
+        return lambda: self._attempt(lake, job)
+
+    def _spawn(self, body: Callable[[], None], delay: float, lake: Lake) -> None:
+        self.number += 1
+        skewed = "skew" not in self.options.without and self.rng.random() < 0.2
+        skew = timedelta(seconds=self.rng.uniform(-30, 30)) if skewed else timedelta(0)
+        process = Process(f"{lake.pipeline}#{self.number}", skew)
+
+        def carefully() -> None:
+            try:
+                body()
+            except (LakeError, Killed, Stuck):
+                raise
+            except Exception as error:  # noqa: BLE001 - that is a finding
+                self.auditor.find(f"crash of {lake.kind}: {type(error).__name__}: {error} {_where(error)}")
+
+        self.simulation.scheduler.spawn(process, carefully, delay)
+
+    def _attempt(self, lake: Lake, job: str) -> None:
+        self._load(lake, job)
+
+    def _load(self, lake: Lake, job: str, **options: Any) -> RunReport | None:
+        process = self.simulation.process
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        session = Session(self.sources, lake.pipeline, job, process.name)
+        self.network.note(f"{process} begins {job}")
+        try:
+            report = load(lake.spec, job_id=job, clients=clients, spark=session, **options)  # type: ignore[arg-type]
+        except Killed:
+            self.network.note(f"{process} was killed")
+            raise
+        except LakeError as error:
+            self.network.note(f"{process} ends {job}: {error}")
+            self._failed(lake, job, error.code, error.message)
+            return None
+        self._reported(lake, job, report)
+        return report
+
+    def _reported(self, lake: Lake, job: str, report: RunReport) -> None:
+        self.network.note(f"{self.simulation.process} ends {job}: {report.status}")
+        for result in report.tables:
+            name = ".".join(part for part in (result.schema_, result.table) if part)
+            place = next(own for own in self.auditor.places if (own.pipeline, own.table) == (lake.pipeline, name))
+            self.auditor.attempt_ended(place, job, report.attempt, result.status)
+            if result.code is not None:
+                self.network.note(f"{self.simulation.process} {name}: {result.code} {result.message}")
+                self._failed(lake, job, result.code, result.message or "")
+
+    def _failed(self, lake: Lake, job: str, code: str, message: str) -> None:
+        if code in self.world.excuses(self.network.met):
+            return
+        if (
+            code == "NAME_COLLISION"
+            and lake.is_shared
+            and any(table.mode is Mode.OVERWRITE for table in lake.spec.tables)
+        ):
+            # Whose a directory is that one of two pipelines refreshes, the first of them decides.
+            self.refused.add((lake.pipeline, job))
+            return
+        when = "in the calm" if self.is_calm else "in the storm"
+        self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
+
+    def _stream(self, lake: Lake, batches: int) -> None:
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        process = self.simulation.process
+        self.streams[lake.pipeline].go(
+            clients,
+            batches,
+            process.name,
+            lambda job, micro: self._load(lake, job, micro_batch=micro),
+        )
+
+    # -- the calm
+
+    def _calm(self) -> None:
+        self.is_calm = True
+        self.world.quiet()
+        self.network.weather = Weather()
+        self.simulation.scheduler.switching = 0
+        for lake in self.lakes:
+            if lake.kind == "batches":
+                self._catch_up(lake)
+            for job in self.rng.sample(self.jobs[lake.pipeline], len(self.jobs[lake.pipeline])):
+                self._finish(lake, job)
+        before = self._data()
+        for lake in self.lakes:
+            for job in self.jobs[lake.pipeline][:1]:
+                if not self.auditor.is_forgotten(lake.pipeline, job):
+                    self._alone(partial(self._attempt, lake, job), lake)
+        if changed := before ^ self._data():
+            self.auditor.find(f"loads that were done changed {sorted(changed)[:3]}")
+
+    def _data(self) -> set[tuple[str, str]]:
+        return {(key, own.etag) for key, own in self.bucket.objects.items() if CONTROL not in key}
+
+    def _catch_up(self, lake: Lake) -> None:
+        stream = self.streams[lake.pipeline]
+        for number in range(CALM_TRIES):
+            if number < 2 or not stream.is_caught_up:
+                self._alone(partial(self._stream, lake, 1), lake)
+        if not stream.is_caught_up:
+            self.auditor.find("the stream does not catch up in the calm")
+
+    def _finish(self, lake: Lake, job: str) -> None:
+        """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""
+        if self.auditor.is_forgotten(lake.pipeline, job):
+            return
+        for _ in range(CALM_TRIES):
+            self._alone(partial(self._attempt, lake, job), lake)
+            if self.auditor.is_done(lake.pipeline, job) or (lake.pipeline, job) in self.refused:
+                return
+        self.auditor.find(f"load {job} of {lake.kind} is not done after {CALM_TRIES} calm tries")
+
+    def _alone(self, body: Callable[[], None], lake: Lake) -> None:
+        self.network.scheduler.now_us += int(self.rng.random() * 5e6)
+        self._spawn(body, 0, lake)
+        self.simulation.scheduler.run()
+
+
+def _where(error: BaseException) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/lakewriter/" in frame.filename]
+    return f"at {frames[-1].name}" if frames else ""
+
+
+def _places(lake: Lake) -> list[Place]:
+    spec, found = lake.spec, []
+    for table in spec.tables:
+        catalog = spec.catalog.kind
+        is_partitioned = getattr(spec.catalog, "partition_key", None) is not None
+        found.append(
+            Place(
+                pipeline=spec.pipeline,
+                root=f"{spec.access.prefix}/_lakewriter/{spec.pipeline}".lstrip("/"),
+                table=table.id,
+                path=table.path,
+                catalog=catalog,
+                names=(table.schema_name, table.name),
+                overwrites=table.mode is Mode.OVERWRITE,
+                goes_on=table.cursor is not None or lake.kind == "batches",
+                partitioned=is_partitioned,
+                exclusive=table.cursor is not None or table.mode is Mode.OVERWRITE,
+            )
+        )
+    return found
+
+
+def play(seed: int, options: Options) -> Told:
+    """One whole history."""
+    assert Here.now is None
+    return History(seed, options).play()

@@ -1,0 +1,160 @@
+"""The pipelines that are simulated: each a lake.yaml as a user would write it, read by the product itself."""
+
+import json
+import random
+import tempfile
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.spec.specification import Spec
+
+BUCKET: Final = "lake"
+KINDS: Final = ("files", "glue", "iceberg", "airbyte", "estuary", "batches")
+WEIGHTS: Final = {"files": 5, "glue": 4, "iceberg": 2, "airbyte": 5, "estuary": 3, "batches": 2}
+"""How often each is played: histories of Iceberg's tables take three times as long as others."""
+COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A pipeline; where it ``is_shared`` another one writes to the same place."""
+
+    kind: str
+    spec: Spec
+    is_shared: bool = False
+
+    @property
+    def pipeline(self) -> str:
+        """Its name."""
+        return self.spec.pipeline
+
+
+@lru_cache(maxsize=1024)
+def _spec(text: str) -> Spec:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "lake.yaml"
+        file.write_text(text, "utf-8")
+        spec = load_spec(file)
+    # Threads of one attempt are the simulation's; one file a task is enough.
+    return spec.model_copy(update={"limits": spec.limits.model_copy(update={"upload_parallelism": 1})})
+
+
+def _lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:
+    content = {"pipeline": pipeline, "destination": destination, "tables": tables} | top
+    return Lake(kind, _spec(json.dumps(content)))
+
+
+def _read(name: str) -> dict[str, Any]:
+    return {"format": "csv", "path": f"{name}.csv", "columns": COLUMNS}
+
+
+def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
+    """One pipeline or two, of one kind, which share the bucket and perhaps their tables."""
+    kind = rng.choices(kinds, [WEIGHTS[name] for name in kinds])[0]
+    names = ["flights"] if rng.random() < 0.7 else ["flights", "trains"]
+    make = {
+        "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
+        "batches": _batches,
+    }[kind]  # fmt: skip
+    state = rng.getrandbits(64)
+    # Counted keys are one pipeline's alone: no two could number their files side by side.
+    apart = rng.random() < 0.5 or kind in {"estuary", "batches"}
+    # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
+    lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
+    return [replace(lake, is_shared=len(lakes) > 1 and not apart) for lake in lakes]
+
+
+def _two(rng: random.Random, *tables: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(tables) if rng.random() < 0.3 else [rng.choice(tables)]
+
+
+def _files(rng: random.Random, pipeline: str, place: str) -> Lake:
+    destination = {
+        "type": "supaflow-s3-data-lake",
+        "s3_bucket_name": BUCKET,
+        "bucket_region": "us-east-1",
+        "s3_path_prefix": f"data{place}",
+        "partition_strategy": rng.choice(["NONE", "DAY", "HOUR", "SYNC_ID"]),
+        "file_name_pattern": rng.choice(
+            ["part-{supa_job_id}-{seq}", "{date}-{uuid}", "{supa_job_id}-{timestamp}-{seq}"]
+        ),
+    }
+    index = rng.choice(["contiguous", "sparse"])
+    orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"], "index": index}
+    events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
+    failure = {"on_failure": rng.choice(["continue", "stop"])}
+    return _lake("files", pipeline, destination, _two(rng, orders, events), **failure)
+
+
+def _glue(rng: random.Random, pipeline: str, place: str) -> Lake:
+    lake = _files(rng, pipeline, place)
+    destination = {
+        "type": "supaflow-s3-data-lake",
+        "s3_bucket_name": BUCKET,
+        "bucket_region": "us-east-1",
+        "s3_path_prefix": f"data{place}",
+        "update_aws_glue_catalog": True,
+        "destination_prefix": place.strip("/"),
+        "partition_strategy": rng.choice(["NONE", "DAY", "HOUR", "SYNC_ID"]),
+    }
+    del lake
+    orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
+    events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
+    return _lake("glue", pipeline, destination, _two(rng, orders, events))
+
+
+def _iceberg(rng: random.Random, pipeline: str, place: str) -> Lake:
+    destination = {
+        "type": "supaflow-s3-data-lake",
+        "s3_bucket_name": BUCKET,
+        "bucket_region": "us-east-1",
+        "s3_path_prefix": f"data{place}",
+        "table_format": "ICEBERG",
+        "destination_prefix": place.strip("/"),
+    }
+    orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
+    events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
+    return _lake("iceberg", pipeline, destination, [rng.choice([orders, events])])
+
+
+def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
+    path = rng.choice(["${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_", "${NAMESPACE}/${STREAM_NAME}/"])
+    destination = {
+        "type": "airbyte-s3",
+        "s3_bucket_name": BUCKET,
+        "s3_bucket_path": f"data{place}",
+        "s3_bucket_region": "us-east-1",
+        "s3_path_format": path,
+        "format": {"format_type": "Parquet"},
+    }
+    users = {"table": "users", "schema": "public", "read": _read("users"), "mode": "overwrite"}
+    orders = {"table": "orders", "schema": "public", "read": _read("orders"), "mode": "append"}
+    events = {"table": "events", "schema": "public", "read": _read("events"), "mode": "append", "cursor": "id"}
+    tables = [rng.choice([orders, events])] if rng.random() < 0.4 else _two(rng, users, orders)
+    return _lake("airbyte", pipeline, destination, tables)
+
+
+def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary") -> Lake:
+    destination = {
+        "type": "estuary-s3-parquet",
+        "bucket": BUCKET,
+        "region": "us-east-1",
+        "uploadIntervalInSeconds": 300,
+    }
+    binding: dict[str, Any] = {
+        "table": "orders",
+        "source": "acme/orders",
+        "resource": {"pathPrefix": f"data{place}/orders"},
+        "read": {"format": "json", "path": "orders", "columns": COLUMNS},
+        "primary_key": ["id"],
+    }
+    if kind == "estuary" and rng.random() < 0.5:
+        binding["cursor"] = "id"
+    return _lake(kind, pipeline, destination, [binding], checkpoint="checkpoint")
+
+
+def _batches(rng: random.Random, pipeline: str, place: str) -> Lake:
+    return _estuary(rng, pipeline, place, "batches")

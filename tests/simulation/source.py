@@ -1,0 +1,122 @@
+"""What tables are read from, and a book of who has read what: every row carries the number of its reading."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lakewriter.spec.specification import TableSpec
+
+SCHEMA: Final = pa.schema([("id", pa.int64()), ("nonce", pa.int64()), ("name", pa.string())])
+_BEYOND: Final = re.compile(r"`id` > (-?\d+)L")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look of an attempt at a table's source; ``ids`` are the rows it was given."""
+
+    nonce: int
+    pipeline: str
+    table: str
+    job: str
+    process: str
+    ids: tuple[int, ...]
+
+
+@dataclass
+class Sources:
+    """All tables' sources: row n is there when ``rows[table] > n``."""
+
+    rng: random.Random
+    rows: dict[str, int] = field(default_factory=dict)
+    readings: dict[int, Reading] = field(default_factory=dict)
+
+    def grow(self, table: str, most: int = 2) -> int:
+        """Perhaps some more rows; how many there are."""
+        self.rows[table] = self.rows.get(table, 2) + self.rng.randint(0, most)
+        return self.rows[table]
+
+    def read(self, pipeline: str, table: str, job: str, process: str, ids: tuple[int, ...]) -> Reading:
+        """A new entry in the book."""
+        reading = Reading(len(self.readings) + 1, pipeline, table, job, process, ids)
+        self.readings[reading.nonce] = reading
+        return reading
+
+
+@dataclass(frozen=True)
+class Session:
+    """What stands in for Spark's session; it knows for whom it reads."""
+
+    sources: Sources
+    pipeline: str
+    job: str
+    process: str
+
+    def __call__(self) -> "Session":
+        """The factory and the session are one."""
+        return self
+
+    @property
+    def conf(self) -> "Session":
+        """Settings, of which there are none."""
+        return self
+
+    def get(self, _: str, default: str) -> str:
+        """The default."""
+        return default
+
+
+class Feed:
+    """A table's rows in partitions; see the product's own ``Feed``."""
+
+    kind = "rows"
+    reason = "simulated"
+    schema = SCHEMA
+
+    def __init__(self, reading: Reading, partitions: int, session: Session) -> None:
+        self.reading, self.partitions, self.session = reading, partitions, session
+        self.counts: tuple[int, ...] | None = tuple(len(self._ids(number)) for number in range(partitions))
+
+    def _ids(self, partition: int) -> tuple[int, ...]:
+        return self.reading.ids[partition :: self.partitions]
+
+    def batches(self, partition: int) -> Iterator[pa.RecordBatch]:
+        """The same each time they are asked for."""
+        ids = list(self._ids(partition))
+        if ids:
+            columns = [ids, [self.reading.nonce] * len(ids), [f"row {number}" for number in ids]]
+            arrays = [pa.array(column, own.type) for column, own in zip(columns, SCHEMA, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+    def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
+        """For what the product asks of the rows before it stages them."""
+        return [text for number in range(self.partitions) for text in body(number, self.batches(number))]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def open_feed(
+    session: Session,
+    table: TableSpec,
+    *,
+    deleted_column: str,
+    condition: str | None = None,
+    twice: bool = False,
+    single: bool = False,
+    **_: Any,
+) -> Feed:
+    """Stands in for the product's: all rows that are there now, beyond the cursor where there is one."""
+    first = 0
+    if condition is not None:
+        found = _BEYOND.fullmatch(condition)
+        if found is None:
+            raise AssertionError(f"the simulation cannot read {condition!r}")
+        first = int(found[1]) + 1
+    place = f"{session.pipeline}/{table.id}"
+    ids = tuple(range(first, session.sources.grow(place)))
+    reading = session.sources.read(session.pipeline, table.id, session.job, session.process, ids)
+    return Feed(reading, 1 if single else session.sources.rng.choice([1, 1, 2]), session)

@@ -1,0 +1,332 @@
+"""What the product meets in place of clocks, ids, threads, AWS and Spark, put into its modules.
+
+Names are found by what they hold, so that the product may move them.
+"""
+
+import contextlib
+import datetime as datetime_module
+import importlib
+import os
+import pkgutil
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from typing import Any, Final
+from unittest.mock import patch
+
+import pyiceberg.catalog.glue
+import pyiceberg.table.metadata
+import pyiceberg.table.snapshots
+import pyiceberg.table.update
+from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+import lakewriter
+from lakewriter.aws import Clients, required_fields
+from lakewriter.errors import LakeError
+from lakewriter.receipt import Receipt
+from lakewriter.shape import digest
+from lakewriter.source import feed as source_feed
+from lakewriter.source.failures import Origin
+from lakewriter.spec.access import Access
+from lakewriter.staging import stage as staging
+from lakewriter.staging.task import TaskPlan, write_partition
+from tests.simulation.bucket import S3, Bucket
+from tests.simulation.glue import Catalog, Glue
+from tests.simulation.scheduler import Fiber, Killed, Process, Scheduler
+from tests.simulation.source import Feed, open_feed
+from tests.simulation.weather import Network, refused
+
+_SLEEP: Final = time.sleep
+_SIDE_BY_SIDE: Final = ("uploads", "table_load", "load")
+"""Modules whose threads are fibers; those of the others run one after the other, at once."""
+
+
+class Simulation:
+    """What one history's processes share."""
+
+    def __init__(self, seed: int, scheduler: Scheduler, network: Network, bucket: Bucket, catalog: Catalog) -> None:
+        self.scheduler, self.network, self.bucket, self.catalog = scheduler, network, bucket, catalog
+        network.accept = accept
+        self.ids = random.Random(f"ids of {seed}")
+        self.task_tries = 1
+        self.serial = 0
+
+    @property
+    def process(self) -> Process:
+        """Whose turn it is."""
+        fiber = self.scheduler.current
+        assert fiber is not None
+        return fiber.process
+
+
+class Here:
+    """The simulation that runs in this Python process, if one does."""
+
+    now: Simulation | None = None
+
+    @classmethod
+    def mine(cls) -> Simulation | None:
+        """The simulation, where the caller is one of its fibers."""
+        return cls.now if cls.now is not None and cls.now.scheduler.is_mine() else None
+
+
+class SimulatedClients(Clients):
+    """A process's clients; nothing of boto3's is made."""
+
+    def __init__(self, access: Access, simulation: Simulation) -> None:
+        self.access = access
+        self.requests: Counter[str] = Counter()
+        self._s3 = S3(simulation.bucket, simulation.network, self.requests)
+        self._glue = Glue(simulation.catalog, simulation.network, self.requests)
+
+    @property
+    def s3(self) -> Any:
+        """The simulated bucket."""
+        return self._s3
+
+    @property
+    def glue(self) -> Any:
+        """The simulated catalog."""
+        return self._glue
+
+
+def accept(answer: dict[str, Any], operation: str) -> dict[str, Any]:
+    """An answer of 200 as the SDK hands it on: by the product's own table of what each must carry."""
+    for service in ("s3", "glue"):
+        for path in required_fields.REQUIRED.get(f"{service}.{operation}", ()):
+            if answer.get(path.partition(".")[0].partition("[")[0]) is None:
+                raise refused(operation, 500, required_fields.FOREIGN)
+    return answer
+
+
+class _Moment(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, datetime)
+
+
+class SimulatedDatetime(datetime, metaclass=_Moment):
+    """``now`` is the process's own clock."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        """See ``datetime``."""
+        simulation = Here.mine()
+        if simulation is None:
+            return datetime.now(tz)
+        moment = simulation.scheduler.now + simulation.process.skew
+        return moment.astimezone(tz) if tz is not None else moment.astimezone().replace(tzinfo=None)
+
+
+class _DatetimeModule:
+    datetime = SimulatedDatetime
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(datetime_module, name)
+
+
+def _sleep(seconds: float) -> None:
+    simulation = Here.mine()
+    if simulation is None:
+        _SLEEP(seconds)
+    else:
+        simulation.scheduler.sleep(seconds)
+
+
+def _clock(real: Callable[[], float]) -> Callable[[], float]:
+    def clock() -> float:
+        simulation = Here.mine()
+        return real() if simulation is None else simulation.scheduler.now.timestamp()
+
+    return clock
+
+
+def _urandom(size: int, real: Callable[[int], bytes] = os.urandom) -> bytes:
+    simulation = Here.mine()
+    return real(size) if simulation is None else simulation.ids.randbytes(size)
+
+
+class Inline:
+    """An executor that does it at once."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __enter__(self) -> "Inline":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        """Done when this returns."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments))
+        except BaseException as error:  # noqa: BLE001 - the future's
+            future.set_exception(error)
+        return future
+
+    def map(self, work: Callable[..., Any], *items: Iterable[Any]) -> Iterator[Any]:
+        """One after the other."""
+        return iter([work(*each) for each in zip(*items, strict=False)])
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing is open."""
+
+
+class Fibers(Inline):
+    """An executor whose threads take turns as all others do."""
+
+    def __init__(self, workers: int = 4, **_: Any) -> None:
+        super().__init__()
+        self._workers = workers
+
+    def map(self, work: Callable[..., Any], *items: Iterable[Any]) -> Iterator[Any]:
+        """In as many fibers as there are workers."""
+        todo = list(enumerate(zip(*items, strict=False)))
+        simulation = Here.mine()
+        if simulation is None or len(todo) < 2:
+            return iter([work(*each) for _, each in todo])
+        results: dict[int, Any] = {}
+        failures: dict[int, BaseException] = {}
+        waiting = todo[::-1]
+
+        def worker() -> None:
+            while waiting:
+                number, arguments = waiting.pop()
+                try:
+                    results[number] = work(*arguments)
+                except BaseException as error:  # noqa: BLE001 - raised in turn
+                    failures[number] = error
+
+        process = simulation.process
+        fibers = tuple(simulation.scheduler.spawn(process, worker) for _ in range(min(self._workers, len(todo))))
+        simulation.scheduler.join(fibers)
+        return _in_order(len(todo), results, failures)
+
+
+def _in_order(count: int, results: dict[int, Any], failures: dict[int, BaseException]) -> Iterator[Any]:
+    for number in range(count):
+        if number in failures:
+            raise failures[number]
+        yield results[number]
+
+
+def stage(feed: Feed, plan: TaskPlan) -> tuple[Receipt, ...]:
+    """Stands in for the product's: the real task body, in an executor that may die without its driver."""
+    simulation = Here.mine()
+    assert simulation is not None
+    found: dict[int, list[Receipt]] = {}
+
+    def run(partition: int) -> None:
+        found[partition] = _staged(simulation, feed, plan, partition)
+
+    if feed.partitions == 1:
+        run(0)
+    else:
+        list(Fibers().map(run, range(feed.partitions)))
+    receipts = [receipt for partition in sorted(found) for receipt in found[partition]]
+    return tuple(sorted(receipts, key=lambda receipt: receipt.seq))
+
+
+def _staged(simulation: Simulation, feed: Feed, plan: TaskPlan, partition: int) -> list[Receipt]:
+    driver, origin = simulation.process, Origin(feed.reading.table, "simulated rows")
+    for attempt in range(simulation.task_tries):
+        simulation.serial += 1
+        executor = Process(f"{driver.name}/e{simulation.serial}", parent=driver)
+        receipts: list[Receipt] = []
+
+        def task(receipts: list[Receipt] = receipts, attempt: int = attempt) -> None:
+            clients = SimulatedClients(plan.access, simulation)
+            for receipt in write_partition(plan, partition, feed.batches(partition), clients=clients):
+                receipts.append(replace(receipt, task_attempt=attempt))
+
+        fiber = simulation.scheduler.spawn(executor, task)
+        simulation.scheduler.join((fiber,))
+        if fiber.error is None:
+            return receipts
+        if attempt == simulation.task_tries - 1:
+            raise origin.failed(RuntimeError(_said(fiber))) from None
+    raise AssertionError("no try was made")
+
+
+def _said(fiber: Fiber) -> str:
+    """As Spark brings a task's end to the driver."""
+    if isinstance(fiber.error, Killed):
+        return "ExecutorLostFailure (executor 1 exited unrelated to the running tasks)"
+    if isinstance(fiber.error, LakeError):
+        return f"pyspark.errors.exceptions.base.PySparkRuntimeError: {type(fiber.error).__name__}: {fiber.error}"
+    return f"Traceback (most recent call last):\n  File\n{type(fiber.error).__name__}: {fiber.error}"
+
+
+@lru_cache(maxsize=1)
+def _modules() -> tuple[Any, ...]:
+    """Every module of the product that a load runs through, imported."""
+    left_out = ("doctor", "cli", "policy", "dialects", "__main__", "entry")
+    for module in pkgutil.walk_packages(lakewriter.__path__, "lakewriter."):
+        if module.name.split(".")[1] not in left_out:
+            importlib.import_module(module.name)
+    return tuple(module for name, module in sorted(sys.modules.items()) if name.startswith("lakewriter."))
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """The product with the simulation's clock, ids, threads, stage and feed in it; threads of others keep their own."""
+    swaps: dict[int, Any] = {
+        id(datetime): SimulatedDatetime,
+        id(source_feed.open_feed): open_feed,
+        id(staging.stage): stage,
+        # The same digests; DataFusion has threads of its own and takes longer over a few rows.
+        id(digest.hex_digests): digest.by_hashlib,
+    }
+    with contextlib.ExitStack() as stack:
+        for module in _modules():
+            threads = Fibers if module.__name__.rpartition(".")[2] in _SIDE_BY_SIDE else Inline
+            for name, held in list(vars(module).items()):
+                if id(held) in swaps and not _is_origin(module, held):
+                    stack.enter_context(patch.object(module, name, swaps[id(held)]))
+                elif held is ThreadPoolExecutor:
+                    stack.enter_context(patch.object(module, name, threads))
+                elif isinstance(held, type) and held.__module__ == module.__name__:
+                    _give_sleep(stack, held)
+        stack.enter_context(patch.object(time, "sleep", _sleep))
+        for name in ("monotonic", "time"):
+            stack.enter_context(patch.object(time, name, _clock(getattr(time, name))))
+        stack.enter_context(patch.object(os, "urandom", _urandom))
+        stack.enter_context(patch.object(pyiceberg.table.update, "datetime", SimulatedDatetime))
+        stack.enter_context(patch.object(pyiceberg.table.metadata, "datetime", _DatetimeModule()))
+        stack.enter_context(patch.object(ExecutorFactory, "get_or_create", staticmethod(Inline)))
+        yield
+
+
+def _is_origin(module: Any, held: Any) -> bool:
+    return held is not datetime and getattr(held, "__module__", "") == module.__name__
+
+
+def _give_sleep(stack: contextlib.ExitStack, kind: type) -> None:
+    """Defaults that were bound to ``time.sleep`` when their module was imported."""
+    for function in list(vars(kind).values()):
+        if defaults := getattr(function, "__defaults__", None):
+            changed = tuple(_sleep if value is _SLEEP else value for value in defaults)
+            if changed != defaults:
+                stack.enter_context(patch.object(function, "__defaults__", changed))
+        if keywords := getattr(function, "__kwdefaults__", None):
+            changed_too = {name: _sleep if value is _SLEEP else value for name, value in keywords.items()}
+            if changed_too != keywords:
+                stack.enter_context(patch.object(function, "__kwdefaults__", changed_too))
+
+
+@contextlib.contextmanager
+def running(simulation: Simulation) -> Iterator[None]:
+    """This simulation is the one that the stand-ins speak of."""
+    clear_manifest_cache()
+    Here.now = simulation
+    try:
+        yield
+    finally:
+        Here.now = None

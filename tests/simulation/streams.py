@@ -1,0 +1,65 @@
+"""A continuous run: batches planned in a checkpoint, each loaded until the checkpoint can note it."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import Batch
+from lakewriter.report import RunReport
+from lakewriter.run.table_staging import MicroBatch
+from lakewriter.spec.specification import TableSpec
+from tests.simulation.lakes import Lake
+from tests.simulation.source import Feed, Session, Sources
+from tests.simulation.stand_ins import SimulatedClients
+
+Load = Callable[[str, MicroBatch], RunReport | None]
+
+
+@dataclass
+class Stream:
+    """Spark's side: ``planned`` is its log of offsets, written once each, ``noted`` that of the batches that ended."""
+
+    lake: Lake
+    sources: Sources
+    planned: list[tuple[int, int]] = field(default_factory=list)
+    noted: int = 0
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether every batch planned has ended."""
+        return self.noted == len(self.planned)
+
+    def go(self, clients: SimulatedClients, batches: int, process: str, load: Load) -> None:
+        """A process of so many batches, or until one fails."""
+        table = self.lake.spec.tables[0]
+        keys = ControlKeys(self.lake.spec.access.prefix, self.lake.pipeline)
+        since = Control(S3Store(clients), keys, table.id).state.read().batch
+        for _ in range(batches):
+            number = self._plan()
+            first, last = self.planned[number]
+            offsets = hashlib.sha256(f"{number} {first} {last}".encode()).hexdigest()
+            batch = Batch("q1", number, offsets)
+            opener: Any = self._opener(batch, process, tuple(range(first, last)))
+            report = load(batch.job_id, MicroBatch(batch, since, opener))
+            if report is None or any(result.code for result in report.tables):
+                return
+            self.noted = max(self.noted, number + 1)
+
+    def _plan(self) -> int:
+        """The batch in hand, or the next one."""
+        if self.noted < len(self.planned):
+            return self.noted
+        first = self.planned[-1][1] if self.planned else 0
+        self.planned.append((first, max(first, self.sources.grow(f"{self.lake.pipeline}/stream"))))
+        return len(self.planned) - 1
+
+    def _opener(self, batch: Batch, process: str, ids: tuple[int, ...]) -> Callable[..., Feed]:
+        def opener(session: Session, table: TableSpec, *, single: bool = False, **_: Any) -> Feed:
+            reading = self.sources.read(self.lake.pipeline, table.id, batch.job_id, process, ids)
+            return Feed(reading, 1 if single else self.sources.rng.choice([1, 2]), session)
+
+        return opener
