@@ -22,6 +22,7 @@ LakeError
 ├── StagedLostError                 STAGED_LOST                a retry can help
 ├── ConcurrentLoadError             CONCURRENT_LOAD            a retry can help
 ├── CheckpointLostError             CHECKPOINT_LOST
+├── LoadGoneError                   LOAD_GONE
 ├── StateLostError                  STATE_LOST
 ├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
 ├── CommitUnknownError              COMMIT_UNKNOWN             a retry can help
@@ -205,6 +206,12 @@ class StateLostError(LakeError):
     """A table has been loaded, and its state is gone or says nothing."""
 
     code = "STATE_LOST"
+
+
+class LoadGoneError(LakeError):
+    """A load that is committed is not in its table any more: somebody has rolled the table back."""
+
+    code = "LOAD_GONE"
 
 
 class PendingUnrecoverableError(LakeError):

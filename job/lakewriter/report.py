@@ -14,6 +14,10 @@ SMALL_FILE_BYTES: Final = 16 * MIB
 """Files below this are what makes a table slow to read when there are many."""
 
 
+ABANDONED: Final = "abandoned before its catalog agreed"
+"""Begins the note in the report of a load that was given up when its files were visible already."""
+
+
 def counted(number: int, noun: str) -> str:
     """``1 file``, ``1,234 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -94,9 +94,9 @@ def test_an_intent_that_release_0_1_0_left_is_brought_to_its_end():
     own = Attempt("p", "a", "A1", NOON, timedelta(days=30))
     process = control(world)
     left = intent(own, (receipt(world, "s/t/f", own.load),), table_id="t")
-    process.write_once("_lakewriter/p/loads/a/A1/t.json", left.model_dump_json(indent=1))
     pending = Pending(job_id="a", attempt="A1", phase="intended", since=NOON)
     process.state.move(lambda state: state.changed(pending=pending))
+    process.write_once("_lakewriter/p/loads/a/A1/t.json", left.model_dump_json(indent=1))
     assert recover(process, Clients).committed == 1
     assert list(world.data) == ["s/t/f"]
 

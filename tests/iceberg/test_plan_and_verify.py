@@ -24,6 +24,27 @@ def verified(lake, job):
     return verify({f"{SCHEMA}.t": lake.control(f"{SCHEMA}.t")}, job, Clients(lake.spec.access))
 
 
+def test_a_load_that_was_rolled_back_is_not_done(lake):
+    lake.write(table("t", lake.csv("t.csv", "id,name\n1,a\n")))
+    for job in "ab":
+        assert lake.load(job).status == "done"
+    assert lake.load("b").tables[0].status == "already_done"
+    lake.aws.hide_missing = False
+    seen = lake.table("t")
+    with seen.manage_snapshots() as change:
+        change.set_current_snapshot(snapshot_id=seen.current_snapshot().parent_snapshot_id)
+    (result,) = lake.load("b").tables
+    assert (result.status, result.code) == ("failed", "LOAD_GONE")
+    assert f"load 'b' of table {SCHEMA}.t was committed, and readers do not see it any more" in result.message
+    assert "Load its rows again under a new job id" in result.message
+    (difference,) = verified(lake, "b").differences
+    assert difference.code == "LOAD_GONE"
+    assert lake.load("a").tables[0].status == "already_done"
+    assert verified(lake, "a").differences == ()
+    assert lake.load("c").status == "done"
+    assert lake.scan("t").num_rows == 2
+
+
 def test_plan_then_verify(lake, spark):
     lake.write(table("t", lake.csv("t.csv", "id,name\n1,a\n")))
     found = planned(lake, spark)

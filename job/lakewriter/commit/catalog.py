@@ -47,6 +47,9 @@ class CatalogWriter(Protocol):
     def clear_up(self, intent: Intent) -> None:
         """Delete what processes that are gone left in the catalog's own files; once the intent is published."""
 
+    def explain_absence(self, intent: Intent) -> str | None:
+        """Why readers no longer see the load of a committed intent, in words; None where they do, or nothing tells."""
+
 
 class NoTable:
     """Readers list the bucket."""
@@ -84,6 +87,10 @@ class FilesOnly:
 
     def clear_up(self, intent: Intent) -> None:
         """There is nothing of its own."""
+
+    def explain_absence(self, intent: Intent) -> str | None:
+        """Whoever deletes objects of a load may be meant to: ``verify`` tells."""
+        return None
 
 
 def catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:

@@ -98,14 +98,21 @@ class Control:
         return self.read_json(self.keys.report(job_id, self.table_id))
 
     def intent(self, job_id: str, attempt: str) -> Intent:
-        """The intent that the state names; one that release 0.1.0 left is under its own key."""
-        key = self.keys.intent(job_id, attempt, self.table_id)
-        found = self.store.get(key)
-        if found is None:
-            found = self.store.get(self.keys.first_intent(job_id, attempt, self.table_id))
-        if found is None:
+        """The intent that the state names."""
+        intent = self.find_intent(job_id, attempt)
+        if intent is None:
+            key = self.keys.intent(job_id, attempt, self.table_id)
             raise PendingUnrecoverableError(
                 f"{key} is named as pending by the state of {self.table_id}, and is not there.",
                 remedy="Restore the object from its bucket's versions.",
             )
-        return Intent.parse(key, found[0])
+        return intent
+
+    def find_intent(self, job_id: str, attempt: str) -> Intent | None:
+        """The intent of an attempt, None where there is none; one that release 0.1.0 left is under its own key."""
+        for name in (self.keys.intent, self.keys.first_intent):
+            key = name(job_id, attempt, self.table_id)
+            found = self.store.get(key)
+            if found is not None:
+                return Intent.parse(key, found[0])
+        return None

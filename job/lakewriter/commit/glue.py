@@ -1,12 +1,12 @@
 """Hive-style Parquet tables in the Glue Data Catalog: checked before a load, published after it, read back."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
 from lakewriter import aws, column_types
+from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
@@ -22,7 +22,8 @@ from lakewriter.commit.state import TableState
 from lakewriter.errors import CommitUnknownError
 from lakewriter.spec.specification import Partition
 
-TRIES: Final = 8
+CHANGE_SECONDS: Final = 120.0
+"""So long a change that others come before is tried again."""
 
 _KEPT: Final = (
     "Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters",
@@ -73,6 +74,10 @@ class GlueTables:
 
     def clear_up(self, intent: Intent) -> None:
         """Glue keeps no files of its own."""
+
+    def explain_absence(self, intent: Intent) -> str | None:
+        """Whoever drops a partition may be meant to: ``verify`` tells."""
+        return None
 
     def partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
@@ -186,13 +191,14 @@ class GlueTables:
 
 def _in_turn(what: str, step: Callable[[], T | None]) -> T:
     """What ``step`` gives as soon as no other writer is in its way."""
-    for number in range(TRIES):
-        if (done := step()) is not None:
-            return done
-        time.sleep(0.1 * 2**number)
-    raise CommitUnknownError(
-        f"Glue {what} was changed by others {TRIES} times in a row.", remedy="Run the same job id again."
-    )
+    backoff = Backoff(CHANGE_SECONDS)
+    while (done := step()) is None:
+        if not backoff.wait():
+            raise CommitUnknownError(
+                f"Glue {what} was changed by others again and again, for {CHANGE_SECONDS:.0f} s.",
+                remedy="Run the same job id again.",
+            )
+    return done
 
 
 def _glue(intent: Intent) -> GlueAction:
@@ -237,7 +243,13 @@ class GlueBefore:
             )
         return changes
 
-    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[GlueAction, pa.Schema]:
+    def ready(
+        self,
+        schema: pa.Schema,
+        state: TableState,
+        partition: Partition = (),
+        latest: Callable[[], TableState] | None = None,
+    ) -> tuple[GlueAction, pa.Schema]:
         """The action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
         columns = _columns(schema)
         merge(self._name, list(self._existing.items()), columns)

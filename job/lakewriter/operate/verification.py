@@ -10,6 +10,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import data_store, reach_from
 from lakewriter.commit.iceberg.catalog_vendor import data_clients
 from lakewriter.commit.intent import Intent
+from lakewriter.commit.presence import load_gone
 from lakewriter.encode.parquet_footer import Tail
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
 from lakewriter.receipt import Receipt
@@ -104,8 +105,13 @@ def _rows(receipt: Receipt, clients: aws.Clients) -> int | None:
 
 
 def _catalog(table_id: str, intent: Intent, clients: aws.Clients) -> list[Difference]:
+    catalog = catalog_writer(intent, clients)
+    why = catalog.explain_absence(intent)
+    if why is not None:
+        error = load_gone(intent, why)
+        return [Difference(table=table_id, key="", code=error.code, message=error.message)]
     try:
-        catalog_writer(intent, clients).read_back(intent)
+        catalog.read_back(intent)
     except (CommitUnknownError, PendingUnrecoverableError) as error:
         return [Difference(table=table_id, key="", code=error.code, message=error.message)]
     return []

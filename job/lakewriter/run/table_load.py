@@ -13,6 +13,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import is_due, require_no_stream
 from lakewriter.commit.control import control_of
 from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.presence import require_presence
 from lakewriter.commit.retention import due, sweep
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import TableState
@@ -121,6 +122,8 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         if load.micro_batch is not None:
             # A report tells of the number only, which an older checkpoint gives to other rows.
             _is_next(load.micro_batch, control.state.read(), table)
+        if load.spec.iceberg:
+            require_presence(control, load.attempt.job_id, load.clients)
         load.progress(table, "already done", "")
         return done(control, load.attempt), ()
     receipts: list[Receipt] = []

@@ -10,10 +10,12 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
-from lakewriter.commit.iceberg.evolve import counter
+from lakewriter.commit.iceberg.evolve import count_loads, counter
 from lakewriter.commit.iceberg.iceberg_columns import measures
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import partition_of
+from lakewriter.commit.iceberg.presence import LOAD, explain_absence, load_of
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
 from lakewriter.receipt import Receipt
@@ -24,9 +26,6 @@ MANIFESTS: Final = 20
 """So many are read to count files: manifests are merged when there are more."""
 
 SMALL_FILE: Final = 32 * MIB
-
-LOAD: Final = "lakewriter.load"
-"""In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
 
 
 class IcebergTables:
@@ -60,6 +59,10 @@ class IcebergTables:
             )
         return health(table)
 
+    def explain_absence(self, intent: Intent) -> str | None:
+        """Somebody may have rolled the table back, or dropped it."""
+        return explain_absence(self._own.load(), intent)
+
     def clear_up(self, intent: Intent) -> None:
         """Delete the metadata that processes which are gone wrote for this load and did not commit."""
         self._own.clear_up(intent.load, intent.started)
@@ -84,7 +87,7 @@ def _same(table: Table | None, intent: Intent) -> Table:
 
 
 def _counted(table: Table, intent: Intent) -> int:
-    return int(table.properties.get(counter(intent.pipeline), 0))
+    return count_loads(table, intent.pipeline)
 
 
 def _append(table: Table, intent: Intent, number: int) -> None:
@@ -96,13 +99,15 @@ def _append(table: Table, intent: Intent, number: int) -> None:
             remedy=f"Bring the table's partition fields back ({table.specs()[spec_id]}: ALTER TABLE ... ADD or DROP "
             f"PARTITION FIELD) and run the load again, or give it up: lakewriter abandon LAKE {intent.job_id}.",
         )
+    schema = schema_of(table, _action(intent))
+    require_committable(table, intent, schema, ".".join(table.name()))
     summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
     merge = table.properties.get("commit.manifest-merge.enabled") == "true"
     with table.transaction() as transaction:
         transaction.set_properties({counter(intent.pipeline): str(number)})
         update = transaction.update_snapshot(snapshot_properties=summary)
         with update.merge_append() if merge else update.fast_append() as append:
-            for data_file in data_files(intent, schema_of(table, _action(intent)), table.spec()):
+            for data_file in data_files(intent, schema, table.spec()):
                 append.append_data_file(data_file)
 
 
@@ -134,17 +139,13 @@ def _data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFil
 def _differences(table: Table, intent: Intent) -> list[str]:
     if not _counted(table, intent):
         return [f"it has no property {counter(intent.pipeline)!r}"]
-    snapshot = next((found for found in table.snapshots() if _load_of(found) == intent.load), None)
+    snapshot = next((found for found in table.snapshots() if load_of(found) == intent.load), None)
     if snapshot is None:
         # Snapshots expire; the count does not.
         return []
     expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.receipts}
     found = added_files(table, snapshot)
     return [] if found == expected else _file_differences(found, expected)
-
-
-def _load_of(snapshot: Snapshot) -> str | None:
-    return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
 
 
 def added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:

@@ -1,0 +1,88 @@
+"""Tell whether readers of an Iceberg table still see a load that was committed, or somebody has rolled the table back.
+
+A load is there while its snapshot is the current one or an ancestor of it, whatever later snapshots have rewritten,
+compacted or deleted of its rows. Snapshots expire. Then the load is there unless the current snapshot's ancestors show
+that none of them can have been the load's. The table's count of loads does not tell, as a rollback leaves properties as
+they are.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from lakewriter.commit.intent import IcebergAction, Intent
+
+LOAD: Final = "lakewriter.load"
+"""In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
+
+SLACK: Final = timedelta(minutes=1)
+"""How far the clocks of two writers may be apart: so much older than its parent Iceberg lets a snapshot be."""
+
+FIRST: Final = 1
+"""The sequence number of a table's first snapshot: one that has no parent may have lost it when that expired."""
+
+_SOURCE: Final = "source-snapshot-id"
+"""In the summary of a snapshot that was cherry-picked: the one that it was made of."""
+
+
+def explain_absence(table: Table | None, intent: Intent) -> str | None:
+    """Why readers do not see the load of a committed intent, in words; None where they do, or where nothing tells."""
+    if not intent.receipts:
+        return None
+    assert isinstance(intent.catalog, IcebergAction)
+    if table is None:
+        return "the table is gone from the catalog"
+    if str(table.metadata.table_uuid) != intent.catalog.uuid:
+        return "the table was dropped and made anew"
+    current = table.current_snapshot()
+    if current is None:
+        return "the table has no current snapshot"
+    own = next((snapshot for snapshot in table.snapshots() if load_of(snapshot) == intent.load), None)
+    last = current
+    for snapshot in _ancestors(table, current):
+        if _holds(snapshot, own):
+            return None
+        if _is_older(snapshot, own, intent):
+            return _rolled_back(current, own)
+        last = snapshot
+    return _rolled_back(current, own) if last.sequence_number == FIRST else None
+
+
+def load_of(snapshot: Snapshot) -> str | None:
+    """The load that committed the snapshot; None for another writer's."""
+    return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
+
+
+def _ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
+    """The current snapshot and its ancestors, up to the first one that has expired."""
+    snapshot: Snapshot | None = current
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+
+
+def _holds(snapshot: Snapshot, own: Snapshot | None) -> bool:
+    """Whether it is the load's snapshot, or was cherry-picked from it; any that was, where the load's has expired."""
+    source = snapshot.summary.additional_properties.get(_SOURCE) if snapshot.summary else None
+    if own is None:
+        return source is not None
+    return snapshot.snapshot_id == own.snapshot_id or source == str(own.snapshot_id)
+
+
+def _is_older(snapshot: Snapshot, own: Snapshot | None, intent: Intent) -> bool:
+    """Whether it was committed before the load, so that none of its ancestors is the load's."""
+    if own is None:
+        return snapshot.timestamp_ms < (intent.started - SLACK).timestamp() * 1000
+    if own.sequence_number and snapshot.sequence_number:
+        return snapshot.sequence_number < own.sequence_number
+    return snapshot.timestamp_ms < own.timestamp_ms
+
+
+def _rolled_back(current: Snapshot, own: Snapshot | None) -> str:
+    what = f"snapshot {own.snapshot_id} of the load is" if own else "no snapshot of the load is"
+    also = "not " if own else ""
+    return f"{what} {also}among the ancestors of the current snapshot {current.snapshot_id}: the table was rolled back"

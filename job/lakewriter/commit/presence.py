@@ -1,0 +1,37 @@
+"""Tell whether a load that is done is still in its catalog."""
+
+from lakewriter.aws import Clients
+from lakewriter.commit.catalog import catalog_writer
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import Intent
+from lakewriter.errors import LoadGoneError
+from lakewriter.report import ABANDONED
+
+
+def require_presence(control: Control, job_id: str, clients: Clients) -> None:
+    """``LOAD_GONE`` where the table's report says that this load is done, and its catalog shows that it is not there.
+
+    An abandoned load may never have come into the catalog, as its report says.
+    """
+    report = control.report(job_id)
+    if report is None or any(note.startswith(ABANDONED) for note in report.get("notes", ())):
+        return
+    intent = control.find_intent(job_id, report["attempt"])
+    if intent is not None and (why := catalog_writer(intent, clients).explain_absence(intent)):
+        raise load_gone(intent, why)
+
+
+def load_gone(intent: Intent, why: str) -> LoadGoneError:
+    """The error for a load that is committed and not in its table any more."""
+    reset = f"lakewriter reset LAKE {intent.table_id}"
+    remedy = "Load its rows again under a new job id"
+    if intent.batch is not None:
+        remedy = f"Load all again in a new stream: {reset} --backfill --reason WHY"
+    elif intent.cursor_before is not None:
+        remedy += f", once its cursor is back: {reset} --cursor {intent.cursor_before.text} --reason WHY"
+    elif intent.cursor_after is not None:
+        remedy += f", once its cursor is taken away: {reset} --no-cursor --reason WHY"
+    return LoadGoneError(
+        f"load {intent.job_id!r} of table {intent.table_id} was committed, and readers do not see it any more: {why}.",
+        remedy=f"{remedy}. Or make the snapshot that has it the current one.",
+    )
