@@ -53,6 +53,9 @@ class Marks:
     def __init__(self, build: Path, tree: str) -> None:
         self.tree = tree
         self.folder = build / tree
+
+    def make_folder(self) -> None:
+        """Before anything is written."""
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, key: str) -> Mark | None:

@@ -30,23 +30,24 @@ class Line:
 def run_sections(sections: Iterable[Section], root: Path, build: Path) -> list[Line]:
     """Run what has not passed on the tree that ``root`` holds now; a section that fails does not stop the next."""
     marks = Marks(build, read_tree(root))
+    marks.make_folder()
     lines: list[Line] = []
     for section in sections:
         mark = marks.read(section.key)
         if mark is not None and mark.passed:
-            lines.append(Line(section.name, "passed before", mark.seconds, mark.figures))
+            lines.append(Line(section.key, "passed before", mark.seconds, mark.figures))
             continue
-        click.echo(f"== {section.name}: {section.shows}")
+        click.echo(f"== {section.key}: {section.shows}")
         earlier = 0.0 if mark is None else mark.seconds
         began = time.monotonic()
         code = _run(section, root, marks)
         mark = Mark(code == 0, earlier + time.monotonic() - began, _read_figures(section, marks))
         if read_tree(root) != marks.tree:
-            lines.append(Line(section.name, "FAILED", mark.seconds, f"{CHANGED}; {mark.figures}"))
+            lines.append(Line(section.key, "FAILED", mark.seconds, f"{CHANGED}; {mark.figures}"))
             continue
         marks.write(section.key, mark)
         figures = mark.figures if mark.passed else f"exit code {code}; {mark.figures}"
-        lines.append(Line(section.name, "passed" if mark.passed else "FAILED", mark.seconds, figures))
+        lines.append(Line(section.key, "passed" if mark.passed else "FAILED", mark.seconds, figures))
     return lines
 
 
@@ -75,8 +76,8 @@ def _read_figures(section: Section, marks: Marks) -> str:
     if file.exists():
         figures = json.loads(file.read_text("utf-8"))
         return ", ".join(f"{value} {name}" for name, value in figures.items())
-    printed = marks.log(section.key).read_text("utf-8", "replace").strip().splitlines()
-    return printed[-1].strip() if printed else ""
+    printed = marks.log(section.key).read_text("utf-8", "replace").splitlines()
+    return next((line.strip() for line in reversed(printed) if line.strip() and section.figures in line), "")
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -109,7 +110,7 @@ def main(names: tuple[str, ...], only_list: bool, kills: int, seed: int) -> None
     sections = list_sections(kills=kills, seed=seed)
     unknown = sorted(set(names) - {section.name for section in sections})
     if unknown:
-        known = ", ".join(section.name for section in sections)
+        known = ", ".join(dict.fromkeys(section.name for section in sections))
         raise click.UsageError(f"unknown section {', '.join(unknown)}; expected {known}.")
     chosen = [section for section in sections if not names or section.name in names]
     build, tree = ROOT / "build" / "nightly", read_tree(ROOT)
@@ -131,7 +132,7 @@ def main(names: tuple[str, ...], only_list: bool, kills: int, seed: int) -> None
 def _state(section: Section, marks: Marks) -> tuple[str, str, str]:
     mark = marks.read(section.key)
     state = "-" if mark is None else f"{'passed' if mark.passed else 'FAILED'}, {mark.seconds:.0f} s"
-    return section.name, state, section.shows
+    return section.key, state, section.shows
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+HISTORIES = 100_000
+"""Of the simulation."""
+PART = 10_000
+"""Histories that pass together; when one fails or the run is killed, its part is played again."""
 
 
 @dataclass(frozen=True)
@@ -13,8 +17,8 @@ class Section:
     """A command and the variables it gets; it has passed when it exits with 0.
 
     A command that writes a JSON object of figures to the file that ``LAKEWRITER_NIGHTLY_FIGURES`` names has them in the
-    table; any other has the last line that it prints there. ``variant`` tells apart what passes by itself, such as the
-    runs of two seeds.
+    table; any other has the last line that it prints with ``figures`` in it. ``variant`` tells apart what passes by
+    itself under one name, such as the runs of two seeds.
     """
 
     name: str
@@ -22,10 +26,11 @@ class Section:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     variant: str = ""
+    figures: str = ""
 
     @property
     def key(self) -> str:
-        """The name of its notes."""
+        """The name of its notes and of its line in the table."""
         return f"{self.name}-{self.variant}" if self.variant else self.name
 
 
@@ -52,7 +57,8 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             LAKEWRITER_FAULTS_SEED=str(seed),
             LAKEWRITER_FAULTS_KILLS=str(kills),
         ),
-        # What is no pytest file goes here, in one line: a Section with its name, what it shows, and its command.
+        # What is no pytest file goes here: a Section with its name, what it shows, and its command.
+        *(_simulation(first) for first in range(1, HISTORIES, PART)),
     ]
 
 
@@ -60,6 +66,13 @@ def _tests(name: str, shows: str, file: str, variant: str = "", **environment: s
     """All tests of a file, those that are marked ``exhaustive`` included; each that passed is noted by itself."""
     pytest = (sys.executable, "-m", "pytest", "-p", "tests.nightly.notes", "--timeout", "3600", file)
     return Section(name, shows, pytest, environment | {"LAKEWRITER_FAULTS": "all"}, variant)
+
+
+def _simulation(first: int) -> Section:
+    """A part of the histories; each seed is one of them."""
+    command = ("scripts/simulate", "--seed", str(first), "--histories", str(PART))
+    shows = f"{PART:,} random histories from seed {first}"
+    return Section("simulation", shows, command, variant=f"seed-{first}", figures="histories from seed")
 
 
 def _first_line(file: Path) -> str:

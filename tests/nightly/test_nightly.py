@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,11 @@ def test_failed_section_is_run_again_and_the_next_one_is_not_held_up(repository:
     assert repository.ran() == ["bad"]
 
 
+def test_figures_are_the_last_line_that_has_them(repository: Repository) -> None:
+    section = replace(repository.section("one", "print('9 histories'); print('more')"), figures=" histories")
+    assert repository.run(section)["one"] == ("passed", "9 histories")
+
+
 def test_another_commit_forgets(repository: Repository) -> None:
     section = repository.section("one")
     repository.run(section)
@@ -139,9 +145,9 @@ def test_every_exhaustive_test_is_in_a_section() -> None:
     assert {name for name in files if name.startswith("tests/") and not (ROOT / name).exists()} == set()
 
 
-def test_sections_are_named_once() -> None:
-    names = [section.name for section in list_sections(kills=300, seed=1)]
-    assert len(set(names)) == len(names)
+def test_sections_have_notes_of_their_own() -> None:
+    keys = [section.key for section in list_sections(kills=300, seed=1)]
+    assert len(set(keys)) == len(keys)
 
 
 def test_seeds_pass_by_themselves() -> None:
