@@ -90,3 +90,14 @@ def test_a_batch_that_another_table_names_stays():
     with pytest.raises(StateLostError):
         clear_batches(control, Batch("q", 3 + KEPT))
     assert left(world) == [Batch("q", 1).job_id]
+
+
+def test_claimed_numbers_up_to_the_highest_committed_go():
+    world = World()
+    control = control_of(world, "s.t")
+    control.state.move(lambda state: state.changed(committed=1, sync=SyncState(sync_id=2)))
+    for number in (1, 2, 3):
+        control.write_once(control.keys.sync_number(number), {"version": 1, "job_id": f"job{number}"})
+    assert sweep(control, world.clock, KEEP) == 0
+    assert sweep(control, world.clock + LATER, KEEP) == 2
+    assert [key for key in world.objects if "/syncs/" in key] == ["_lakewriter/p/syncs/0000000003.json"]

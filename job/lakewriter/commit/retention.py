@@ -31,7 +31,10 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     # Read after the loads were listed: one that has begun since is named, or nothing of it was listed.
     states = read_states(control)
     named = named_loads(states)
-    deleted = _sweep_runs(control, now - keep)
+    deleted = _sweep_old(control, control.keys.runs, now - keep)
+    # A claimed number above every table's may still be used by the load that claimed it.
+    highest = max((state.sync.sync_id for state in states.values()), default=0)
+    deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
     for job, entries in by_job.items():
         if job in named or _is_of_lost_state(control, entries, states):
             continue
@@ -43,8 +46,10 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     return deleted
 
 
-def _sweep_runs(control: Control, before: datetime) -> int:
-    old = [entry for entry in control.store.entries(control.keys.runs) if entry.modified < before]
+def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
+    """Delete objects under ``prefix`` written ``before``, with ``below`` those whose keys come before it."""
+    found = control.store.entries(prefix)
+    old = [entry for entry in found if entry.modified < before and (below is None or entry.key < below)]
     for entry in old:
         control.store.delete(entry.key)
     return len(old)
