@@ -183,7 +183,9 @@ class StateFile:
         # Another load may have created the state, and left that trace, since it was not there.
         found = self._store.get(self._key)
         if found is None:
-            raise StateLostError(f"{self._key} is not there, and {trace} is of a table that was loaded.", remedy=REBUILD)
+            raise StateLostError(
+                f"{self._key} is not there, and {trace} is of a table that was loaded.", remedy=REBUILD
+            )
         return found
 
     def _written(self, new: TableState, etag: str | None) -> bool:
