@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -63,12 +64,22 @@ def _run(section: Section, root: Path, marks: Marks) -> int:
         ) as process,
     ):
         assert process.stdout is not None
-        while piece := os.read(process.stdout.fileno(), 65536):
-            log.write(piece)
-            log.flush()
-            sys.stdout.buffer.write(piece)
-            sys.stdout.flush()
+        try:
+            while piece := os.read(process.stdout.fileno(), 65536):
+                log.write(piece)
+                log.flush()
+                print_piece(piece)
+        except BaseException:
+            # Left alone it would run on, beside the next start.
+            process.send_signal(signal.SIGINT)
+            raise
         return process.wait()
+
+
+def print_piece(piece: bytes) -> None:
+    """What a section printed, at once."""
+    sys.stdout.buffer.write(piece)
+    sys.stdout.flush()
 
 
 def _read_figures(section: Section, marks: Marks) -> str:
@@ -119,6 +130,7 @@ def main(names: tuple[str, ...], only_list: bool, kills: int, seed: int) -> None
         marks = Marks(build, tree)
         click.echo(format_table(("section", "on this tree", "shows"), [_state(section, marks) for section in chosen]))
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     lines = run_sections(chosen, ROOT, build)
     rows = [(line.section, line.result, f"{line.seconds:.0f}", line.figures) for line in lines]
     click.echo(f"== {_describe(tree)}")
