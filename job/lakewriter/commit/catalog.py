@@ -1,6 +1,6 @@
 """What a load asks of a catalog, whichever it is, before it writes and when it commits; and the one that is none."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import pyarrow as pa
@@ -28,10 +28,17 @@ class CatalogTable(Protocol):
     def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
 
-    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[CatalogAction, pa.Schema]:
+    def ready(
+        self,
+        schema: pa.Schema,
+        state: TableState,
+        partition: Partition = (),
+        latest: Callable[[], TableState] | None = None,
+    ) -> tuple[CatalogAction, pa.Schema]:
         """Do what has to be done before a file is encoded: the action to commit, and the schema to encode by.
 
-        ``state`` is the table's own, with this attempt registered. ``partition`` has none but Iceberg's fields.
+        ``state`` is the table's own, with this attempt registered; ``latest`` reads it anew. ``partition`` has none but
+        Iceberg's fields.
         """
 
 
@@ -70,7 +77,13 @@ class NoTable:
         """There is nothing to change."""
         return []
 
-    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[CatalogAction, pa.Schema]:
+    def ready(
+        self,
+        schema: pa.Schema,
+        state: TableState,
+        partition: Partition = (),
+        latest: Callable[[], TableState] | None = None,
+    ) -> tuple[CatalogAction, pa.Schema]:
         """There is nothing to do."""
         return FilesAction(), schema
 

@@ -1,5 +1,6 @@
 """Where a table's files go, and what the catalog is to hold of them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -29,10 +30,10 @@ def numbered(store: Store, names: Names, state: TableState) -> Names:
 
 
 def make_ready(
-    prepared: Prepared, access: Access, names: Names, state: TableState
+    prepared: Prepared, access: Access, names: Names, state: TableState, latest: Callable[[], TableState]
 ) -> tuple[CatalogAction, AnyPlan, Names]:
     """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
-    action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition)
+    action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition, latest)
     if isinstance(action, IcebergAction) and isinstance(names, ObjectNames):
         names = replace(names, directory=data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names

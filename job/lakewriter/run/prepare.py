@@ -52,9 +52,13 @@ def prepare(
     spark: SparkFactory,
     sync: TableSync | None = None,
     opener: FeedOpener = open_feed,
+    latest: Callable[[], TableState] | None = None,
 ) -> Prepared:
-    """The feed is the caller's to close; it is closed here when something after it fails."""
-    _check_unwritten(found, table, state)
+    """The feed is the caller's to close; it is closed here when something after it fails.
+
+    ``latest`` reads the table's state anew.
+    """
+    _check_unwritten(found, table, state, latest)
     condition = cursor_condition(table, state.cursor)
     feed = _feed(table, condition, spark, sync, opener)
     try:
@@ -125,22 +129,33 @@ def _bring_together(feed: Feed, shape: ShapePlan) -> None:
     feed.number()
 
 
-def check_empty(store: Store, table: TableSpec, state: TableState) -> None:
+def check_empty(
+    store: Store, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
+) -> None:
     """The first-run check: ``TABLE_NOT_EMPTY`` when anything lies under the path of a table never loaded.
 
-    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data.
+    An attempt that was killed may have left metadata of an Iceberg table, which alone is no data. ``latest`` reads the
+    table's state anew: another load may have been the first since this one registered.
     """
     if not table.must_be_empty or state.committed:
         return
     metadata = f"{table.path}/metadata/"
     found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
-    if found is not None:
+    if found is not None and not _is_begun(latest):
         raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
 
 
-def _check_unwritten(found: CatalogTable, table: TableSpec, state: TableState) -> None:
-    if table.must_be_empty and not state.committed and (what := found.occupied()):
+def _check_unwritten(
+    found: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None
+) -> None:
+    if table.must_be_empty and not state.committed and (what := found.occupied()) and not _is_begun(latest):
         raise _not_empty(table, what)
+
+
+def _is_begun(latest: Callable[[], TableState] | None) -> bool:
+    """True once a load of the table is past its point of no return: what lies there may be its own."""
+    state = latest() if latest is not None else None
+    return state is not None and (state.committed > 0 or state.pending is not None)
 
 
 def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:

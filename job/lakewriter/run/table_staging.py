@@ -77,12 +77,12 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     control = load.controls[table.id]
     if sync is not None:
         delete_all(control, sync.purge)
-    check_empty(control.store, table, began)
+    check_empty(control.store, table, began, control.state.read)
     names = numbered(control.store, load.names[table.id], began)
     load.progress(table, "reading", "")
     in_place = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
     opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
-    prepared = prepare(load.spec, table, began, in_place, load.spark, sync, opener)
+    prepared = prepare(load.spec, table, began, in_place, load.spark, sync, opener, control.state.read)
     clock = time.monotonic()
     try:
         action, shape, names = _placed(load, table, began, names, prepared)
@@ -105,7 +105,8 @@ def _placed(
     load: Load, table: TableSpec, began: TableState, names: Names, prepared: Prepared
 ) -> tuple[CatalogAction, AnyPlan, Names]:
     """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
-    action, shape, placed = make_ready(prepared, load.spec.access, names, began)
+    latest = load.controls[table.id].state.read
+    action, shape, placed = make_ready(prepared, load.spec.access, names, began, latest)
     if isinstance(placed, ObjectNames) and placed != names:
         load.names[table.id] = placed
         attempts.abort_elsewhere(load.controls[table.id], placed, load.attempt)

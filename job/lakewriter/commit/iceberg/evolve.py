@@ -1,6 +1,6 @@
 """An Iceberg table before a load: what its columns are, what the load would change of them, and the change itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyiceberg.table import Table
 from lakewriter import aws
 from lakewriter.commit.iceberg.iceberg_columns import arrow_types, with_ids
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.obstacles import require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned
 from lakewriter.commit.intent import IcebergAction
 from lakewriter.commit.state import REBUILD, TableState
@@ -24,6 +25,7 @@ class IcebergBefore:
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
+        self._bucket = clients.access.bucket
         self._pipeline, self._job_id, _ = load.split("/")
         self._found = self._own.load()
 
@@ -52,6 +54,7 @@ class IcebergBefore:
             how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}"]
         check_partitioned(self._found, partition, name)
+        require_writable(self._found, schema, self._bucket, name)
         before = {field.name: field for field in self._found.schema().fields}
         after = union(self._found, schema, name)
         told = []
@@ -65,12 +68,19 @@ class IcebergBefore:
                 told.append(f"make column {field.name} of {name} optional")
         return told
 
-    def ready(self, schema: pa.Schema, state: TableState, partition: Partition = ()) -> tuple[IcebergAction, pa.Schema]:
+    def ready(
+        self,
+        schema: pa.Schema,
+        state: TableState,
+        partition: Partition = (),
+        latest: Callable[[], TableState] | None = None,
+    ) -> tuple[IcebergAction, pa.Schema]:
         """The table made and evolved: its action, and ``schema`` with the table's field ids."""
         optional = pa.schema([field.with_nullable(True) for field in schema])
         table = self._own.make(optional, partition)
         check_partitioned(table, partition, self._own.name)
-        self._check_count(table, state.committed)
+        require_writable(table, schema, self._bucket, self._own.name)
+        self._check_count(table, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
         if running and running.first:
             table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
@@ -91,13 +101,18 @@ class IcebergBefore:
         }
         return self._own.action.model_copy(update=made), with_ids(schema, table.schema())
 
-    def _check_count(self, table: Table, committed: int) -> None:
-        key = counter(self._pipeline)
-        counted = int(table.properties.get(key, 0))
-        if counted > committed:
+    def _check_count(self, table: Table, began: TableState, latest: Callable[[], TableState]) -> None:
+        """Other loads may have committed since this one registered, so the state is read anew, after the table was."""
+        loads = count_loads(table, self._pipeline)
+        if loads <= began.committed:
+            return
+        state = latest()
+        # A load that is pending may be in the table already.
+        known = state.committed + (state.pending is not None)
+        if loads > known:
             raise StateLostError(
-                f"table {self._own.name} has {counted} loads of pipeline {self._pipeline!r} by its property {key!r}, "
-                f"and the state knows of {committed}.",
+                f"table {self._own.name} has {loads} loads of pipeline {self._pipeline!r} by its property "
+                f"{counter(self._pipeline)!r}, and the state knows of {known}.",
                 remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
             )
 
@@ -105,6 +120,19 @@ class IcebergBefore:
 def counter(pipeline: str) -> str:
     """The table property that holds the number of the pipeline's last load in the table."""
     return f"lakewriter.{pipeline}"
+
+
+def count_loads(table: Table, pipeline: str) -> int:
+    """The number of the pipeline's last load in the table."""
+    key = counter(pipeline)
+    text = table.properties.get(key, "0")
+    if not text.isdecimal():
+        raise SchemaIncompatibleError(
+            f"Iceberg table {'.'.join(table.name())} has property {key!r} = {text!r}, expected the number of the "
+            "pipeline's last load.",
+            remedy="Set the property to the number that it had; lakewriter status shows how many loads are committed.",
+        )
+    return int(text)
 
 
 def union(table: Table, schema: pa.Schema, name: str) -> Schema:

@@ -11,8 +11,10 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManager
+from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
@@ -23,6 +25,7 @@ from lakewriter.errors import (
     CatalogUnauthorizedError,
     LakeError,
     NoAnswerError,
+    SchemaIncompatibleError,
 )
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import GlueService, IcebergService, RestService
@@ -44,7 +47,17 @@ class UnclearCommit(Exception):  # noqa: N818 - it is an answer, not yet an erro
     """The commit was applied, or it was not, or it will be."""
 
 
-class _Glue(GlueCatalog):
+class _OwnFiles:
+    """Reads and writes a table's files with the destination's clients, whatever FileIO the table's properties name."""
+
+    properties: Properties
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        own = {name: self.properties[name] for name in (CLIENTS, LOAD, WRITTEN)}
+        return ClientsFileIO({**self.properties, **properties, **own})
+
+
+class _Glue(_OwnFiles, GlueCatalog):
     """Commits once: the library's own retries would append again what an answer that was lost had appended."""
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
@@ -61,7 +74,7 @@ class _Glue(GlueCatalog):
             raise
 
 
-class _Rest(RestCatalog):
+class _Rest(_OwnFiles, RestCatalog):
     """See ``_Glue``. A token that has expired is renewed by the library."""
 
     def _create_legacy_oauth2_auth_manager(self, session: requests.Session) -> AuthManager:
@@ -124,6 +137,30 @@ def explained(service: IcebergService, clients: aws.Clients, doing: str) -> Iter
     except (exceptions.RESTError, exceptions.NoSuchNamespaceError, requests.RequestException) as error:
         assert isinstance(service, RestService)
         raise _rest_error(service, doing, error) from error
+
+
+@contextmanager
+def library_limits(doing: str) -> Iterator[None]:
+    """What PyIceberg cannot do, or cannot read, is a fact about the table: ``SCHEMA_INCOMPATIBLE``."""
+    try:
+        yield
+    except _LIMITS as error:
+        raise SchemaIncompatibleError(
+            f"PyIceberg cannot {doing} ({type(error).__name__}: {error}).",
+            remedy="Change what it names back (columns, partition fields, properties), or load into another table.",
+        ) from error
+
+
+_LIMITS: Final = (
+    ValueError,
+    TypeError,
+    LookupError,
+    NotImplementedError,
+    exceptions.NotInstalledError,
+    exceptions.ResolveError,
+    exceptions.ValidationError,
+    exceptions.ValidationException,
+)
 
 
 def _rest_error(service: RestService, doing: str, error: Exception) -> LakeError:

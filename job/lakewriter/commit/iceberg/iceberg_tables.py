@@ -1,6 +1,5 @@
 """One Iceberg table: found, made, evolved; every commit is looked for before it is tried again."""
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -18,9 +17,17 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from lakewriter import aws
+from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.iceberg.catalog_vendor import data_clients
 from lakewriter.commit.iceberg.file_io import marked
-from lakewriter.commit.iceberg.iceberg_catalogs import LostRace, UnclearCommit, check_region, explained, open_catalog
+from lakewriter.commit.iceberg.iceberg_catalogs import (
+    LostRace,
+    UnclearCommit,
+    check_region,
+    explained,
+    library_limits,
+    open_catalog,
+)
 from lakewriter.commit.iceberg.iceberg_columns import numbered
 from lakewriter.commit.iceberg.partition_specs import partition_spec
 from lakewriter.commit.intent import IcebergAction
@@ -28,7 +35,9 @@ from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleE
 from lakewriter.spec.catalogs import GlueService
 from lakewriter.spec.specification import Partition
 
-TRIES: Final = 16
+COMMIT_SECONDS: Final = 240.0
+"""So long a commit that others come before is tried again."""
+
 FENCE: Final = "lakewriter-fence"
 """A table property; no pipeline's own has this name."""
 
@@ -50,12 +59,16 @@ class IcebergTable:
     """The table that an action names, in its catalog."""
 
     def __init__(
-        self, action: IcebergAction, clients: aws.Clients, load: str, pause: Callable[[float], None] = time.sleep
+        self,
+        action: IcebergAction,
+        clients: aws.Clients,
+        load: str,
+        backoff: Callable[[], Backoff] = lambda: Backoff(COMMIT_SECONDS),
     ) -> None:
         self.action = action
         self._clients = data_clients(action, clients)
         self._load = load
-        self._pause = pause
+        self._backoff = backoff
         self._written: list[str] = []
         self._catalog = open_catalog(action.service, self._clients, load, self._written)
 
@@ -70,7 +83,8 @@ class IcebergTable:
 
     def load(self) -> Table | None:
         """The table as it is now; None when there is none."""
-        with explained(self.action.service, self._clients, f"load table {self.name}"):
+        doing = f"load table {self.name}"
+        with explained(self.action.service, self._clients, doing), library_limits(doing):
             try:
                 table = self._catalog.load_table(self._identifier)
             except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
@@ -122,9 +136,8 @@ class IcebergTable:
         answer wait until another commit has made it too late for that one.
         """
         unclear: list[list[str]] = []
-        for number in range(TRIES):
-            if done(table):
-                break
+        backoff = self._backoff()
+        while not done(table):
             self._written.clear()
             verdict = self._tried(table, commit)
             table = self._reloaded()
@@ -137,18 +150,19 @@ class IcebergTable:
                 self._forget(self._written, table)
             if isinstance(verdict, LakeError) and not done(table):
                 raise verdict
-            self._pause(min(0.05 * 2**number, 1.0))
-        if not done(table):
-            raise CommitUnknownError(
-                f"{self.name}: {TRIES} commits in a row came to nothing.", remedy="Run the same job id again."
-            )
+            if not done(table) and not backoff.wait():
+                raise CommitUnknownError(
+                    f"{self.name}: other writers came first each time, or no answer did, for {COMMIT_SECONDS:.0f} s.",
+                    remedy="Run the same job id again.",
+                )
         for files in unclear:
             self._forget(files, table)
         return table
 
     def _tried(self, table: Table, commit: Callable[[Table], Any]) -> LostRace | UnclearCommit | LakeError | None:
+        doing = f"commit to {self.name}"
         try:
-            with explained(self.action.service, self._clients, f"commit to {self.name}"):
+            with explained(self.action.service, self._clients, doing), library_limits(doing):
                 commit(table)
         except (LostRace, UnclearCommit, LakeError) as verdict:
             return verdict

@@ -1,0 +1,42 @@
+"""How long, and after which pauses, a write is tried again that others came before."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+FIRST_SECONDS: Final = 0.05
+LONGEST_SECONDS: Final = 5.0
+
+
+class Backoff:
+    """Pauses that double up to a limit, each cut short at random, until ``seconds`` are over.
+
+    Writers that lose to each other and wait equally long meet again: how many there are decides how many tries one
+    needs, so tries are not counted. ``pause`` and ``clock`` are those of ``time``, or what a test puts in their place.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        shorten: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._seconds, self._pause, self._clock, self._shorten = seconds, pause, clock, shorten
+        self._began = clock()
+        self._paused = 0.0
+        self._longest = FIRST_SECONDS
+
+    def wait(self) -> bool:
+        """Pause before the next try; False when the time is up."""
+        # A pause counts in full even where the clock stood still meanwhile, as that of a suspended machine may.
+        if max(self._clock() - self._began, self._paused) >= self._seconds:
+            return False
+        seconds = self._shorten(0, self._longest)
+        # What was cut short counts too: the end comes also where every pause is cut to nothing.
+        self._paused += self._longest / 2
+        self._longest = min(2 * self._longest, LONGEST_SECONDS)
+        self._pause(seconds)
+        return True

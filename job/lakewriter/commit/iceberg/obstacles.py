@@ -1,0 +1,213 @@
+"""What others have made of an Iceberg table that a load cannot be appended to: found before a byte is staged."""
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.update import update_table_metadata
+from pyiceberg.typedef import Record
+from pyiceberg.utils.properties import property_as_int
+
+from lakewriter.commit.iceberg.file_io import split
+from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
+from lakewriter.commit.iceberg.iceberg_columns import measures
+from lakewriter.commit.intent import Intent
+from lakewriter.errors import SchemaIncompatibleError
+
+HIGHEST_VERSION: Final = 2
+"""PyIceberg writes no manifests of version 3, whose rows have lineage."""
+
+_UNSET: Final = "ALTER TABLE {} UNSET TBLPROPERTIES ('{}')"
+_RETRY_PROPERTIES: Final = (
+    TableProperties.COMMIT_NUM_RETRIES,
+    TableProperties.COMMIT_MIN_RETRY_WAIT_MS,
+    TableProperties.COMMIT_MAX_RETRY_WAIT_MS,
+    TableProperties.COMMIT_TOTAL_RETRY_TIME_MS,
+)
+
+
+def require_writable(table: Table, schema: pa.Schema, bucket: str, name: str) -> None:
+    """``SCHEMA_INCOMPATIBLE`` where a load of these columns could not be committed, with what to do.
+
+    What the specification leaves to a writer, such as the sort order, is no obstacle; nor are branches and tags.
+    """
+    for fact, mend in (*_of_table(table, bucket, name), *_of_columns(table, schema, name)):
+        raise SchemaIncompatibleError(f"Iceberg table {name} {fact}.", remedy=f"{mend}, or load into another table.")
+    with library_limits(f"append to {name}"):
+        _rehearse(table)
+
+
+def require_committable(table: Table, intent: Intent, written: Schema, name: str) -> None:
+    """The same for a load whose files are there; ``written`` is the schema that they were encoded by."""
+    bucket = intent.access.bucket
+    for fact, mend in (*_of_table(table, bucket, name), *_since(table, intent, written, name)):
+        raise SchemaIncompatibleError(f"Iceberg table {name} {fact}.", remedy=f"{mend}.")
+
+
+def _of_table(table: Table, bucket: str, name: str) -> Iterator[tuple[str, str]]:
+    properties, version = table.properties, table.format_version
+    if version > HIGHEST_VERSION:
+        yield (
+            f"has format version {version}, expected at most {HIGHEST_VERSION}",
+            "A version never goes back: copy the table into one with 'format-version'='2'",
+        )
+    if key := properties.get("encryption.key-id"):
+        yield (
+            f"is encrypted with key {key!r} (encryption.key-id), which this writer does not support",
+            _UNSET.format(name, "encryption.key-id"),
+        )
+    if provider := properties.get(TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL):
+        yield (
+            f"wants Python code, {provider!r}, to choose its locations, and no code that a table names is run",
+            _UNSET.format(name, TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL),
+        )
+        return
+    metadata = table.location_provider().new_metadata_location("")
+    if not metadata.startswith(("s3://", "s3a://", "s3n://")) or split(metadata)[0] != bucket:
+        yield (
+            f"keeps its metadata in {metadata!r}, expected a location in bucket {bucket!r}",
+            _UNSET.format(name, TableProperties.WRITE_METADATA_PATH),
+        )
+
+
+def _of_columns(table: Table, schema: pa.Schema, name: str) -> Iterator[tuple[str, str]]:
+    own = table.schema()
+    identifiers = [own.find_column_name(field_id) for field_id in own.identifier_field_ids]
+    if identifiers:
+        columns = ", ".join(map(str, identifiers))
+        yield (
+            f"has identifier fields ({columns}), which allow no null, and a load may bring nulls",
+            f"ALTER TABLE {name} DROP IDENTIFIER FIELDS {columns}",
+        )
+    written = {path.lower() for field in schema for path in _paths(field.name, field.type)}
+    for column in _required(own):
+        parent = column.rpartition(".")[0]
+        if column not in written and (not parent or parent in written):
+            yield (
+                f"requires column {column!r}, which the load does not write",
+                f"ALTER TABLE {name} ALTER COLUMN {column} DROP NOT NULL",
+            )
+    with library_limits(f"read {TableProperties.DEFAULT_NAME_MAPPING} of {name}"):
+        table.name_mapping()
+
+
+def _required(schema: Schema) -> Iterator[str]:
+    for field_id, field in index_by_id(schema).items():
+        if field.required:
+            yield str(schema.find_column_name(field_id)).lower()
+
+
+def _paths(path: str, t: pa.DataType) -> Iterator[str]:
+    """Names of a column and of all within it, as Iceberg spells them."""
+    yield path
+    if pt.is_struct(t):
+        for field in t:
+            yield from _paths(f"{path}.{field.name}", field.type)
+    elif pt.is_map(t):
+        yield from _paths(f"{path}.key", t.key_type)
+        yield from _paths(f"{path}.value", t.item_type)
+    elif pt.is_list(t):
+        yield from _paths(f"{path}.element", t.value_type)
+
+
+def _since(table: Table, intent: Intent, written: Schema, name: str) -> Iterator[tuple[str, str]]:
+    """Changes of columns since the files were encoded. A column that was dropped is no obstacle: its values go."""
+    before, now = index_by_id(written), index_by_id(table.schema())
+    ids = {str(table.schema().find_column_name(field_id)).lower(): field_id for field_id in now}
+    for field_id in before:
+        path = str(written.find_column_name(field_id)).lower()
+        if ids.get(path, field_id) != field_id:
+            yield (
+                f"has another column of the name {path!r} (field id {ids[path]}) than load {intent.job_id!r} wrote "
+                f"(field id {field_id}): what it wrote would not be read by this name",
+                f"Rename that column, and field id {field_id} back if it is still there",
+            )
+    nulls = _null_counts(intent, written)
+    for field_id, field in now.items():
+        if not field.required:
+            continue
+        column, count = table.schema().find_column_name(field_id), nulls.get(field_id, 0)
+        if field_id not in before or count:
+            what = f"has {count} nulls in it" if count else "did not write it"
+            yield (
+                f"requires column {column!r}, and load {intent.job_id!r} {what}",
+                f"ALTER TABLE {name} ALTER COLUMN {column} DROP NOT NULL",
+            )
+
+
+def _null_counts(intent: Intent, written: Schema) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for receipt in intent.receipts:
+        for field_id, nulls in measures(receipt.columns, written)["null_value_counts"].items():
+            counts[field_id] = counts.get(field_id, 0) + nulls
+    return counts
+
+
+def _rehearse(table: Table) -> None:
+    """Do all that the library does for an append but the commit, so that what it cannot do is known before."""
+    properties = table.properties
+    for setting in _RETRY_PROPERTIES:
+        property_as_int(properties, setting)
+    trial = Table(table.name(), table.metadata, table.metadata_location, _Rehearsal(table.io), table.catalog)
+    transaction = Transaction(trial)
+    # Its settings are read here; the manifests that it might merge are not.
+    transaction.update_snapshot().merge_append()
+    append = transaction.update_snapshot().fast_append()
+    append.append_data_file(_any_file(table))
+    append.commit()
+    update_table_metadata(table.metadata, transaction._updates, metadata_location=table.metadata_location)
+
+
+def _any_file(table: Table) -> DataFile:
+    spec = table.spec()
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location().rstrip('/')}/data/rehearsal.parquet",
+        file_format=FileFormat.PARQUET,
+        partition=Record(*(None for _ in spec.fields)),
+        record_count=1,
+        file_size_in_bytes=1,
+    )
+    file.spec_id = spec.spec_id
+    return file
+
+
+class _Rehearsal(FileIO):
+    """Reads what is there, and writes nothing."""
+
+    def __init__(self, io: FileIO) -> None:
+        super().__init__({})
+        self._io = io
+
+    def new_input(self, location: str) -> InputFile:
+        return self._io.new_input(location)
+
+    def new_output(self, location: str) -> OutputFile:
+        return _Nowhere(location, self._io)
+
+    def delete(self, location: Any) -> None:
+        """There is nothing to delete."""
+
+
+class _Nowhere(OutputFile):
+    def __init__(self, location: str, io: FileIO) -> None:
+        super().__init__(location)
+        self._io = io
+
+    def __len__(self) -> int:
+        return 0
+
+    def exists(self) -> bool:
+        return False
+
+    def to_input_file(self) -> InputFile:
+        return self._io.new_input(self.location)
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        return cast(OutputStream, BytesIO())
