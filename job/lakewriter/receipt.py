@@ -2,23 +2,27 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
-RECEIPT_VERSION: Final = 1
+from pydantic import Field, model_validator
+
+from lakewriter.control_object import ControlObject
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(ControlObject):
     """One uploaded part; ``checksum`` is base64, or None where the store keeps none."""
 
     number: int
     etag: str
     checksum: str | None = None
 
+    def __init__(self, number: int, etag: str, checksum: str | None = None, **later: Any) -> None:
+        known = {"number": number, "etag": etag, "checksum": checksum}
+        super().__init__(**known, **later)
 
-@dataclass(frozen=True)
-class ColumnStatistics:
+
+class ColumnStatistics(ControlObject):
     """One leaf column of a file. Bounds are Python values rendered as text, or None where the writer kept none."""
 
     values: int
@@ -27,17 +31,31 @@ class ColumnStatistics:
     lower: str | None = None
     upper: str | None = None
 
+    def __init__(
+        self,
+        values: int,
+        nulls: int | None,
+        compressed_bytes: int,
+        lower: str | None = None,
+        upper: str | None = None,
+        **later: Any,
+    ) -> None:
+        known = {"values": values, "nulls": nulls, "compressed_bytes": compressed_bytes, "lower": lower, "upper": upper}
+        super().__init__(**known, **later)
 
-@dataclass(frozen=True)
-class Cursor:
+
+class Cursor(ControlObject):
     """The highest value of the cursor column: its Arrow type and exact text (timestamps: UTC microseconds)."""
 
     type: str
     text: str
 
+    def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name
+        known = {"type": type, "text": text}
+        super().__init__(**known, **later)
 
-@dataclass(frozen=True)
-class Batch:
+
+class Batch(ControlObject):
     """One micro-batch of a continuous run: its query's id, which the checkpoint keeps, and its number from 0.
 
     ``offsets`` is a digest of what the checkpoint planned for it: the same number planned again is another batch.
@@ -46,6 +64,10 @@ class Batch:
     query: str
     number: int
     offsets: str | None = None
+
+    def __init__(self, query: str, number: int, offsets: str | None = None, **later: Any) -> None:
+        known = {"query": query, "number": number, "offsets": offsets}
+        super().__init__(**known, **later)
 
     @property
     def job_id(self) -> str:
@@ -58,8 +80,7 @@ def batch_prefix(query: str) -> str:
     return f"stream-{query}-"
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(ControlObject):
     """A multipart upload that has all its parts and is not completed.
 
     ``size`` is bytes, ``partition`` the Spark partition that wrote it, ``first_index`` the tracking index of its
@@ -68,6 +89,7 @@ class Receipt:
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON.
     """
 
+    version: Literal[1] = 1
     bucket: str
     key: str
     upload_id: str
@@ -85,32 +107,17 @@ class Receipt:
     cursor_nulls: int = 0
     changes: int = 0
     change_samples: tuple[str, ...] = ()
-    undeclared: Mapping[str, int] = field(default_factory=dict)
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
     task_attempt: int = 0
-    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that ``from_json`` takes back."""
-        return {"version": RECEIPT_VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Receipt":
-        """The receipt in ``data``; ``ValueError`` when it contradicts itself or is of an unknown version."""
-        fields = dict(data)
-        version = fields.pop("version", None)
-        if version != RECEIPT_VERSION:
-            raise ValueError(f"receipt version {version!r}, expected {RECEIPT_VERSION}")
-        fields["parts"] = tuple(Part(**part) for part in fields["parts"])
-        fields["change_samples"] = tuple(fields.get("change_samples", ()))
-        fields["cursor"] = Cursor(**fields["cursor"]) if fields["cursor"] else None
-        fields["columns"] = {name: ColumnStatistics(**value) for name, value in fields["columns"].items()}
-        fields["partition_values"] = tuple(fields.get("partition_values", ()))
-        receipt = cls(**fields)
-        numbers = [part.number for part in receipt.parts]
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        numbers = [part.number for part in self.parts]
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
-            raise ValueError(f"parts of {receipt.key!r} are numbered {numbers}, expected 1 to N without gaps")
-        return receipt
+            raise ValueError(f"parts of {self.key!r} are numbered {numbers}, expected 1 to N without gaps")
+        return self
 
 
 @dataclass

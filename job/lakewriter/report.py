@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from lakewriter.control_object import ControlObject
 from lakewriter.receipt import Cursor
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
@@ -23,7 +24,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-class TableHealth(Model):
+class TableHealth(ControlObject):
     """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
 
     snapshots: int
@@ -31,7 +32,7 @@ class TableHealth(Model):
     small_files: int | None
 
 
-class TableReport(Model):
+class TableReport(ControlObject):
     """A committed table of a load; the object's existence is what makes the table done."""
 
     version: Literal[1] = 1

@@ -1,7 +1,7 @@
 """Batches of a continuous run: what comes next, and the whole of it through random histories of crashes."""
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -63,7 +63,8 @@ def test_receipts_of_live_generations_are_not_cleared_away():
     live = SyncState(live=(Live(job_id="stream-q-0000000001", generation_id=0),))
     control.state.move(lambda state: state.changed(sync=live))
     for number in range(4):
-        control.write_once(control.keys.report(Batch("q", number).job_id, "s.t"), {})
+        own = Attempt("p", Batch("q", number).job_id, "a", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
+        control.write_once(control.keys.report(own.job_id, "s.t"), intent(own).report().model_dump_json())
     clear_batches(control, Batch("q", 23))
     found = [number for number in range(4) if control.report(Batch("q", number).job_id) is not None]
     assert found == [1, 3]

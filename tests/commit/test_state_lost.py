@@ -153,7 +153,7 @@ def test_a_state_of_a_later_version():
     """It says something, though not to this release."""
     world = World()
     world.objects[STATE] = (b'{"version": 2, "write": 1, "committed": 1}', "etag")
-    with pytest.raises(PendingUnrecoverableError, match="is not a state this version knows"):
+    with pytest.raises(PendingUnrecoverableError, match="it is of version 2, expected 1"):
         control_of(world).state.read()
 
 

@@ -17,9 +17,11 @@ ROLE = "arn:aws:iam::123456789012:role/LakeWriter"
 @pytest.fixture
 def put_back(
     tmp_path: Path, aws: StrictAws, bucket: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Released]]:
+) -> Iterator[Callable[..., Released]]:
     """Puts a set of 0.1.0 back, as a pipeline that can be gone on with."""
     monkeypatch.setenv("OPEN_CATALOG_SECRET", CLIENT_SECRET)
     aws.role(ROLE, "shared-with-vendor")
     with ExitStack() as stack:
-        yield lambda name: stack.enter_context(released(f"0.1.0/{name}", tmp_path, aws, spark))
+        yield lambda name, *, grown=False: stack.enter_context(
+            released(f"0.1.0/{name}", tmp_path, aws, spark, grown=grown)
+        )

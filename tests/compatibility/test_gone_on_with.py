@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.compatibility.keys_0_1_0 import unknown_keys
 from tests.compatibility.released import BUCKET
 from tests.load.materializations import Running
 
@@ -56,6 +57,8 @@ def test_the_next_load(put_back, name, ids, committed, uploads):
     assert (state.pending, set(state.running), state.committed, state.last_job) == (None, left, committed, "c")
     assert len(lake.aws.uploads(BUCKET)) == uploads
     assert lake.differences("c") == []
+    # A bundle of 0.1.0 can be deployed again after this load.
+    assert unknown_keys(lake.aws.objects(BUCKET), lake.control.table_id) == []
 
 
 def test_partitions_in_glue(put_back):

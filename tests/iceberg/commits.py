@@ -1,7 +1,6 @@
 """Commits of Iceberg tables without Spark: small files put into the bucket, and what a load would know of them."""
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -67,7 +66,7 @@ class Table:
         for number, (values, run) in enumerate(transforms.runs(rows.cast(schema).combine_chunks().to_batches()[0])):
             file = f"{transforms.directory(values)}/part-{job}-{number:05}.parquet"
             found = self._written(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
-            receipts.append(replace(found, seq=number, partition_values=values))
+            receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)
 
     def _written(self, key: str, rows: pa.Table) -> Receipt:

@@ -1,7 +1,6 @@
 """Commits that race, and commits whose answer is lost: each load is one snapshot, and nothing else stays."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -142,8 +141,8 @@ def test_read_back_tells_what_differs(aws, bucket):
     found = table.intent("a", rows("a"))
     table.publish(found, 1)
     (receipt,) = found.receipts
-    elsewhere = replace(receipt, key="data/production/db/t/data/x")
-    wrong = found.model_copy(update={"receipts": (replace(receipt, rows=3), elsewhere)})
+    elsewhere = receipt.model_copy(update={"key": "data/production/db/t/data/x"})
+    wrong = found.model_copy(update={"receipts": (receipt.model_copy(update={"rows": 3}), elsewhere)})
     with pytest.raises(CommitUnknownError, match="has 2 rows, expected 3") as caught:
         table.publish(wrong, 1)
     assert "data/x is not in the snapshot" in caught.value.message

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Any, Final
@@ -244,7 +243,7 @@ def _staged(simulation: Simulation, feed: Feed, plan: TaskPlan, partition: int) 
         def task(receipts: list[Receipt] = receipts, attempt: int = attempt) -> None:
             clients = SimulatedClients(plan.access, simulation)
             for receipt in write_partition(plan, partition, feed.batches(partition), clients=clients):
-                receipts.append(replace(receipt, task_attempt=attempt))
+                receipts.append(receipt.model_copy(update={"task_attempt": attempt}))
 
         fiber = simulation.scheduler.spawn(executor, task)
         simulation.scheduler.join((fiber,))

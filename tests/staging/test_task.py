@@ -41,7 +41,7 @@ def test_write_partition(aws: StrictAws, bucket: str, engine: str) -> None:
     (receipt,) = receipts
     files = _completed(aws, receipts)
     assert list(files) == [KEY.format(1)] == [receipt.key]
-    assert Receipt.from_json(receipt.to_json()) == receipt
+    assert Receipt.model_validate(receipt.model_dump(mode="json")) == receipt
     assert {name: getattr(receipt, name) for name in FACTS} == {
         **FACTS,
         "engine": engine,

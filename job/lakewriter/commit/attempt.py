@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import Reach
@@ -13,6 +13,7 @@ from lakewriter.commit.recover import failure_of, recover
 from lakewriter.commit.state import Lost, Pending, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
+from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.key_layout import Names
@@ -38,6 +39,23 @@ class Attempt:
         return f"{self.pipeline}/{self.job_id}/{self.id}"
 
 
+class BegunTable(ControlObject):
+    """Where an attempt would put a table's files, and the regular expression of their keys."""
+
+    location: str
+    pattern: str
+    shared: bool = False
+
+
+class BeginRecord(ControlObject):
+    """``begin.json``."""
+
+    version: Literal[1] = 1
+    attempt: str
+    started: datetime
+    tables: Mapping[str, BegunTable]
+
+
 def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
     tables = {
@@ -57,6 +75,9 @@ def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | N
         if control.report(attempt.job_id) is not None:
             return None
         earlier = attempt.job_id in seen.running
+        if earlier:
+            # What an earlier attempt left is refused before this one registers, if it has to be refused.
+            _begin_records(control, attempt)
         try:
             state = control.state.move(
                 lambda state, seen=seen: _registered(state, seen, attempt),  # type: ignore[misc]
@@ -77,22 +98,30 @@ def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableS
     earlier = state.running.get(attempt.job_id)
     first = (earlier.first or earlier.since) if earlier else None
     own = Running(attempt=attempt.id, since=attempt.started, first=first)
+    if earlier is not None:
+        own = earlier.model_copy(update=dict(own))
     return state.changed(running=others | {attempt.job_id: own})
 
 
 def _abort_earlier(control: Control, attempt: Attempt) -> None:
     """Abort what earlier attempts of this job left staged."""
-    root = control.keys.load(attempt.job_id) + "/"
+    for record in _begin_records(control, attempt):
+        table = record.tables.get(control.table_id)
+        if table is not None:
+            found = list(_uploads(control, table.location, re.compile(table.pattern)))
+            own = _own(control, attempt, found, shared=table.shared)
+            _abort_while_registered(control, attempt, own)
+
+
+def _begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
+    """Those of the job's other attempts."""
+    root, records = control.keys.load(attempt.job_id) + "/", []
     for key in [entry.key for entry in control.store.entries(root)]:
         is_begin = control.keys.is_begin(attempt.job_id, control.table_id, key)
-        if not is_begin or key.startswith(f"{root}{attempt.id}/"):
-            continue
-        record = control.read_json(key) or {"tables": {}}
-        table = record["tables"].get(control.table_id)
-        if table is not None:
-            found = list(_uploads(control, table["location"], re.compile(table["pattern"])))
-            own = _own(control, attempt, found, shared=table.get("shared", False))
-            _abort_while_registered(control, attempt, own)
+        if is_begin and not key.startswith(f"{root}{attempt.id}/"):
+            found = control.store.get(key)
+            records += [parse(BeginRecord, key, found[0])] if found is not None else []
+    return records
 
 
 def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:

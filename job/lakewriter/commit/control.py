@@ -10,8 +10,10 @@ from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import PAUSES, TRIES, StateFile
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.traces import find_trace
+from lakewriter.control_object import decode, parse
 from lakewriter.errors import CommitUnknownError, KeyExistsError, PendingUnrecoverableError, SpecInvalidError
 from lakewriter.naming import ControlKeys
+from lakewriter.report import TableReport
 from lakewriter.spec.catalogs import IcebergCatalog, RestService
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
@@ -86,16 +88,13 @@ class Control:
     def read_json(self, key: str) -> dict[str, Any] | None:
         """The object's content, None when it is not there."""
         found = self.store.get(key)
-        try:
-            return None if found is None else dict(json.loads(found[0]))
-        except (ValueError, TypeError) as error:
-            raise PendingUnrecoverableError(
-                f"{key} is not a JSON object ({error}).", remedy="Restore the object from its bucket's versions."
-            ) from error
+        return None if found is None else decode(key, found[0])
 
     def report(self, job_id: str) -> dict[str, Any] | None:
         """The table's report under this job id: it is there when the table is done."""
-        return self.read_json(self.keys.report(job_id, self.table_id))
+        key = self.keys.report(job_id, self.table_id)
+        found = self.store.get(key)
+        return None if found is None else parse(TableReport, key, found[0]).model_dump(mode="json")
 
     def intent(self, job_id: str, attempt: str) -> Intent:
         """The intent that the state names."""

@@ -2,13 +2,13 @@
 
 from typing import Final, Literal
 
-from lakewriter.spec.model import Model
+from lakewriter.control_object import ControlObject
 
 MOST_LIVE: Final = 500
 """Loads whose receipts are kept for the next full refresh; objects of older ones are asked for their generation."""
 
 
-class SourceState(Model):
+class SourceState(ControlObject):
     """The last state of the source that is committed with its data: its JSON text, and the load that brought it.
 
     ``place`` is where the state stood in that load's input.
@@ -21,14 +21,14 @@ class SourceState(Model):
     place: int | None = None
 
 
-class Live(Model):
+class Live(ControlObject):
     """A load whose objects are there."""
 
     job_id: str
     generation_id: int
 
 
-class SyncState(Model):
+class SyncState(ControlObject):
     """Of one table. ``unfinished`` says that the last sync ended before its source did."""
 
     sync_id: int = 0
@@ -43,7 +43,7 @@ class SyncState(Model):
         return {load.job_id for load in self.live}
 
 
-class SyncIntent(Model):
+class SyncIntent(ControlObject):
     """Of one load of one table. ``retire`` names objects by key and etag; ``minimum_generation_id`` is what stays."""
 
     sync_id: int
@@ -60,10 +60,12 @@ def after(state: SyncState, intent: SyncIntent, job_id: str, *, files: bool) -> 
     kept = [live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished]
     if files:
         kept.append(Live(job_id=job_id, generation_id=intent.generation_id))
-    return SyncState(
-        sync_id=max(state.sync_id, intent.sync_id),
-        generation_id=max(state.generation_id, intent.generation_id),
-        live=tuple(kept[-MOST_LIVE:]),
-        source=intent.source,
-        unfinished=intent.unfinished,
+    return state.model_copy(
+        update={
+            "sync_id": max(state.sync_id, intent.sync_id),
+            "generation_id": max(state.generation_id, intent.generation_id),
+            "live": tuple(kept[-MOST_LIVE:]),
+            "source": intent.source,
+            "unfinished": intent.unfinished,
+        }
     )

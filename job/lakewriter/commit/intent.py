@@ -1,32 +1,55 @@
 """All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
 
-import json
 from collections import Counter
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lakewriter.commit.generations import SyncIntent
-from lakewriter.errors import PendingUnrecoverableError
+from lakewriter.control_object import ControlObject, parse
 from lakewriter.receipt import Batch, Cursor, Receipt
 from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import IcebergService
-from lakewriter.spec.model import Model
+from lakewriter.spec.catalogs import GlueService, RestService
 
 MOST_SAMPLES: Final = 100
 """Changes that a table's report tells of, besides their number."""
 
 
-class FilesAction(Model):
+class IntentAccess(Access):
+    """The destination of lake.yaml as an intent keeps it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class IntentGlue(GlueService):
+    """Glue as an intent keeps it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class IntentRest(RestService):
+    """An Iceberg REST catalog of lake.yaml as an intent keeps it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+IntentService = Annotated[IntentGlue | IntentRest, Field(discriminator="kind")]
+
+
+def _open(value: Any) -> Any:
+    """The fields of a part of lake.yaml, which allows no others, for the class that an intent keeps it as."""
+    return dict(value) if isinstance(value, BaseModel) else value
+
+
+class FilesAction(ControlObject):
     """No catalog: complete files are all there is to publish."""
 
     kind: Literal["none"] = "none"
 
 
-class GlueAction(Model):
+class GlueAction(ControlObject):
     """A Hive-style table as this load needs it; names are lower case, types are Glue's.
 
     ``partition`` is the value of ``partition_key``, or None for a load that adds no partition. ``strategy`` names how
@@ -45,14 +68,14 @@ class GlueAction(Model):
     partition_location: str | None
 
 
-class IcebergAction(Model):
+class IcebergAction(ControlObject):
     """An Iceberg table as it was made ready for this load; blank until then.
 
     ``schema_id`` and ``spec_id`` are those of its files.
     """
 
     kind: Literal["iceberg"] = "iceberg"
-    service: IcebergService
+    service: IntentService
     namespace: str
     table: str
     location: str
@@ -60,11 +83,13 @@ class IcebergAction(Model):
     schema_id: int = 0
     spec_id: int = 0
 
+    _service = field_validator("service", mode="before")(_open)
+
 
 CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
 
 
-class Intent(Model):
+class Intent(ControlObject):
     """Bound to a table by the replacement of its ``state.json`` that names it as pending."""
 
     version: Literal[1] = 1
@@ -75,7 +100,7 @@ class Intent(Model):
     schema_name: str
     table: str
     started: datetime
-    access: Access
+    access: IntentAccess
     catalog: CatalogAction
     receipts: tuple[Receipt, ...]
     cursor_before: Cursor | None
@@ -87,14 +112,7 @@ class Intent(Model):
     notes: tuple[str, ...] = ()
     sync: SyncIntent | None = None
 
-    @field_validator("receipts", mode="before")
-    @classmethod
-    def _receipts(cls, value: Any) -> Any:
-        return tuple(Receipt.from_json(item) if isinstance(item, Mapping) else item for item in value)
-
-    @field_serializer("receipts")
-    def _plain_receipts(self, value: tuple[Receipt, ...]) -> list[dict[str, Any]]:
-        return [receipt.to_json() for receipt in value]
+    _access = field_validator("access", mode="before")(_open)
 
     @property
     def load(self) -> str:
@@ -155,10 +173,4 @@ class Intent(Model):
     @classmethod
     def parse(cls, key: str, body: bytes) -> "Intent":
         """The intent in ``body``; one that contradicts itself cannot be recovered."""
-        try:
-            return cls.model_validate(json.loads(body))
-        except (ValueError, TypeError, KeyError, ValidationError) as error:
-            raise PendingUnrecoverableError(
-                f"{key} is not an intent this version knows ({error}).",
-                remedy="Run the version that wrote it, or abandon the load.",
-            ) from error
+        return parse(cls, key, body)

@@ -16,6 +16,7 @@ from lakewriter.commit.old_objects import delete_all
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import Store
 from lakewriter.commit.uploads import complete_all, withdraw
+from lakewriter.control_object import parse
 from lakewriter.errors import (
     CODES,
     CatalogNotFoundError,
@@ -118,8 +119,15 @@ def move_pending(control: Control, old: Pending, change: Callable[[TableState], 
 
 def failure_of(control: Control, job_id: str, attempt: str) -> LakeError | None:
     """Why this attempt's intent was withdrawn, by whoever did it."""
-    found = control.read_json(control.keys.failure(job_id, attempt, control.table_id))
-    return CODES[found["code"]](found["message"], remedy=found["remedy"]) if found else None
+    key = control.keys.failure(job_id, attempt, control.table_id)
+    found = control.store.get(key)
+    if found is None:
+        return None
+    failure = parse(Failure, key, found[0])
+    if failure.code not in CODES:
+        # A later release has codes of its own.
+        return PendingUnrecoverableError(f"{failure.code}: {failure.message}", remedy=failure.remedy)
+    return CODES[failure.code](failure.message, remedy=failure.remedy)
 
 
 def _completed(state: TableState, pending: Pending, failure: Failure | None) -> TableState:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Store, Unclear
-from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, StateLostError
+from lakewriter.control_object import ControlObject, parse
+from lakewriter.errors import CommitUnknownError, StateLostError
 from lakewriter.receipt import Batch, Cursor
-from lakewriter.spec.model import Model
 
 TRIES: Final = 40
 PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -30,7 +30,7 @@ class Lost(Exception):  # noqa: N818 - it is a verdict on one attempt, told apar
     """The move is not allowed any more: another attempt came first, or this one was fenced."""
 
 
-class Running(Model):
+class Running(ControlObject):
     """The one attempt of an unfinished job that may bind an intent; ``first`` is when its earliest one began."""
 
     attempt: str
@@ -38,7 +38,7 @@ class Running(Model):
     first: datetime | None = None
 
 
-class Failure(Model):
+class Failure(ControlObject):
     """Why an intent is withdrawn: an error's code, message and remedy."""
 
     code: str
@@ -46,7 +46,7 @@ class Failure(Model):
     remedy: str = ""
 
 
-class Pending(Model):
+class Pending(ControlObject):
     """The intent that is past its point of no return; ``failure`` says why it is ``aborting``."""
 
     job_id: str
@@ -60,7 +60,7 @@ class Pending(Model):
         return other is not None and (self.job_id, self.attempt) == (other.job_id, other.attempt)
 
 
-class Reset(Model):
+class Reset(ControlObject):
     """A change made by hand, kept with its reason."""
 
     at: datetime
@@ -68,7 +68,7 @@ class Reset(Model):
     reason: str
 
 
-class TableState(Model):
+class TableState(ControlObject):
     """``write`` grows with every replacement, so that no two contents and no two etags are equal.
 
     ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded
@@ -108,7 +108,7 @@ def is_blank(body: bytes) -> bool:
     """Whether a state's content says nothing: it is empty, no JSON object, or lacks what every state has."""
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     return not isinstance(content, dict) or not {"version", "write", "committed"} <= content.keys()
 
@@ -205,10 +205,4 @@ class StateFile:
     def _parsed(self, body: bytes) -> TableState:
         if is_blank(body):
             raise StateLostError(f"{self._key} holds no state: {body[:80]!r}.", remedy=REBUILD)
-        try:
-            return TableState.model_validate(json.loads(body))
-        except (ValueError, ValidationError) as error:
-            raise PendingUnrecoverableError(
-                f"{self._key} is not a state this version knows ({error}).",
-                remedy="Run the version that wrote it, or restore the object from its bucket's versions.",
-            ) from error
+        return parse(TableState, self._key, body)

@@ -1,7 +1,6 @@
 """What surrounds a load: the bucket's lifecycle, loads that never ended, and what the sources need."""
 
 import importlib.util
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, code_behind
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
@@ -98,7 +98,7 @@ class LakeProbes:
         request = self.clients.s3.get_object
         body = call(doing, self.spec.access, lambda: request(Bucket=self.spec.access.bucket, Key=key)["Body"].read())
         try:
-            pending = json.loads(body).get("pending")
+            pending = decode(key, body).get("pending")
             return datetime.fromisoformat(pending["since"]).astimezone(UTC) if pending is not None else None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise PendingUnrecoverableError(

@@ -45,10 +45,11 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
     """Others may be taking the load to its end: only what the state says after each step is acted upon."""
     noted, files = False, "files"
     while (pending := _pending(control, job_id)) is not None:
+        # Read first: a load whose intent needs a later release is refused before the state changes.
+        intent = control.intent(job_id, pending.attempt)
         if not noted:
             _note(control, f"load {job_id} abandoned ({pending.phase})", reason)
             noted = True
-        intent = control.intent(job_id, pending.attempt)
         files = counted(len(intent.receipts), "file")
         if pending.phase == "uploaded":
             return _close_as_it_is(control, pending, intent)

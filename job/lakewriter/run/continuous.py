@@ -26,6 +26,7 @@ def run_continuously(
     require_continuous(spec)
     runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
     status = StatusObject(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline).continuous)
+    status.require_understood()
     describe, over = _described(spec, runs), threading.Event()
     beating = threading.Thread(
         target=lambda: beat(status, lambda: describe("stopping" if stop.is_set() else "running"), over), name="status"

@@ -8,6 +8,7 @@ from typing import Final, Literal, Protocol
 from pydantic import Field
 
 from lakewriter.commit.store import Store, Unclear
+from lakewriter.control_object import decode
 from lakewriter.errors import LakeError
 from lakewriter.spec.model import Model
 
@@ -116,6 +117,12 @@ class StatusObject:
         self._key = key
         self._etag: str | None = None
         self._written = float("-inf")
+
+    def require_understood(self) -> None:
+        """``PENDING_UNRECOVERABLE`` where a later release has left what this one must not replace."""
+        found = self._store.get(self._key)
+        if found is not None:
+            decode(self._key, found[0])
 
     def due(self, now: float, *, news: bool) -> bool:
         """Whether it is time, in seconds of a clock that never goes back."""

@@ -87,6 +87,10 @@ def _open(
     keep = timedelta(days=spec.keep_loads_days)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
     names = {t.id: _named(t, attempt, sync) for t in spec.tables}
+    for control in controls.values():
+        # A state that needs a later release is refused before anything is written. What it says is not gone by: the
+        # table registers with a condition on its etag, and reads it again where that is over.
+        control.state.read()
     first = next(iter(controls.values()))
     key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
     first.write_once(key, record)

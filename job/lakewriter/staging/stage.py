@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ def stage(feed: Feed, plan: TaskPlan) -> tuple[Receipt, ...]:
     """Every file of the table staged; receipts in the order of the files' numbers."""
     told = [json.loads(text) for text in feed.run(partial(task_body, plan))]
     before = {stage_id: _run_before(stage_id) for stage_id in {each["stage"] for each in told}}
-    receipts = (_again(Receipt.from_json(each["receipt"]), before[each["stage"]]) for each in told)
+    receipts = (_again(Receipt.model_validate(each["receipt"]), before[each["stage"]]) for each in told)
     return tuple(sorted(receipts, key=lambda receipt: receipt.seq))
 
 
@@ -26,11 +25,12 @@ def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch])
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     for receipt in write_partition(plan, partition, batches):
-        yield json.dumps({"stage": number, "receipt": replace(receipt, task_attempt=attempt).to_json()})
+        told = receipt.model_copy(update={"task_attempt": attempt})
+        yield json.dumps({"stage": number, "receipt": told.model_dump(mode="json")})
 
 
 def _again(receipt: Receipt, times: int) -> Receipt:
-    return replace(receipt, task_attempt=receipt.task_attempt + times)
+    return receipt.model_copy(update={"task_attempt": receipt.task_attempt + times})
 
 
 def _run_before(stage_id: int | None) -> int:

@@ -1,0 +1,84 @@
+"""Read control objects so that releases can be mixed: keep unknown fields, refuse what this release must not touch."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from lakewriter.errors import PendingUnrecoverableError
+
+VERSION: Final = 1
+"""The version of every control object. Another one is for changes that no reader of this one could live with."""
+
+KNOWN_NEEDS: Final[frozenset[str]] = frozenset()
+"""The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
+
+_REMEDY: Final = (
+    "Run the release that wrote it, or a later one; if the object is damaged, restore it from its bucket's versions."
+)
+
+
+class ControlObject(BaseModel):
+    """A control object, or a part of one: frozen, and fields of later releases are kept and written back.
+
+    So whoever replaces an object changes a copy of what it read (``model_copy``) and never builds a new one from parts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_what_is_not_understood(cls, content: Any) -> Any:
+        if isinstance(content, Mapping):
+            require_understood(content)
+        return content
+
+
+Parsed = TypeVar("Parsed", bound=ControlObject)
+
+
+def require_understood(content: Mapping[str, Any]) -> None:
+    """``ValueError`` for an object of another version, or one that needs something unknown of its readers."""
+    version, needs = content.get("version", VERSION), content.get("needs", [])
+    if version != VERSION:
+        raise ValueError(f"it is of version {version!r}, expected {VERSION}")
+    if not isinstance(needs, list | tuple) or not all(isinstance(name, str) for name in needs):
+        raise ValueError(f"its 'needs' are {needs!r}, expected a list of names")
+    unknown = [name for name in needs if name not in KNOWN_NEEDS]
+    if unknown:
+        raise ValueError(f"it needs {', '.join(map(repr, unknown))}, which this release does not know")
+
+
+def decode(key: str, body: bytes) -> dict[str, Any]:
+    """The content of the object at ``key``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _damage(key, str(error)) from error
+    if not isinstance(content, dict):
+        raise _damage(key, f"it holds a {type(content).__name__}")
+    try:
+        require_understood(content)
+    except ValueError as error:
+        raise _refusal(key, str(error)) from error
+    return content
+
+
+def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
+    """The object at ``key`` as ``model``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
+    content = decode(key, body)
+    try:
+        return model.model_validate(content)
+    except ValueError as error:
+        raise _refusal(key, str(error)) from error
+
+
+def _damage(key: str, why: str) -> PendingUnrecoverableError:
+    return PendingUnrecoverableError(
+        f"{key} is not a JSON object ({why}).", remedy="Restore the object from its bucket's versions."
+    )
+
+
+def _refusal(key: str, why: str) -> PendingUnrecoverableError:
+    return PendingUnrecoverableError(f"{key} cannot be used by this release: {why}.", remedy=_REMEDY)
