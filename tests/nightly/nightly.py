@@ -15,6 +15,7 @@ import click
 from tests.nightly.marks import FIGURES, Mark, Marks, is_clean, read_tree
 from tests.nightly.sections import ROOT, Section, list_sections
 
+CLEAN_UP_SECONDS = 30
 CHANGED = "the working tree changed while it ran"
 
 
@@ -71,9 +72,18 @@ def _run(section: Section, root: Path, marks: Marks) -> int:
                 print_piece(piece)
         except BaseException:
             # Left alone it would run on, beside the next start.
-            process.send_signal(signal.SIGINT)
+            _stop(process)
             raise
         return process.wait()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Let the process clean up; in the background it may have been started with interrupts ignored."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(CLEAN_UP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.terminate()
 
 
 def print_piece(piece: bytes) -> None:

@@ -134,14 +134,18 @@ def test_tests_that_all_passed_need_no_test_to_run(repository: Repository) -> No
     assert repository.run(two_tests())["tests"] == ("passed", "2 passed, 10 kills")
 
 
-def test_section_ends_with_the_run_that_is_stopped(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = repository.section("one", "import time; print('begun', flush=True); time.sleep(3600)")
+@pytest.mark.parametrize("ignored", ["", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "])
+def test_section_ends_with_the_run_that_is_stopped(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, ignored: str
+) -> None:
+    section = repository.section("one", f"{ignored}import time; print('begun', flush=True); time.sleep(3600)")
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     # The first that it says comes when it runs; the with statement around the process waits for its end.
     monkeypatch.setattr("tests.nightly.nightly.print_piece", stop)
+    monkeypatch.setattr("tests.nightly.nightly.CLEAN_UP_SECONDS", 1)
     with pytest.raises(KeyboardInterrupt):
         repository.run(section)
     assert Marks(repository.build, read_tree(repository.root)).read("one") is None
