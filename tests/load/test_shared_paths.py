@@ -1,4 +1,4 @@
-"""Two pipelines that write into one directory: neither deletes the other's objects, and a refresh shares with nobody."""
+"""Two pipelines that write into one directory: neither deletes what is the other's, a refresh shares with nobody."""
 
 import pytest
 
