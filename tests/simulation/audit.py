@@ -56,6 +56,7 @@ class Book:
     commits: list[tuple[str, str]] = field(default_factory=list)
     bound: set[tuple[str, str]] = field(default_factory=set)
     registered: dict[tuple[str, str], int] = field(default_factory=dict)
+    partitions: set[str] = field(default_factory=set)
     resets: int = 0
     given_up: set[str] = field(default_factory=set)
 
@@ -72,6 +73,7 @@ class Auditor:
     findings: list[str] = field(default_factory=list)
     books: dict[str, Book] = field(default_factory=lambda: defaultdict(Book))
     swept: set[str] = field(default_factory=set)
+    lost_uploads: bool = False
     foreign_columns: set[tuple[tuple[str, str], str]] = field(default_factory=set)
     foreign_properties: set[tuple[tuple[str, str], str]] = field(default_factory=set)
 
@@ -132,14 +134,18 @@ class Auditor:
             self.find(f"record of owners deleted: {change.key}")
         if change.after is None and "/loads/" in change.key:
             self.swept.add(change.key)
-        if change.after is not None:
-            _parsed(change.after)
+        content = _parsed(change.after) if change.after is not None else {}
+        is_failure = content.keys() == {"code", "message", "remedy"}
+        if is_failure and content["code"] == "STAGED_LOST" and not self.lost_uploads:
+            self.find(f"uploads of a bound load were aborted by us: {content['message']}")
 
     def _data_changed(self, change: Change) -> None:
         if change.before is not None and change.after is not None and change.before.body != change.after.body:
             self.find(f"data object written over: {change.key}")
         if change.after is None and change.key in self.strangers:
             self.find(f"stranger's object deleted: {change.key}")
+        if change.after is None and change.before is not None:
+            self._data_deleted(change.key, change.before.metadata.get(LOAD, "//"))
         load = change.after.metadata.get(LOAD, "") if change.after is not None else ""
         if load and change.after is not None and change.after.upload_id:
             pipeline, job, attempt = load.split("/")
@@ -147,10 +153,36 @@ class Auditor:
             if not any((job, attempt) in self.books[place.state].bound for place in places):
                 self.find(f"visible before its intent was bound: {change.key} of {load}")
 
+    def _data_deleted(self, key: str, load: str) -> None:
+        """A committed load's object goes when all of what replaces it is there."""
+        pipeline, job, attempt = load.split("/")
+        for place in self.places:
+            if place.pipeline != pipeline or (job, attempt) not in self.books[place.state].commits:
+                continue
+            if not key.startswith(place.path):
+                continue
+            pending = self.pending_of(place)
+            if not pending or pending["phase"] != "uploaded" or self._missing(place, pending):
+                self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
+
+    def _missing(self, place: Place, pending: Mapping[str, Any]) -> list[str]:
+        """Files of the intent that are not there, by the intent's own text."""
+        root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
+        for key, stored in self.bucket.objects.items():
+            if key.startswith(root):
+                receipts = _parsed(stored).get("receipts")
+                if receipts is not None and _parsed(stored)["table_id"] == place.table:
+                    return [own["key"] for own in receipts if own["key"] not in self.bucket.objects]
+        return ["the intent"]
+
     def published(self, name: tuple[str, str]) -> None:
         """A change of the catalog: what it shows must be whole."""
-        for place in self.places:
-            if place.names != name or place.catalog != "iceberg":
+        here = [place for place in self.places if place.names == name]
+        # Of a table that two pipelines share nobody can tell here who has added a partition.
+        if len(here) == 1 and here[0].catalog == "glue" and (pending := self.pending_of(here[0])):
+            self._judge_partition(here[0], pending)
+        for place in here:
+            if place.catalog != "iceberg":
                 continue
             for location, rows in current_files(self.catalog, self.bucket, name).items():
                 stored = self.bucket.objects.get(location)
@@ -158,6 +190,16 @@ class Auditor:
                     self.find(f"Iceberg table {name} lists a file that is not there: {location}")
                 elif len(_rows(stored.body)) != rows:
                     self.find(f"Iceberg table {name} counts {rows} rows in {location}")
+
+    def _judge_partition(self, place: Place, pending: Mapping[str, Any]) -> None:
+        """A partition that is new is complete: no file of the pending load lies in it that is not there yet."""
+        partitions = self.catalog.tables[place.names].partitions
+        book = self.books[place.state]
+        for value in sorted(partitions.keys() - book.partitions):
+            book.partitions.add(value)
+            location = partitions[value]["StorageDescriptor"]["Location"].split("/", 3)[3] + "/"
+            if missing := [key for key in self._missing(place, pending) if key.startswith(location)]:
+                self.find(f"{place.pipeline}/{place.table}: partition {value} is there and not {missing}")
 
     # -- afterwards
 
@@ -308,11 +350,15 @@ class Auditor:
 
     def attempt_ended(self, place: Place, job: str, attempt: str, status: str) -> None:
         """What an attempt says of a table, the moment it says it."""
-        book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
-        done = job in {own for own, _ in book.commits}
+        book, name, pending = self.books[place.state], f"{place.pipeline}/{place.table}", self.pending_of(place)
+        # A report is written while its intent is pending, once all is there.
+        done = job in {own for own, _ in book.commits} or (pending.get("job_id"), pending.get("phase")) == (
+            job,
+            "uploaded",
+        )
         if status in {"done", "already_done"} and not done:
             self.find(f"{name}: attempt at {job} says {status}, and it is not committed")
-        if status != "failed" or (job, attempt) in book.commits or self.pending_of(place).get("attempt") == attempt:
+        if status != "failed" or (job, attempt) in book.commits or pending.get("attempt") == attempt:
             return
         left = [
             key

@@ -84,6 +84,7 @@ class World:
         if not self.bucket.uploads:
             return ""
         name = self.rng.choice(sorted(self.bucket.uploads))
+        self.auditor.lost_uploads = True
         return f"{name} {self.bucket.uploads.pop(name).key}"
 
     def _put_strangers_object(self) -> str:

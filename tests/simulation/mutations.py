@@ -1,0 +1,321 @@
+"""One rule taken out at a time: each as a change of the product's own text, made while Python imports it.
+
+A text that is no longer in its module is an error: the rule has moved, and the entry has to follow it.
+"""
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, ModuleType
+from typing import Any, Final
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """``edits`` are by module, under ``lakewriter.``, pairs of what is there and what is put in its place.
+
+    ``kinds`` are the tables in whose histories it can show.
+    """
+
+    rule: str
+    edits: Mapping[str, tuple[tuple[str, str], ...]]
+    kinds: str = "files,glue,iceberg,airbyte,estuary,batches"
+
+
+def _one(rule: str, module: str, old: str, new: str, kinds: str = "") -> Mutation:
+    edits = {module: ((old, new),)}
+    return Mutation(rule, edits, kinds) if kinds else Mutation(rule, edits)
+
+
+MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "fencing": _one(
+        "only the registered attempt of a job binds",
+        "commit.attempt",
+        "    return registered and is_unchanged(",
+        "    return is_unchanged(",
+    ),
+    "bind-over-pending": _one(
+        "nothing binds while something is pending",
+        "commit.attempt",
+        "if state.pending is not None or not _may_bind(",
+        "if not _may_bind(",
+    ),
+    "committed-unchanged": _one(
+        "an exclusive load binds only to the table it registered with",
+        "commit.attempt",
+        "    return all(getattr(before, name) == getattr(now, name) for name in _GONE_BY)",
+        "    return True",
+    ),
+    "recover-first": Mutation(
+        "what is pending is recovered before an attempt registers",
+        {
+            "commit.attempt": (
+                ("        seen = recover(control, reach)\n", "        seen = control.state.latest()\n"),
+                ("    if state.pending is not None or state.committed != seen.committed:\n", "    if False:\n"),
+            )
+        },
+    ),
+    "register-sees-reports": _one(
+        "an attempt does not register when a load was committed after it looked for its report",
+        "commit.attempt",
+        "    if state.pending is not None or state.committed != seen.committed:\n",
+        "    if state.pending is not None:\n",
+    ),
+    "latest-registers": _one(
+        "the latest attempt of a job takes over from the one before it",
+        "commit.attempt",
+        "running=others | {attempt.job_id: own})",
+        "running={attempt.job_id: own} | others)",
+    ),
+    "abort-while-registered": _one(
+        "uploads that were listed are aborted by the registered attempt only",
+        "commit.attempt",
+        "    if uploads and control.state.read().registered(attempt.job_id, attempt.id):\n",
+        "    if uploads:\n",
+    ),
+    "state-before-abort": _one(
+        "an attempt that gives up replaces the state before it aborts what it staged",
+        "commit.attempt",
+        "    if not _moved(control, lambda state: _unbound(state, attempt)):\n        strays = []\n",
+        "",
+    ),
+    "look-before-abort": _one(
+        "an attempt that gives up aborts nothing when it turns out to be bound",
+        "commit.attempt",
+        "    if _is_bound(control.state.latest(), attempt) or (report",
+        "    if False and (report",
+    ),
+    "completion-if-none-match": _one(
+        "an upload is completed only where no object has its key",
+        "commit.s3_store",
+        '        condition = {"IfNoneMatch": "*"} if self._conditional else {}\n',
+        "        condition: dict[str, str] = {}\n",
+    ),
+    "state-if-match": _one(
+        "a state is replaced only where it is the one that was read",
+        "commit.s3_store",
+        '        return self._put(key, body, {"IfMatch": etag})',
+        "        return self._put(key, body, {})",
+    ),
+    "state-if-none-match": _one(
+        "a control object is created only where there is none",
+        "commit.s3_store",
+        '        return self._put(key, body, {"IfNoneMatch": "*"})',
+        "        return self._put(key, body, {})",
+    ),
+    "refused-is-looked-at": _one(
+        "a completion that was refused may be the echo of one that was applied",
+        "commit.uploads",
+        "    found = store.find(receipt.key)\n    if found is None:\n        lost",
+        "    found = store.find(receipt.key) if answer is Completion.GONE else Found(0, '', '')\n"
+        "    if found is None:\n        lost",
+    ),
+    "refused-is-another's": _one(
+        "a completion that was refused is done only where the object is this load's",
+        "commit.uploads",
+        "    if (found.load, found.size) == (load, receipt.size):\n        return True, None\n",
+        "    if found.size:\n        return True, None\n",
+    ),
+    "gone-is-looked-at": _one(
+        "a completion whose upload is gone is done only where its object is there",
+        "commit.uploads",
+        "    if answer is Completion.CONFLICT:\n        return False, None\n",
+        "    if answer is Completion.CONFLICT:\n        return False, None\n"
+        "    if answer is Completion.GONE:\n        return True, None\n",
+    ),
+    "unclear-is-no-answer": _one(
+        "a completion without an answer is asked again",
+        "commit.uploads",
+        "            answer, unclear = Completion.CONFLICT, error\n",
+        "            answer, unclear = Completion.DONE, error\n",
+    ),
+    "abort-before-delete": _one(
+        "a withdrawn load's uploads are aborted before its objects are deleted",
+        "commit.uploads",
+        "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))\n"
+        "    for receipt in intent.receipts:\n",
+        "    for receipt in intent.receipts:\n",
+    ),
+    "own-objects-only": _one(
+        "a withdrawn load deletes only what it wrote",
+        "commit.uploads",
+        "        if found is not None and found.load == intent.load:\n",
+        "        if found is not None:\n",
+    ),
+    "delete-by-etag": _one(
+        "an object is deleted only while it is the one that was looked at",
+        "commit.uploads",
+        "            store.delete(receipt.key, found.etag)\n",
+        "            store.delete(receipt.key)\n",
+    ),
+    "write-grows": _one(
+        "every state differs from all before it",
+        "commit.state",
+        ".changed(write=seen.write + 1)",
+        ".changed(write=seen.write)",
+    ),
+    "unclear-state-is-read": _one(
+        "a replacement without an answer is read before it is judged",
+        "commit.state",
+        "        except Unclear:\n            return False\n",
+        "        except Unclear:\n            raise Lost from None\n",
+    ),
+    "complete-before-publish": _one(
+        "the catalog hears of a load when all of its files are there",
+        "commit.recover",
+        "            failure = complete_all(store, intent, control.pause)\n",
+        "            catalog_writer(intent, reach(intent.access)).publish(intent, number)\n"
+        "            failure = complete_all(store, intent, control.pause)\n",
+        "glue,iceberg",
+    ),
+    "retire-after-complete": _one(
+        "a full refresh deletes nothing before its own files are there",
+        "commit.recover",
+        "            failure = complete_all(store, intent, control.pause)\n",
+        "            if intent.sync is not None:\n                delete_all(control, intent.sync.retire)\n"
+        "            failure = complete_all(store, intent, control.pause)\n",
+        "airbyte",
+    ),
+    "retire-at-all": _one(
+        "a full refresh deletes what it replaces",
+        "commit.recover",
+        "                delete_all(control, intent.sync.retire)\n",
+        "                pass\n",
+        "airbyte",
+    ),
+    "report-before-close": _one(
+        "a table's report is there before its state is closed",
+        "commit.recover",
+        "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n"
+        "    move_pending(control, pending, lambda state: _closed(state, pending, intent))\n",
+        "    move_pending(control, pending, lambda state: _closed(state, pending, intent))\n"
+        "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n",
+    ),
+    "move-own-pending": _one(
+        "a recoverer moves only the intent and the phase that it has seen",
+        "commit.recover",
+        "        if state.pending != old:\n            raise Lost\n        return change(state)\n",
+        "        return change(state)\n",
+    ),
+    "counter-closed": _one(
+        "the counter of keys moves on with a load",
+        "commit.recover",
+        "        counter=max(state.counter, intent.counter_after or 0),\n",
+        "        counter=state.counter,\n",
+        "estuary,batches",
+    ),
+    "cursor-closed": _one(
+        "the cursor moves on with a load",
+        "commit.recover",
+        "        cursor=intent.cursor_after or state.cursor,\n",
+        "        cursor=state.cursor,\n",
+    ),
+    "batch-closed": _one(
+        "a batch that was committed is not loaded again",
+        "commit.recover",
+        "        batch=intent.batch or state.batch,\n",
+        "        batch=state.batch,\n",
+        "batches",
+    ),
+    "times-grow": _one(
+        "a load begins after the last commit of its table",
+        "run.table_load",
+        "    if last is None or last < load.attempt.started:\n",
+        "    if True:\n",
+    ),
+    "sweep-spares-named": _one(
+        "what a state names is not cleared away",
+        "commit.retention",
+        "        if job in named or _is_of_lost_state(",
+        "        if _is_of_lost_state(",
+    ),
+    "abandon-by-phase": _one(
+        "a load whose files are published is not undone",
+        "operate.repair",
+        '        if pending.phase == "uploaded":\n',
+        '        if pending.phase == "none":\n',
+    ),
+    "iceberg-property": _one(
+        "a load looks for its number in the table before it appends",
+        "commit.iceberg.append",
+        "            return _counted(_same(seen, intent), intent) >= number\n",
+        "            return any(_load_of(each) == intent.load for each in seen.snapshots()[-1:])\n",
+        "iceberg",
+    ),
+    "iceberg-on-what-was-read": _one(
+        "an Iceberg commit that was overtaken is refused",
+        "commit.iceberg.iceberg_catalogs",
+        "            return super().commit_table(table, requirements, updates)\n",
+        "            return super().commit_table(table, (), updates)\n",
+        "iceberg",
+    ),
+    "iceberg-unclear-files": _one(
+        "the files of a commit without an answer stay until it is too late for it",
+        "commit.iceberg.iceberg_tables",
+        "                unclear.append(list(self._written))\n",
+        "                [table.io.delete(name) for name in self._written]\n",
+        "iceberg",
+    ),
+    "glue-version": _one(
+        "a Glue table is replaced only on the version that was read",
+        "commit.glue",
+        '            **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),\n',
+        "",
+        "glue",
+    ),
+    "answers-have-fields": _one(
+        "a 200 without the fields of its call is no answer",
+        "aws.required_fields",
+        '    "s3.CompleteMultipartUpload": ("Key", "ETag"),\n',
+        '    "s3.CompleteMultipartUpload": (),\n',
+    ),
+    "one-owner": _one(
+        "a directory that one pipeline refreshes takes no other's objects",
+        "commit.ownership",
+        "        if not others:\n            return\n",
+        "        return\n",
+        "airbyte",
+    ),
+}
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, path: str, edits: Sequence[tuple[str, str]]) -> None:
+        super().__init__(name, path)
+        self._edits = edits
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The module's own text with the edits in it; what is compiled of it is kept nowhere."""
+        text = self.get_data(self.path).decode()
+        for old, new in self._edits:
+            if text.count(old) != 1:
+                raise LookupError(f"{fullname} has {text.count(old)} times, expected once: {old!r}")
+            text = text.replace(old, new)
+        code: CodeType = self.source_to_code(text.encode(), self.path)
+        return code
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, mutation: Mutation) -> None:
+        self._edits = {f"lakewriter.{name}": edits for name, edits in mutation.edits.items()}
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
+        """Of the modules that are changed."""
+        if fullname not in self._edits:
+            return None
+        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if found is None or found.origin is None:
+            raise LookupError(f"{fullname} is not there")
+        found.loader = _Loader(fullname, found.origin, self._edits[fullname])
+        return found
+
+
+def mutate(name: str) -> Mutation:
+    """Take the rule out of the product, which is not imported yet."""
+    if loaded := [module for module in sys.modules if module.startswith("lakewriter.")]:
+        raise RuntimeError(f"{loaded[0]} is imported already")
+    mutation = MUTATIONS[name]
+    sys.meta_path.insert(0, _Finder(mutation))
+    return mutation
