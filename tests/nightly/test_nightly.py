@@ -22,6 +22,14 @@ def test_bad():
 """
 
 
+WHOLE = """
+import os
+def pytest_sessionfinish(session):
+    if os.environ.get("WHOLE"):
+        session.exitstatus = 1
+"""
+
+
 class Repository:
     """A repository with one commit, and sections that write what they did beside it."""
 
@@ -83,6 +91,15 @@ def test_failed_section_is_run_again_and_the_next_one_is_not_held_up(repository:
         "good": ("passed before", ""),
     }
     assert repository.ran() == ["bad"]
+
+
+def test_tests_of_a_session_that_fails_as_a_whole_are_run_again(repository: Repository) -> None:
+    conftest = repository.root / "conftest.py"
+    conftest.write_text(WHOLE)
+    repository.commit()
+    assert repository.run(two_tests(GOOD="yes", WHOLE="bad"))["tests"][0] == "FAILED"
+    assert repository.run(two_tests(GOOD="yes", WHOLE="bad"))["tests"][0] == "FAILED"
+    assert repository.run(two_tests(GOOD="yes"))["tests"] == ("passed", "2 passed, 10 kills")
 
 
 def test_figures_are_the_last_line_that_has_them(repository: Repository) -> None:
