@@ -17,7 +17,10 @@ from lakewriter.dialects.lake_yaml import LakeFile
 from lakewriter.doctor import run_checks
 from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
 from lakewriter.operate import queries, snowflake
+from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.planning import plan as plan_tables
+from lakewriter.operate.rebuild import ask_catalog
+from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.operate.repair import abandon as abandon_load
 from lakewriter.operate.repair import adopt, begin_backfill, reset_cursor
 from lakewriter.operate.verification import verify as verify_load
@@ -118,13 +121,18 @@ def status(lake: Path, stage: str | None, as_json: bool) -> int:
 @main.command()
 @LAKE
 @click.argument("job")
+@click.option("--intent-lost", is_flag=True, help="End a load whose intent is gone; what it was is not known then.")
 @click.option("--reason", required=True, help="Kept with the table's state.")
 @STAGE
 @report_errors
-def abandon(lake: Path, job: str, reason: str, stage: str | None) -> int:
+def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
     """Give up a pending load that cannot go on."""
-    context = opened(lake, stage)
-    for table_id, what in abandon_load(context.controls(), job_ids.parsed(job), reason, context.clients).items():
+    context, job_id = opened(lake, stage), job_ids.parsed(job)
+    if intent_lost:
+        done = abandon_without_intent(context.controls(), job_id, reason)
+    else:
+        done = abandon_load(context.controls(), job_id, reason, context.clients)
+    for table_id, what in done.items():
         OUT.print(f"{table_id}: {what}", markup=False, soft_wrap=True)
     return EXIT_OK
 
@@ -163,6 +171,36 @@ def reset(
     new = None if cursor is None else _cursor(control, cursor, kind)
     state = reset_cursor(control, new, reason)
     OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
+    return EXIT_OK
+
+
+@main.command()
+@LAKE
+@click.argument("table")
+@click.option("--cursor", help="How far the table was read, where no record of a load tells.")
+@click.option("--type", "kind", help="The cursor's type: int64, string, date32[day], ...")
+@click.option("--no-cursor", "from_start", is_flag=True, help="Where no record tells, the next load reads everything.")
+@click.option("--reason", required=True, help="Kept with the table's state.")
+@STAGE
+@report_errors
+def rebuild(
+    lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, reason: str, stage: str | None
+) -> int:
+    """Conclude a table's state that is gone from what its loads have left, and create it."""
+    if (cursor is None) != (kind is None) or (cursor is not None and from_start):
+        raise SpecInvalidError("expected --cursor VALUE with --type TYPE, or --no-cursor, or neither.")
+    context = opened(lake, stage)
+    control = _control(context, table)
+    own = next(each for each in context.spec.tables if each.id == control.table_id)
+    known = parsed_cursor(kind or "", cursor) if cursor is not None else None
+    catalog = ask_catalog(context.spec, own, context.clients)
+    rebuilt = rebuild_state(control, own, catalog, reason, known, from_start=from_start)
+    OUT.print(f"{control.table_id}: the state was created:", markup=False, soft_wrap=True)
+    for line in rebuilt.concluded:
+        OUT.print(f"  {line}", markup=False, soft_wrap=True)
+    OUT.print("Not known, so look at it before the next load:", markup=False, soft_wrap=True)
+    for line in rebuilt.unknown:
+        OUT.print(f"  {line}", markup=False, soft_wrap=True)
     return EXIT_OK
 
 

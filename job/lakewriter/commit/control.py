@@ -103,7 +103,8 @@ class Control:
             key = self.keys.intent(job_id, attempt, self.table_id)
             raise PendingUnrecoverableError(
                 f"{key} is named as pending by the state of {self.table_id}, and is not there.",
-                remedy="Restore the object from its bucket's versions.",
+                remedy="Restore the object from its bucket's versions; or end the load without it: "
+                f"lakewriter abandon LAKE {job_id} --intent-lost --reason TEXT",
             )
         return intent
 

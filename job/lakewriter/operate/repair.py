@@ -28,15 +28,22 @@ KEPT_RESETS: Final = 20
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
-    chosen = [control for control in controls.values() if _pending(control, job_id) is not None]
+    chosen = pending_tables(controls, job_id)
+    return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
+
+
+def pending_tables(controls: Mapping[str, Control], job_id: str) -> list[Control]:
+    """The tables in which a load is pending; ``SPEC_INVALID`` where there are none."""
+    chosen = [control for control in controls.values() if find_pending(control, job_id) is not None]
     if not chosen:
         raise SpecInvalidError(
             f"load {job_id!r} is pending in no table of this pipeline.", remedy="lakewriter status LAKE shows what is."
         )
-    return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
+    return chosen
 
 
-def _pending(control: Control, job_id: str) -> Pending | None:
+def find_pending(control: Control, job_id: str) -> Pending | None:
+    """The load's intent that is pending in a table, None where none is."""
     pending = control.state.read().pending
     return pending if pending is not None and pending.job_id == job_id else None
 
@@ -44,11 +51,12 @@ def _pending(control: Control, job_id: str) -> Pending | None:
 def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> str:
     """Others may be taking the load to its end: only what the state says after each step is acted upon."""
     noted, files = False, "files"
-    while (pending := _pending(control, job_id)) is not None:
+    while (pending := find_pending(control, job_id)) is not None:
         # Read first: a load whose intent needs a later release is refused before the state changes.
         intent = control.intent(job_id, pending.attempt)
         if not noted:
-            _note(control, f"load {job_id} abandoned ({pending.phase})", reason)
+            what = f"load {job_id} abandoned ({pending.phase})"
+            control.state.move(lambda state, what=what: note_change(state, what, reason))  # type: ignore[misc]
             noted = True
         files = counted(len(intent.receipts), "file")
         if pending.phase == "uploaded":
@@ -88,7 +96,7 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
 
     def change(state: TableState) -> TableState:
         before = state.cursor.text if state.cursor else "none"
-        noted = _noted(state, f"cursor {shown}, was {before}", reason)
+        noted = note_change(state, f"cursor {shown}, was {before}", reason)
         return noted.changed(cursor=cursor, running={})
 
     return _unless_pending(control, change)
@@ -99,7 +107,7 @@ def begin_backfill(control: Control, reason: str) -> TableState:
 
     def change(state: TableState) -> TableState:
         number = state.backfill + 1
-        noted = _noted(state, f"backfill {number} begun", reason)
+        noted = note_change(state, f"backfill {number} begun", reason)
         return noted.changed(backfill=number, cursor=None, batch=Batch(ANEW, state.committed), running={})
 
     return _unless_pending(control, change)
@@ -109,7 +117,7 @@ def adopt(control: Control, reason: str) -> TableState:
     """The state on which a stream may go on, whatever loads there were; or loads of their own after a stream."""
 
     def change(state: TableState) -> TableState:
-        noted = _noted(state, f"adopted with {counted(state.committed, 'load')}", reason)
+        noted = note_change(state, f"adopted with {counted(state.committed, 'load')}", reason)
         return noted.changed(batch=Batch(ADOPTED, state.committed), running={})
 
     return _unless_pending(control, change)
@@ -132,10 +140,7 @@ def _unless_pending(control: Control, change: Callable[[TableState], TableState]
         ) from None
 
 
-def _note(control: Control, what: str, reason: str) -> None:
-    control.state.move(lambda state: _noted(state, what, reason))
-
-
-def _noted(state: TableState, what: str, reason: str) -> TableState:
+def note_change(state: TableState, what: str, reason: str) -> TableState:
+    """The state with one more change by hand."""
     entry = Reset(at=datetime.now(UTC), what=what, reason=reason)
     return state.changed(resets=(*state.resets, entry)[-KEPT_RESETS:])

@@ -1,0 +1,119 @@
+"""What the loads of one table have left: records and objects, read for whoever has lost a control object."""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.state import Running
+from lakewriter.commit.store import Found
+from lakewriter.commit.traces import listed, own_objects, trace_of
+from lakewriter.receipt import Batch
+from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
+
+MOST_ASKED: Final = 1000
+"""Objects, the newest, that are asked for the load that wrote them."""
+_BATCH: Final = re.compile(r"stream-(.+)-(\d{10})")
+_NUMBERS: Final = {"backfill": r"(?P<backfill>\d+)", "counter": r"(?P<counter>\d+)"}
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A committed load: its report, when that was written, and its intent where it is still there."""
+
+    job_id: str
+    at: datetime
+    report: dict[str, Any]
+    intent: Intent | None
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch of a continuous run that it is, by its intent or by its job id."""
+        return (self.intent.batch if self.intent else None) or batch_of(self.job_id)
+
+
+@dataclass(frozen=True)
+class Left:
+    """``closed`` in the order of the commits; ``unclosed`` are intents without a report, the newest first; ``running``
+    attempts that neither ended nor were overtaken; ``objects`` the newest of the pipeline's own; ``keys`` all there
+    are.
+    """
+
+    closed: tuple[Closed, ...] = ()
+    unclosed: tuple[Intent, ...] = ()
+    running: dict[str, Running] = field(default_factory=dict)
+    objects: tuple[tuple[str, Found], ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+def batch_of(job_id: str) -> Batch | None:
+    """The batch that a load of this name is; None for a load of another kind."""
+    found = _BATCH.fullmatch(job_id)
+    return Batch(found[1], int(found[2])) if found else None
+
+
+def highest_numbers(layout: Layout | KeyLayout | None, keys: Iterable[str]) -> tuple[int, int]:
+    """The backfill number and the counter of the next file, where the layout has them in keys; else 0."""
+    if not isinstance(layout, Layout):
+        return 0, 0
+    parts = [re.escape(part) if isinstance(part, str) else _NUMBERS.get(part[0], ".+?") for part in layout.file.parts]
+    pattern = re.compile(rf"(?:.*/)?{''.join(parts)}{re.escape(layout.extension)}")
+    numbers = [found.groupdict() for key in keys if (found := pattern.fullmatch(key)) is not None]
+    backfill = max((int(each.get("backfill", 0)) for each in numbers), default=0)
+    return backfill, max((int(each["counter"]) + 1 for each in numbers if "counter" in each), default=0)
+
+
+def read_left(control: Control) -> Left:
+    """All that is left of a table's loads."""
+    found = [(entry, trace_of(control.keys, entry)) for entry in control.store.entries(f"{control.keys.root}/loads/")]
+    mine = [trace for _, trace in found if trace is not None and trace.table_id == control.table_id]
+    reports = {trace.job_id: trace.entry.modified for trace in mine if trace.kind == "report"}
+    closed = [_closed(control, job_id, at) for job_id, at in reports.items()]
+    withdrawn = {(trace.job_id, trace.attempt) for trace in mine if trace.kind == "failure"}
+    named = sorted({(trace.job_id, trace.attempt) for trace in mine if trace.kind == "intent"} - withdrawn)
+    intents = [control.intent(*each) for each in named if each[0] not in reports]
+    layout = control.layout
+    objects = () if layout is None else own_objects(
+        control.store, control.keys, control.table_id, layout, most=MOST_ASKED
+    )  # fmt: skip
+    return Left(
+        closed=tuple(sorted(closed, key=lambda each: (each.at, each.report["started"]))),
+        unclosed=tuple(sorted(intents, key=lambda intent: intent.started, reverse=True)),
+        running=_running(control, [entry.key for entry, _ in found], reports, {(i.job_id, i.attempt) for i in intents}),
+        objects=tuple(objects),
+        keys=() if layout is None else tuple(entry.key for entry in listed(control.store, layout)),
+    )
+
+
+def _closed(control: Control, job_id: str, at: datetime) -> Closed:
+    report = control.report(job_id) or {}
+    key = control.keys.intent(job_id, report["attempt"], control.table_id)
+    first = control.keys.first_intent(job_id, report["attempt"], control.table_id)
+    found = control.store.get(key) or control.store.get(first)
+    return Closed(job_id, at.astimezone(UTC), report, Intent.parse(key, found[0]) if found else None)
+
+
+def _running(
+    control: Control, keys: Iterable[str], done: Iterable[str], unclosed: Collection[tuple[str, str]]
+) -> dict[str, Running]:
+    """By job the attempt that began last, of jobs that are not done and attempts that have not let go of the table: one
+    that came to an end has, unless it was past its intent."""
+    root, closed = f"{control.keys.root}/loads/", set(done)
+    names = [key.removeprefix(root).split("/") for key in keys]
+    ended = {(name[0], name[1]) for name in names if name[2:] == ["outcome.json"]}.difference(unclosed)
+    running: dict[str, Running] = {}
+    for job_id, attempt in [(name[0], name[1]) for name in names if name[2:] == ["begin.json"]]:
+        record = control.read_json(control.keys.begin(job_id, attempt)) or {}
+        if job_id in closed or (job_id, attempt) in ended or control.table_id not in record.get("tables", {}):
+            continue
+        since, other = datetime.fromisoformat(record["started"]), running.get(job_id)
+        first = min(since, other.first or other.since) if other else since
+        if other is None or other.since < since:
+            running[job_id] = Running(attempt=attempt, since=since, first=first)
+        else:
+            running[job_id] = other.model_copy(update={"first": first})
+    return running

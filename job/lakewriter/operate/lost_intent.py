@@ -1,0 +1,141 @@
+"""The end of a pending load whose intent is gone: nobody can finish it, and nobody can say what it was."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.generations import Live
+from lakewriter.commit.state import Lost, Pending, TableState
+from lakewriter.commit.store import Found
+from lakewriter.commit.traces import own_objects
+from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
+from lakewriter.operate.left_behind import MOST_ASKED, batch_of, highest_numbers
+from lakewriter.operate.repair import find_pending, note_change, pending_tables
+from lakewriter.report import TableReport, counted
+from lakewriter.spec.key_layout import KeyLayout
+
+Objects = Mapping[str, Found]
+
+
+def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
+    """What was done, by table: objects of a load that no catalog has heard of are deleted, those of another stay."""
+    chosen = pending_tables(controls, job_id)
+    return {control.table_id: _abandon(control, job_id, reason) for control in chosen}
+
+
+def _abandon(control: Control, job_id: str, reason: str) -> str:
+    pending = find_pending(control, job_id)
+    if pending is None:
+        return "nothing: another process brought it to its end meanwhile"
+    _require_lost(control, pending)
+    objects = _objects(control, pending)
+    shown = counted(len(objects), "object")
+    if pending.phase == "uploaded":
+        _close(control, pending, objects, reason)
+        return (
+            f"closed as it is, without its intent: {shown} of it stay visible. What cannot be known: its rows, whether "
+            f"the catalog has them, and how far it read. The cursor and the source's state were not moved, so the next "
+            f"load may read its rows again: see {control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
+        )
+    for key, found in objects.items():
+        control.store.delete(key, found.etag)
+    _end(control, pending, lambda state: state.changed(running=state.without(job_id)), reason)
+    return (
+        f"undone, without its intent: {shown} of it deleted, the cursor as it was. What cannot be known: whether it "
+        "wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
+    )
+
+
+def _require_lost(control: Control, pending: Pending) -> None:
+    """``SPEC_INVALID`` where the intent is there, and its own error where another version may read it."""
+    try:
+        control.intent(pending.job_id, pending.attempt)
+    except PendingUnrecoverableError:
+        keys = (control.keys.intent, control.keys.first_intent)
+        found = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
+        if any(each is not None and _says_something(each[0]) for each in found):
+            raise
+        return
+    raise SpecInvalidError(
+        f"the intent of load {pending.job_id!r} of {control.table_id} is there.",
+        remedy=f"Abandon it by what it says: lakewriter abandon LAKE {pending.job_id} --reason TEXT",
+    )
+
+
+def _says_something(body: bytes) -> bool:
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(content, dict) and "version" in content
+
+
+def _objects(control: Control, pending: Pending) -> Objects:
+    if control.layout is None:
+        return {}
+    pipeline = control.keys.root.rpartition("/")[2]
+    load = f"{pipeline}/{pending.job_id}/{pending.attempt}"
+    found = own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
+    return {key: own for key, own in found if own.load == load}
+
+
+def _close(control: Control, pending: Pending, objects: Objects, reason: str) -> None:
+    """The report makes the job done, so that its name does not load anything again."""
+    schema, _, table = control.table_id.rpartition(".")
+    report = TableReport(
+        pipeline=control.keys.root.rpartition("/")[2],
+        job_id=pending.job_id,
+        attempt=pending.attempt,
+        schema_name=schema,
+        table=table,
+        started=pending.since,
+        rows=0,
+        files=len(objects),
+        bytes=sum(found.size for found in objects.values()),
+        keys=tuple(sorted(objects)),
+        feed="",
+        engine="",
+        cursor_before=None,
+        cursor_after=None,
+        cursor_nulls=0,
+        staged_seconds=0.0,
+        notes=("abandoned without its intent, which is gone: how many rows it has is not known",),
+    )
+    # One that is there already was written by whoever had the intent, and says more.
+    if control.report(pending.job_id) is None:
+        control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
+    _end(control, pending, lambda state: _closed(control, state, pending, objects), reason)
+
+
+def _closed(control: Control, state: TableState, pending: Pending, objects: Objects) -> TableState:
+    """Counted as committed: the catalog may have it under this number, and would take the next one for it."""
+    _, counter = highest_numbers(control.layout, objects)
+    sync = state.sync
+    if isinstance(control.layout, KeyLayout) and objects:
+        generation = max(found.generation_id for found in objects.values())
+        sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
+    return state.changed(
+        committed=state.committed + 1,
+        last_job=pending.job_id,
+        last_commit=max(datetime.now(UTC), pending.since, state.last_commit or pending.since),
+        counter=max(state.counter, counter),
+        batch=batch_of(pending.job_id) or state.batch,
+        running=state.without(pending.job_id),
+        sync=sync,
+    )
+
+
+def _end(control: Control, pending: Pending, change: Callable[[TableState], TableState], reason: str) -> None:
+    """Take the intent from the state, unless somebody else has; with the reason."""
+
+    def end(state: TableState) -> TableState:
+        if not pending.same(state.pending):
+            raise Lost
+        what = f"load {pending.job_id} abandoned without its intent ({pending.phase})"
+        return note_change(change(state), what, reason).changed(pending=None)
+
+    try:
+        control.state.move(end)
+    except Lost:
+        return

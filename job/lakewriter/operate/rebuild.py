@@ -1,0 +1,233 @@
+"""A table's state, concluded from what its loads have left, where it is gone or says nothing."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from lakewriter.aws import Clients
+from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.control import Control
+from lakewriter.commit.generations import Live, SyncState, after
+from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.state import Pending, Phase, Reset, TableState, is_blank
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, SpecInvalidError, StateLostError
+from lakewriter.operate.left_behind import Closed, Left, highest_numbers, read_left
+from lakewriter.receipt import Cursor
+from lakewriter.report import counted
+from lakewriter.run.placement import catalog_action
+from lakewriter.spec.specification import Spec, TableSpec
+
+_SUMMARY: Final = "lakewriter.load"
+"""The entry of a snapshot's summary that names its load, as the metadata of its objects does."""
+
+_WRITE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True)
+class InCatalog:
+    """What an Iceberg table says of the pipeline's loads: how many, and those that its snapshots name."""
+
+    committed: int = 0
+    loads: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """The state with what was concluded, and what cannot be known."""
+
+    state: TableState
+    concluded: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
+    """What the catalog knows; nothing where it does not count loads."""
+    names = table.layout.bind(job_id="rebuild", attempt="rebuild", start=datetime.now(UTC))
+    action = catalog_action(spec, table, names)
+    if not isinstance(action, IcebergAction):
+        return InCatalog()
+    from lakewriter.commit.iceberg.evolve import counter
+    from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+
+    found = IcebergTable(action, clients, f"{spec.pipeline}/rebuild/rebuild").load()
+    if found is None:
+        return InCatalog()
+    summaries = [snapshot.summary for snapshot in found.snapshots()]
+    loads = {summary.additional_properties.get(_SUMMARY, "") for summary in summaries if summary is not None}
+    return InCatalog(int(found.properties.get(counter(spec.pipeline), 0)), frozenset(loads - {""}))
+
+
+def rebuild(
+    control: Control, table: TableSpec, catalog: InCatalog, reason: str, cursor: Cursor | None, *, from_start: bool
+) -> Rebuilt:
+    """Conclude the state and create it.
+
+    ``cursor`` is what a person knows where no record tells; ``from_start`` says that the next load may read everything.
+    """
+    etag = _require_none(control)
+    rebuilt = conclude(control, catalog, read_left(control), reason)
+    state = rebuilt.state.changed(cursor=cursor) if cursor is not None else rebuilt.state
+    if table.cursor is not None and state.committed and state.cursor is None and not from_start:
+        raise StateLostError(
+            f"table {control.table_id} is read by its cursor {table.cursor!r}, and no record of a load tells how far.",
+            remedy="Say it by --cursor VALUE --type TYPE, such as the column's highest value in the table; or by "
+            "--no-cursor that the next load is to read everything.",
+        )
+    _write(control, state, etag)
+    return Rebuilt(state, tuple(_concluded(state)), rebuilt.unknown)
+
+
+def conclude(control: Control, catalog: InCatalog, left: Left, reason: str) -> Rebuilt:
+    """The state that the loads, one after the other, have made."""
+    state = TableState(write=1, running=left.running)
+    for closed in left.closed:
+        state = _after(state, closed)
+    pending = _pending(control, left)
+    own = _load(control, pending) if pending is not None else ""
+    is_published = own in catalog.loads
+    seen = {found.load for _, found in left.objects} - {own}
+    committed = max(state.committed, catalog.committed - is_published, 1 if seen else 0)
+    backfill, next_counter = highest_numbers(control.layout, left.keys)
+    what = f"state rebuilt from {counted(len(left.closed), 'report')} and {counted(len(left.objects), 'object')}"
+    state = state.changed(
+        committed=committed,
+        backfill=backfill,
+        counter=max(state.counter, next_counter),
+        pending=pending,
+        resets=(Reset(at=datetime.now(UTC), what=what, reason=reason),),
+    )
+    return Rebuilt(state, tuple(_concluded(state)), tuple(_unknown(control, state, left)))
+
+
+def _require_none(control: Control) -> str | None:
+    """The etag of a state that may be replaced, None where there is none; ``SPEC_INVALID`` where it says something."""
+    found = control.store.get(control.keys.state(control.table_id))
+    if found is None:
+        return None
+    if not is_blank(found[0]):
+        state = control.state.read()
+        if state.committed or state.pending or state.resets:
+            raise SpecInvalidError(
+                f"table {control.table_id} has a state, of {counted(state.committed, 'committed load')}.",
+                remedy="lakewriter status LAKE shows it; lakewriter reset LAKE TABLE changes it.",
+            )
+    return found[1]
+
+
+def _after(state: TableState, closed: Closed) -> TableState:
+    """The state after one more load; what only its intent says is left as it was where that is gone."""
+    report, intent = closed.report, closed.intent
+    cursor = report.get("cursor_after")
+    sync = state.sync
+    if intent is not None and intent.sync is not None:
+        sync = after(sync, intent.sync, closed.job_id, files=bool(intent.receipts))
+    elif report.get("generation_id") is not None:
+        sync = _synced(sync, closed)
+    return state.changed(
+        committed=state.committed + 1,
+        last_job=closed.job_id,
+        last_commit=max(closed.at, datetime.fromisoformat(report["started"])),
+        cursor=Cursor(**cursor) if cursor else state.cursor,
+        counter=max(state.counter, (intent.counter_after or 0) if intent else 0),
+        batch=closed.batch or state.batch,
+        sync=sync,
+    )
+
+
+def _synced(sync: SyncState, closed: Closed) -> SyncState:
+    generation = closed.report["generation_id"]
+    live = (Live(job_id=closed.job_id, generation_id=generation),) if closed.report["keys"] else ()
+    numbers = {
+        "sync_id": max(sync.sync_id, closed.report["sync_id"]),
+        "generation_id": max(sync.generation_id, generation),
+        "live": (*sync.live, *live),
+        "source": None,
+    }
+    return sync.model_copy(update=numbers)
+
+
+def _load(control: Control, pending: Pending) -> str:
+    pipeline = control.keys.root.rpartition("/")[2]
+    return f"{pipeline}/{pending.job_id}/{pending.attempt}"
+
+
+def _pending(control: Control, left: Left) -> Pending | None:
+    """The newest intent of which an object is there: files are completed only once an intent is bound."""
+    for intent in left.unclosed:
+        phase = _phase(control, intent)
+        if phase is not None:
+            return Pending(job_id=intent.job_id, attempt=intent.attempt, phase=phase, since=intent.started)
+    return None
+
+
+def _phase(control: Control, intent: Intent) -> Phase | None:
+    found = [control.store.find(receipt.key) for receipt in intent.receipts]
+    mine = [each is not None and each.load == intent.load for each in found]
+    if not any(mine):
+        return None
+    return "uploaded" if all(mine) else "intended"
+
+
+def _concluded(state: TableState) -> list[str]:
+    told = [f"{counted(state.committed, 'committed load')}, the last one {state.last_job or 'unknown'}"]
+    if state.cursor is not None:
+        told.append(f"cursor {state.cursor.text} ({state.cursor.type})")
+    if state.counter or state.backfill:
+        told.append(f"the next file's counter {state.counter}, backfill {state.backfill}")
+    if state.batch is not None:
+        told.append(f"batch {state.batch.number} of query {state.batch.query}")
+    if state.sync.sync_id or state.sync.generation_id:
+        sync = state.sync
+        numbers = f"sync {sync.sync_id}, generation {sync.generation_id}"
+        told.append(f"{numbers}, {counted(len(sync.live), 'load')} with live objects")
+    if state.pending is not None:
+        told.append(
+            f"load {state.pending.job_id} is pending ({state.pending.phase}): the next load brings it to its end"
+        )
+    if state.running:
+        told.append(f"unfinished attempts of {', '.join(sorted(state.running))}")
+    return told
+
+
+def _unknown(control: Control, state: TableState, left: Left) -> list[str]:
+    told = ["changes by hand, such as a cursor that was reset after the last load"]
+    known = {key for closed in left.closed for key in closed.report["keys"]}
+    others = [key for key, found in left.objects if key not in known and not _is_pending(control, state, found.load)]
+    if others:
+        objects = counted(len(others), "object")
+        told.append(f"how many loads wrote {objects} whose reports were cleared away, such as {others[0]}")
+    unbound = [intent for intent in left.unclosed if not _is_pending(control, state, intent.load)]
+    if unbound:
+        jobs = ", ".join(sorted({intent.job_id for intent in unbound}))
+        told.append(f"whether {jobs} came to its point of no return: none of its files is there, so run it again")
+    if any(closed.intent is None for closed in left.closed):
+        told.append("counters and the source's state of loads whose intents are gone")
+    if control.layout is None:
+        told.append("which objects the catalog keeps: they were not looked at")
+    if state.batch is not None and state.batch.offsets is None:
+        told.append("what the checkpoint planned for the last batch: that it is not an older copy is up to you")
+    return told
+
+
+def _is_pending(control: Control, state: TableState, load: str) -> bool:
+    return state.pending is not None and load == _load(control, state.pending)
+
+
+def _write(control: Control, state: TableState, etag: str | None) -> None:
+    """Create the state, or replace the one that said nothing; ``CONCURRENT_LOAD`` where another one is there by now."""
+    key, body = control.keys.state(control.table_id), state.model_dump_json(indent=1).encode()
+    backoff = Backoff(_WRITE_SECONDS, pause=control.pause)
+    while True:
+        with suppress(Unclear):
+            written = control.store.create(key, body) if etag is None else control.store.replace(key, body, etag)
+            found = control.store.get(key)
+            if written is not None or (found is not None and found[0] == body):
+                return
+            raise ConcurrentLoadError(
+                f"{key} was written by another process meanwhile; it was left as it is.",
+                remedy="lakewriter status LAKE shows the state.",
+            )
+        if not backoff.wait():
+            raise CommitUnknownError(f"{key} could not be written in {_WRITE_SECONDS:.0f} s.", remedy="Rebuild again.")
