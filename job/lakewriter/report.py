@@ -108,3 +108,5 @@ class RunReport(Model):
     tables: tuple[TableResult, ...]
     requests: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    stopped: str | None = None
+    """The signal that ended it before all tables were done."""

@@ -25,7 +25,7 @@ from lakewriter.run.continuous_table import Watch, batch_line
 from lakewriter.run.table_staging import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
-_FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]"}
+_FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]", "stopped": "[yellow]-[/]"}
 _STATUS = {"done": "[green]done[/]", "already_done": "[green]already done[/]", "failed": "[red]failed[/]"}
 
 
@@ -128,8 +128,9 @@ def show_run(out: Console, report: RunReport) -> None:
     out.print(grid)
     rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
     calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
+    status = "stopped" if report.stopped else report.status
     out.print(
-        f"load {report.job_id} {report.status}: {counted(rows, 'row')}, {counted(files, 'file')} "
+        f"load {report.job_id} {status}: {counted(rows, 'row')}, {counted(files, 'file')} "
         f"in {report.seconds:.1f} s ({calls})"
     )
 

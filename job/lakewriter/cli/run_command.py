@@ -1,23 +1,25 @@
 """``lakewriter run``: the command that loads."""
 
-import signal
-import threading
+import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from pyspark.sql import SparkSession
 
 from lakewriter.cli import console, job_ids
 from lakewriter.cli.context import Context
 from lakewriter.cli.shared import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.cli.signals import Signals, handled
 from lakewriter.errors import EXIT_OK, LakeError, SpecInvalidError
 from lakewriter.report import RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.load import load, with_messages
 from lakewriter.run.outcome import failure, handed_over, load_ended, run_ended
+from lakewriter.run.stop import Stopped, exit_code_of
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,15 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     context = opened(lake, stage)
     if continuous:
         return _run_continuously(context, name, as_json)
+    again = partial(_again, lake, stage, wanted)
     controls = context.controls()
-    report = handed_over(lambda: _loaded(context, wanted), load_ended, name=name, controls=controls, warn=warn)
+    try:
+        report = handed_over(
+            lambda: _loaded(context, wanted, again), load_ended, name=name, controls=controls, warn=warn
+        )
+    except Stopped as stopped:
+        click.echo(f"The load was {stopped} before a table began.\n{' '.join(stopped.__notes__)}", err=True)
+        return exit_code_of(stopped.reason)
     for note in report.notes:
         warn(note)
     error = _print_failures(report)
@@ -71,38 +80,68 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
         print_json(report)
     else:
         console.show_run(OUT, report)
+    if report.stopped is not None:
+        _print_stopped(report, again(report.job_id))
+        return exit_code_of(report.stopped)
     return error.exit_code if error else EXIT_OK
 
 
-def _loaded(context: Context, wanted: Wanted) -> RunReport:
+def _again(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
+    """How to go on with a load: the command, as a person would type it."""
+    options = {
+        "--stage": stage,
+        "--sync-id": wanted.sync_id,
+        "--messages": wanted.messages,
+        "--outcome": wanted.outcome,
+    }
+    given = [part for option, value in options.items() if value is not None for part in (option, str(value))]
+    return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *given])}"
+
+
+def _loaded(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
     job_id = job_ids.chosen(context.spec.pipeline, wanted.job_id, wanted.scheduled_at)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
+    first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     with console.progress(spec, ERR) as progress:
-        return load(
-            spec,
-            job_id=job_id,
-            clients=context.clients,
-            spark=context.spark,
-            progress=progress,
-            sync_id=wanted.sync_id,
-        )
+        signals = Signals(_tell, first=first, go_on=again(job_id))
+        try:
+            with handled(signals) as stop:
+                return load(
+                    spec,
+                    job_id=job_id,
+                    clients=context.clients,
+                    spark=signals.after(context.spark),
+                    progress=progress,
+                    sync_id=wanted.sync_id,
+                    stop=stop,
+                )
+        except Stopped as stopped:
+            stopped.add_note(again(job_id))
+            raise
+
+
+def _tell(text: str) -> None:
+    """A line on standard error, above the progress that is shown there."""
+    ERR.print(text, markup=False, soft_wrap=True)
+
+
+def _print_stopped(report: RunReport, go_on: str) -> None:
+    left = [table for table in report.tables if table.status == "not_run"]
+    names = ", ".join(".".join(part for part in (table.schema_, table.table) if part) for table in left)
+    for note in (note for table in left for note in table.notes):
+        warn(note)
+    click.echo(f"load {report.job_id} stopped by {report.stopped}: nothing of {names} is published.\n{go_on}", err=True)
 
 
 def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
-    stop = threading.Event()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda *_: stop.set())
-
-    def spark() -> SparkSession:
-        session = context.spark()
-        if threading.current_thread() is threading.main_thread():
-            # PySpark has set a handler of its own meanwhile, which cancels the batch in hand.
-            signal.signal(signal.SIGINT, lambda *_: stop.set())
-        return session
+    first = "the run stops when the batch in hand has ended."
+    go_on = "The next start goes on with the batch in hand."
+    signals = Signals(_tell, first=first, go_on=go_on, cancels=False)
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
-        with console.watch(context.spec, ERR) as watch:
-            return run_continuously(context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop)
+        with console.watch(context.spec, ERR) as watch, handled(signals) as stop:
+            spark = signals.after(context.spark)
+            return run_continuously(context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop.event)
 
     status, error = handed_over(run_until_stopped, run_ended, name=name, controls=context.controls(), warn=warn)
     for table in status.tables.values():

@@ -22,6 +22,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport, TableResult, counted
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.resumption import keeps, resumption
+from lakewriter.run.stop import Stop
 from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.run.sync import Ending, Sync, TablePart, claim_number, known_number, next_number
 from lakewriter.run.table_load import run
@@ -38,8 +39,16 @@ _STDIN: Final = ("-",)
 class Loader:
     """One load of one pipeline; ``states`` are the tables' at its start, with nothing pending."""
 
-    def __init__(self, spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, progress: Progress) -> None:
-        self.spec, self.job_id = spec, job_id
+    def __init__(
+        self,
+        spec: Spec,
+        job_id: str,
+        clients: Clients,
+        spark: SparkFactory,
+        progress: Progress,
+        stop: Stop | None = None,
+    ) -> None:
+        self.spec, self.job_id, self.stop = spec, job_id, stop or Stop()
         self._clients, self._spark, self._progress = clients, spark, progress
         store = S3Store(clients)
         self.controls = {table.id: control_of(spec, table, store) for table in spec.tables}
@@ -78,6 +87,7 @@ class Loader:
             progress=self._progress,
             sync=sync,
             micro_batch=micro_batch,
+            stop=self.stop,
         )
 
     def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
@@ -115,9 +125,11 @@ class Loader:
             if source.command:
                 resumed = resumption(self.spec.tables, self.states, continues=True)
                 self._given = resumed.given
-                found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
+                with self.stop.waiting():
+                    found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
             else:
-                found, failure = place.put(sys.stdin.buffer), ""
+                with self.stop.waiting():
+                    found, failure = place.put(sys.stdin.buffer), ""
             yield look_through(spark, found, failure)
 
     def saved_state(self) -> str | None:
@@ -167,7 +179,7 @@ class Loader:
         return found.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
 
 
-def load(
+def load(  # noqa: PLR0913 - four of them are options by name
     spec: Spec,
     *,
     job_id: str,
@@ -176,12 +188,22 @@ def load(
     progress: Progress = lambda *_: None,
     sync_id: int | None = None,
     micro_batch: MicroBatch | None = None,
+    stop: Stop | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``, whatever its source and destination."""
+    """One attempt at load ``job_id``, whatever its source and destination; ``Stopped`` where it was asked to ``stop``
+    before a table began."""
+    stop = stop or Stop()
     if spec.envelope is None:
-        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, micro_batch=micro_batch)
-    loader = Loader(spec, job_id, clients, spark, progress)
-    return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
+        return run(
+            spec, job_id=job_id, clients=clients, spark=spark, progress=progress, micro_batch=micro_batch, stop=stop
+        )
+    loader = Loader(spec, job_id, clients, spark, progress, stop)
+    try:
+        return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
+    except Exception as error:
+        # Whatever it failed with: Spark's jobs are cancelled.
+        stop.check(cause=error)
+        raise
 
 
 def with_messages(spec: Spec, path: str) -> Spec:

@@ -11,6 +11,7 @@ from lakewriter.commit.store import Unclear
 from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError
 from lakewriter.report import RunReport
 from lakewriter.run.continuous_status import RunStatus
+from lakewriter.run.stop import Stopped, exit_code_of
 
 
 def ending(errors: Sequence[LakeError]) -> LakeError | None:
@@ -49,6 +50,19 @@ def crash(error: BaseException, at: datetime) -> dict[str, Any]:
     }
 
 
+def interrupted(reason: str, at: datetime) -> dict[str, Any]:
+    """The same for a load that was stopped by a signal; the same job id goes on."""
+    return {
+        "version": 1,
+        "status": "failed",
+        "code": None,
+        "message": f"stopped by {reason} before all tables were done",
+        "transient": True,
+        "exit_code": exit_code_of(reason),
+        "finished": at.isoformat(),
+    }
+
+
 PAUSES: Final = (0.2, 0.8, 3.2)
 """Seconds after an unclear answer."""
 
@@ -73,6 +87,7 @@ class Ended:
     error: LakeError | None
     unfinished: tuple[str, ...]
     counts: Counts
+    stopped: str | None = None
 
 
 def handed_over(
@@ -91,11 +106,14 @@ def handed_over(
     except BaseException as error:
         now = datetime.now(UTC)
         told = outcome(error, now) if isinstance(error, LakeError) else crash(error, now)
+        if isinstance(error, Stopped):
+            told = interrupted(error.reason, now)
         _leave(controls, name, told | _numbers(Counts(), _pending(controls, now)), error.add_note)
         raise
     found, now = ended(result), datetime.now(UTC)
     pending = _pending({key: controls[key] for key in found.unfinished if key in controls}, now)
-    _leave(controls, name, outcome(found.error, now) | _numbers(found.counts, pending), warn)
+    told = outcome(found.error, now) if found.stopped is None else interrupted(found.stopped, now)
+    _leave(controls, name, told | _numbers(found.counts, pending), warn)
     return result
 
 
@@ -111,7 +129,7 @@ def load_ended(report: RunReport) -> Ended:
         seconds=report.seconds,
     )
     names = tuple(".".join(part for part in (table.schema_, table.table) if part) for table in open_)
-    return Ended(failure(report), names, counts)
+    return Ended(failure(report), names, counts, report.stopped)
 
 
 def run_ended(result: tuple[RunStatus, LakeError | None]) -> Ended:

@@ -29,6 +29,17 @@ def repeated(table: TableSpec) -> TableResult:
     return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
 
 
+def not_run(table: TableSpec, stopped: BaseException | None = None) -> TableResult:
+    """A table of which nothing is published; ``stopped`` is what ended it, noted with what could not be withdrawn."""
+    notes = _notes(stopped) if stopped is not None else ()
+    return TableResult(schema_=table.schema_name, table=table.name, status="not_run", notes=notes)
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    cause = error.__cause__
+    return (*getattr(error, "__notes__", ()), *(getattr(cause, "__notes__", ()) if cause else ()))
+
+
 def failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
     """A table that could not be loaded, with what the error was noted with."""
     return TableResult(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
@@ -21,19 +22,24 @@ from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Receipt
 from lakewriter.report import RunReport, TableResult, counted
-from lakewriter.run.outcome import crash, ending, outcome
+from lakewriter.run.outcome import crash, ending, interrupted, outcome
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.run.results import done, failed, repeated
+from lakewriter.run.results import done, failed, not_run, repeated
+from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import Sync, TableSync, ownership, plan_sync
 from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
+from lakewriter.source.jobs import wait_for_tasks
 from lakewriter.spec.key_layout import KeyNames, Names
 from lakewriter.spec.specification import Spec, TableSpec
+
+TASKS_SECONDS: Final = 15.0
+"""How long tasks may take to end whose job was cancelled, before their uploads are listed."""
 
 Outcome = tuple[TableResult, LakeError | None, tuple[Receipt, ...]]
 """What became of one table."""
 
 
-def run(
+def run(  # noqa: PLR0913 - four of them are options by name
     spec: Spec,
     *,
     job_id: str,
@@ -42,10 +48,14 @@ def run(
     progress: Progress = lambda *_: None,
     sync: Sync | None = None,
     micro_batch: MicroBatch | None = None,
+    stop: Stop | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``; what became of each table is in the report, not raised."""
+    """One attempt at load ``job_id``; what became of each table is in the report, not raised.
+
+    Once it is asked to ``stop``, no table begins or is bound any more; one that is bound is taken to its end.
+    """
     clock = time.monotonic()
-    load = replace(_open(spec, job_id, clients, spark, progress, sync), micro_batch=micro_batch)
+    load = replace(_open(spec, job_id, clients, spark, progress, sync), micro_batch=micro_batch, stop=stop or Stop())
     try:
         results = _all(load)
     except BaseException as error:
@@ -57,17 +67,23 @@ def run(
     for _, _, receipts in results:
         for receipt in receipts:
             requests.update(receipt.requests)
+    unfinished = any(result.status == "not_run" for result, _, _ in results)
+    stopped = load.stop.reason if load.stop.is_asked and unfinished else None
     report = RunReport(
         pipeline=spec.pipeline,
         job_id=job_id,
         attempt=load.attempt.id,
-        status="failed" if errors else "done",
+        status="failed" if errors or stopped else "done",
+        stopped=stopped,
         started_at=load.attempt.started,
         seconds=round(time.monotonic() - clock, 3),
         tables=(*(result for result, _, _ in results), *(result for result, _ in failures)),
         requests=dict(requests),
     )
-    _end(load, errors)
+    if stopped is None:
+        _end(load, errors)
+    else:
+        _write_outcome(load, interrupted(stopped, datetime.now(UTC)))
     return report
 
 
@@ -106,10 +122,14 @@ def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> Names:
 
 def _guarded(load: Load, table: TableSpec) -> Outcome:
     clock = time.monotonic()
-    if load.stopped.is_set():
-        return TableResult(schema_=table.schema_name, table=table.name, status="not_run"), None, ()
+    if load.stopped.is_set() or load.stop.is_asked:
+        load.progress(table, "stopped", "did not begin")
+        return not_run(table), None, ()
     try:
         result, receipts = _table(load, table)
+    except Stopped as stopped:
+        load.progress(table, "stopped", "nothing is published")
+        return not_run(table, stopped), None, ()
     except LakeError as error:
         load.progress(table, "failed", str(error))
         if load.spec.on_failure == "stop":
@@ -123,27 +143,10 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
     load.progress(table, "beginning", "")
     began = attempts.register(control, load.attempt, load.reach)
     if began is None:
-        if load.micro_batch is not None:
-            # A report tells of the number only, which an older checkpoint gives to other rows.
-            _is_next(load.micro_batch, control.state.read(), table)
-        if load.spec.iceberg:
-            require_presence(control, load.attempt.job_id, load.clients)
-        load.progress(table, "already done", "")
-        return done(control, load.attempt), ()
+        return _already_done(load, table), ()
     receipts: list[Receipt] = []
-    try:
-        if load.micro_batch is None:
-            require_no_stream(began, table.id)
-        elif not _is_next(load.micro_batch, began, table):
-            attempts.give_up(control, load.attempt, load.names[table.id], ())
-            return repeated(table), ()
-        load = _date_after(load, table, began)
-        intent = staged(load, table, began, _plan_sync(load, table, began), receipts)
-        load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
-        attempts.bind(control, load.attempt, intent, began, load.reach)
-    except BaseException as error:
-        _give_up(load, table, receipts, error)
-        raise
+    if not _stage_and_bind(load, table, began, receipts):
+        return repeated(table), ()
     attempts.settle(control, load.attempt, load.reach)
     result = done(control, load.attempt)
     if result.status == "already_done":
@@ -152,6 +155,40 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         return result, ()
     load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
     return result, tuple(receipts)
+
+
+def _already_done(load: Load, table: TableSpec) -> TableResult:
+    control = load.controls[table.id]
+    if load.micro_batch is not None:
+        # A report tells of the number only, which an older checkpoint gives to other rows.
+        _is_next(load.micro_batch, control.state.read(), table)
+    if load.spec.iceberg:
+        require_presence(control, load.attempt.job_id, load.clients)
+    load.progress(table, "already done", "")
+    return done(control, load.attempt)
+
+
+def _stage_and_bind(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> bool:
+    """Whether the table is bound: not for a batch that is done already, of which the attempt lets go."""
+    control = load.controls[table.id]
+    try:
+        if load.micro_batch is None:
+            require_no_stream(began, table.id)
+        elif not _is_next(load.micro_batch, began, table):
+            attempts.give_up(control, load.attempt, load.names[table.id], ())
+            return False
+        load = _date_after(load, table, began)
+        intent = staged(load, table, began, _plan_sync(load, table, began), receipts)
+        load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
+        load.stop.check()
+        attempts.bind(control, load.attempt, intent, began, load.reach)
+    except BaseException as error:
+        _give_up(load, table, receipts, error)
+        if isinstance(error, Exception):
+            # Whatever it failed with: Spark's jobs are cancelled.
+            load.stop.check(cause=error)
+        raise
+    return True
 
 
 def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
@@ -187,6 +224,8 @@ def _is_next(micro: MicroBatch, state: TableState, table: TableSpec) -> bool:
 
 
 def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
+    if load.stop.is_asked:
+        wait_for_tasks(TASKS_SECONDS)
     try:
         attempts.give_up(load.controls[table.id], load.attempt, load.names[table.id], receipts)
     except LakeError as second:

@@ -19,6 +19,7 @@ from lakewriter.receipt import Batch, Receipt
 from lakewriter.report import counted
 from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
 from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, prepare
+from lakewriter.run.stop import Stop
 from lakewriter.run.sync import Sync, TableSync
 from lakewriter.shape.cursor import highest
 from lakewriter.shape.partitions import Transforms
@@ -56,6 +57,7 @@ class Load:
     names: dict[str, Names]
     reach: Reach
     stopped: Event = field(default_factory=Event)
+    stop: Stop = field(default_factory=Stop)
     sync: Sync | None = None
     micro_batch: MicroBatch | None = None
 

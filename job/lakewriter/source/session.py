@@ -37,7 +37,10 @@ SETTINGS: Final[Mapping[str, str]] = {
 _WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
 
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
+# A terminal that closes, and whoever stops a service, signals every process of the group: the driver withdraws what is
+# staged, for which it needs Java. That ends when its standard input does, whatever the driver ends with.
 _LAUNCHER: Final = """#!/bin/sh
+trap '' HUP TERM
 for argument; do shift; [ "$argument" = "{module}" ] || set -- "$@" "$argument"; done
 exec "{java}" "$@"
 """

@@ -11,11 +11,14 @@ import click
 from lakewriter.aws import Clients
 from lakewriter.cli.airbyte.protocol import Emit, connection_status, log, standard_output, trace
 from lakewriter.cli.airbyte.writer import STEP_BYTES, Writer
+from lakewriter.cli.signals import Signals, handled
 from lakewriter.dialects.airbyte.connector import connector_spec, connector_specification
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError
 from lakewriter.run.load import Loader
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from lakewriter.run.stream_completion import Ended
 from lakewriter.source.session import spark_session
 from lakewriter.spec.specification import MIB, Spec
@@ -73,11 +76,23 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
 
     def work(emit: Emit) -> None:
         own = _spec(config, catalog, emit)
-        clients, spark = Clients(own.access), spark_session("lakewriter airbyte")
+        first = "what is not committed is withdrawn, and no further STATE comes."
+        signals = Signals(lambda text: emit(log("WARN", text)), first=first, go_on="The next sync goes on.")
+        with handled(signals) as stop:
+            spark = signals.after(lambda: spark_session("lakewriter airbyte"))()
+            try:
+                load(emit, own, lambda: spark, stop)
+            except Exception as error:
+                # Whatever it failed with: Spark's jobs are cancelled.
+                stop.check(cause=error)
+                raise
+
+    def load(emit: Emit, own: Spec, spark: SparkFactory, stop: Stop) -> None:
+        clients = Clients(own.access)
         with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
-            loader = Loader(own, uuid.uuid4().hex, clients, lambda: spark, lambda *_: None)
+            loader = Loader(own, uuid.uuid4().hex, clients, spark, lambda *_: None, stop)
             ended: Ended = "no statuses" if statuses == "none" else "unseen"
-            writer = Writer(loader, lambda: spark, emit, Path(folder), step_bytes=step_mb * MIB, ended=ended)
+            writer = Writer(loader, spark, emit, Path(folder), step_bytes=step_mb * MIB, ended=ended)
             writer.write(sys.stdin.buffer)
 
     with standard_output() as emit:
@@ -92,6 +107,9 @@ def _guarded(work: Callable[[Emit], None], emit: Emit) -> int:
     except LakeError as error:
         emit(trace(error))
         return EXIT_FAILED
+    except Stopped as error:
+        emit(trace(error))
+        return exit_code_of(error.reason)
     except Exception as error:
         emit(trace(error))
         raise

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.run.stop import Stopped
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -47,9 +48,9 @@ def trace(error: BaseException) -> dict[str, Any]:
     kind = "system_error"
     if isinstance(error, SpecInvalidError):
         kind = "config_error"
-    elif isinstance(error, LakeError) and error.transient:
+    elif isinstance(error, Stopped) or (isinstance(error, LakeError) and error.transient):
         kind = "transient_error"
-    message = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {error}"
+    message = str(error) if isinstance(error, LakeError | Stopped) else f"{type(error).__name__}: {error}"
     content = {"message": message, "internal_message": message, "failure_type": kind}
     return {"type": "TRACE", "trace": {"type": "ERROR", "emitted_at": int(time.time() * 1000), "error": content}}
 

@@ -79,11 +79,15 @@ class Writer:
     def write(self, messages: IO[bytes]) -> None:
         """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
         number = self._loader.begin(None)
-        while self._gather(messages):
+        while self._read(messages):
             self._commit(number, self._up_to_states())
             self._forget()
         self._end(number)
         self._tell_of_odd_lines()
+
+    def _read(self, messages: IO[bytes]) -> bool:
+        with self._loader.stop.waiting():
+            return self._gather(messages)
 
     def _gather(self, messages: IO[bytes]) -> bool:
         """One more segment; whether more may follow."""
@@ -158,6 +162,7 @@ class Writer:
         self._hand_back()
         if error is not None:
             raise error
+        self._loader.stop.check()
 
     def _has_records(self, key: StreamKey, end: int) -> bool:
         start = self._starts[key]
@@ -189,7 +194,7 @@ class Writer:
         committed = set()
         for table_id, result in zip(own, report.tables, strict=True):
             self._emit(log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
-            if result.status == "done":
+            if result.status in ("done", "already_done"):
                 committed.add(table_id)
                 self._loader.take_over(table_id, job_id)
         return committed, failure(report)

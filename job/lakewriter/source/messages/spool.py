@@ -89,7 +89,12 @@ def run_connector(command: Sequence[str], cwd: Path, state: str | None, to: Spoo
                 f"the connector {command[0]!r} cannot be run: {error}", remedy="Install it, or name its full path."
             ) from error
         with process:
-            found = to.put(process.stdout)  # type: ignore[arg-type]
+            try:
+                found = to.put(process.stdout)  # type: ignore[arg-type]
+            except BaseException:
+                # It may wait for its own source, and leaving waits for it.
+                process.terminate()
+                raise
         errors.seek(0)
         said = errors.read().decode(errors="replace")[-_TAIL:].strip()
     failure = f"the connector {command[0]!r} ended with exit code {process.returncode}: {said}"
