@@ -104,6 +104,28 @@ def test_namespace_and_prefix(tmp_path, settings, expected):
     assert (table.source_schema, table.source_table, need(table.stream).name) == (expected, "crm_users", "users")
 
 
+STATUSES = [
+    # what the file says of statuses, what the load goes by
+    ({}, "reported"),
+    ({"statuses": "reported"}, "reported"),
+    ({"statuses": "none"}, "none"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), STATUSES)
+def test_statuses(tmp_path, settings, expected):
+    file = lake(tmp_path, {}, source={"messages": "-", "catalog": CATALOG} | settings)
+    assert need(load_spec(file).source).statuses == expected
+
+
+@pytest.mark.parametrize("statuses", ["never", None, False])
+def test_no_statuses_are_said_by_their_word(tmp_path, statuses):
+    """An empty key, or no, might be a slip, and an overwrite would delete by it."""
+    source = {"messages": "-", "catalog": CATALOG, "statuses": statuses}
+    with pytest.raises(SpecInvalidError, match=r"source\.statuses.*'reported' or 'none'"):
+        load_spec(lake(tmp_path, {}, source=source))
+
+
 @pytest.mark.parametrize("mode", ["append_dedup", "overwrite_dedup", "update"])
 def test_other_sync_modes_are_refused(tmp_path, mode):
     catalog = {"streams": [{"stream": {"name": "users"}, "destination_sync_mode": mode}]}
