@@ -72,10 +72,11 @@ def test_lost_answer(aws, bucket, match, times):
     assert strays(aws, table.seen) == set()
 
 
-def test_refused_again_and_again(aws, bucket):
+def test_refused_again_and_again(aws, bucket, monkeypatch):
     table = Table(aws)
     found = table.intent("a", rows("a"))
-    aws.fail(updates, status=400, code="ConcurrentModificationException", times=100)
+    monkeypatch.setattr("lakewriter.commit.iceberg.iceberg_tables.COMMIT_SECONDS", 1.0)
+    aws.fail(updates, status=400, code="ConcurrentModificationException", times=1000)
     with pytest.raises(CommitUnknownError):
         table.publish(found, 1)
     aws.interceptors.clear()

@@ -86,7 +86,8 @@ def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | N
         except Lost:
             continue
         if earlier:
-            _abort_earlier(control, attempt)
+            with control.clearing_up("uploads of earlier attempts"):
+                _abort_earlier(control, attempt)
         return state
 
 
@@ -178,7 +179,8 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
             state = recover(control, reach)
             report = control.report(attempt.job_id)
             if report is not None:
-                _abort_unless_own(control, report, attempt, intent.receipts)
+                with control.clearing_up("uploads that another attempt overtook"):
+                    _abort_unless_own(control, report, attempt, intent.receipts)
                 return
             if not _may_bind(state, attempt, intent, began):
                 raise _concurrent(control, state, attempt) from None
@@ -279,13 +281,15 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
-    found = [each for each in _uploads(control, names.location, names.pattern()) if each.upload_id not in kept]
-    _abort_while_registered(control, attempt, _own(control, attempt, found, shared=names.shared))
+    with control.clearing_up("uploads of repeated tasks"):
+        found = [each for each in _uploads(control, names.location, names.pattern()) if each.upload_id not in kept]
+        _abort_while_registered(control, attempt, _own(control, attempt, found, shared=names.shared))
 
 
 def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> None:
     """Abort what earlier attempts staged where the catalog keeps the table, which their records do not know."""
-    _abort_while_registered(control, attempt, list(_uploads(control, names.location, names.of_every_attempt())))
+    with control.clearing_up("uploads of earlier attempts"):
+        _abort_while_registered(control, attempt, list(_uploads(control, names.location, names.of_every_attempt())))
 
 
 def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:

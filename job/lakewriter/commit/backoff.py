@@ -20,11 +20,11 @@ class Backoff:
         self,
         seconds: float,
         *,
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         shorten: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self._seconds, self._pause, self._clock, self._shorten = seconds, pause, clock, shorten
+        self._seconds, self._pause, self._clock, self._shorten = seconds, pause or time.sleep, clock, shorten
         self._began = clock()
         self._paused = 0.0
         self._longest = FIRST_SECONDS

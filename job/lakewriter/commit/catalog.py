@@ -22,6 +22,10 @@ class CatalogTable(Protocol):
     def occupied(self) -> str | None:
         """What tells that others have written to the table, in words; None where only its path can."""
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What of earlier attempts ``ready`` could not clear up, in words."""
+
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
 
@@ -51,8 +55,11 @@ class CatalogWriter(Protocol):
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare what the catalog says with the intent; ``COMMIT_UNKNOWN`` when they differ."""
 
-    def clear_up(self, intent: Intent) -> None:
-        """Delete what processes that are gone left in the catalog's own files; once the intent is published."""
+    def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
+        """Once the intent is published, delete what processes that are ``gone`` left in the catalog's own files.
+
+        What could not be cleared up, now or while the intent was published, is told in words, never raised.
+        """
 
     def explain_absence(self, intent: Intent) -> str | None:
         """Why readers no longer see the load of a committed intent, in words; None where they do, or nothing tells."""
@@ -68,6 +75,11 @@ class NoTable:
     def occupied(self) -> str | None:
         """See ``CatalogTable``."""
         return None
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """See ``CatalogTable``."""
+        return ()
 
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Files are what they are."""
@@ -98,8 +110,9 @@ class FilesOnly:
         """The store has answered for each object already."""
         return None
 
-    def clear_up(self, intent: Intent) -> None:
+    def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """There is nothing of its own."""
+        return ()
 
     def explain_absence(self, intent: Intent) -> str | None:
         """Whoever deletes objects of a load may be meant to: ``verify`` tells."""

@@ -2,16 +2,24 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import PAUSES, TRIES, StateFile
+from lakewriter.commit.state import WRITE_SECONDS, StateFile
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.traces import find_trace
 from lakewriter.control_object import decode, parse
-from lakewriter.errors import CommitUnknownError, KeyExistsError, PendingUnrecoverableError, SpecInvalidError
+from lakewriter.errors import (
+    CommitUnknownError,
+    KeyExistsError,
+    LakeError,
+    PendingUnrecoverableError,
+    SpecInvalidError,
+)
 from lakewriter.naming import ControlKeys
 from lakewriter.report import TableReport
 from lakewriter.spec.catalogs import IcebergCatalog, RestService
@@ -47,21 +55,33 @@ class Control:
         self.table_id = table_id
         self.layout = layout
         self.pause = pause
+        self.left: list[str] = []
+        """What could not be cleared up, in words: the table's report tells."""
         find = partial(find_trace, store, keys, table_id, layout)
         self.state = StateFile(store, keys.state(table_id), pause=pause, find_trace=find)
+
+    @contextmanager
+    def clearing_up(self, what: str) -> Iterator[None]:
+        """What cannot be cleared up only takes room: it is noted, and decides nothing."""
+        try:
+            yield
+        except LakeError as error:
+            self.left.append(f"{what} of {self.table_id} were not cleared up, and take room only: {error}")
 
     def write_once(self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False) -> None:
         """Create the object. ``KEY_EXISTS`` where one with another content is there: this one may be there already,
         since an earlier call whose answer was lost wrote it. With ``keep`` whatever is there stays, without an error.
         """
         body = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
-        for number in range(TRIES):
-            try:
+        backoff = Backoff(WRITE_SECONDS, pause=self.pause)
+        while True:
+            with suppress(Unclear):
                 if self.store.create(key, body) is not None or keep or self._is_there(key, body):
                     return
-            except Unclear:
-                self.pause(PAUSES[min(number, len(PAUSES) - 1)])
-        raise CommitUnknownError(f"{key} could not be written.", remedy="Run the same job id again.")
+            if not backoff.wait():
+                raise CommitUnknownError(
+                    f"{key} could not be written in {WRITE_SECONDS:.0f} s.", remedy="Run the same job id again."
+                )
 
     def _is_there(self, key: str, body: bytes) -> bool:
         found = self.store.get(key)

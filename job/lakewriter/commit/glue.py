@@ -72,8 +72,9 @@ class GlueTables:
                 remedy="Run the same job id again; look for another writer of this table.",
             )
 
-    def clear_up(self, intent: Intent) -> None:
+    def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """Glue keeps no files of its own."""
+        return ()
 
     def explain_absence(self, intent: Intent) -> str | None:
         """Whoever drops a partition may be meant to: ``verify`` tells."""
@@ -220,6 +221,11 @@ class GlueBefore:
     def occupied(self) -> str | None:
         """Its path tells."""
         return None
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """See ``CatalogTable``."""
+        return ()
 
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Those of the table that differ from ``wanted``, both by name in lower case."""

@@ -79,9 +79,8 @@ def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine
             if intent.sync is not None:
                 delete_all(control, intent.sync.retire)
             health = catalog.read_back(intent)
-            if pending.attempt != mine:
-                catalog.clear_up(intent)
-            close(control, pending, intent, intent.report(health=health))
+            left = catalog.clear_up(intent, gone=pending.attempt != mine)
+            close(control, pending, intent, intent.report(*control.left, *left, health=health))
         case "aborting":
             undo(control, pending, intent, data_store(control.store, intent.catalog, intent.access, reach))
 

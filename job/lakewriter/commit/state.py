@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.control_object import ControlObject, parse
@@ -15,6 +16,9 @@ from lakewriter.errors import CommitUnknownError, StateLostError
 from lakewriter.receipt import Batch, Cursor
 
 TRIES: Final = 40
+WRITE_SECONDS: Final = 180.0
+"""So long a conditional write of a control object that others come before, or that gets no answer, is tried again."""
+
 PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between tries; the last one repeats."""
 
@@ -150,7 +154,8 @@ class StateFile:
         ``change`` raises ``Lost`` where it is not allowed. The first try goes by the state last seen, and after every
         answer but a clear yes the state is read again; ``CommitUnknownError`` when no clear answer comes.
         """
-        for number in range(TRIES):
+        backoff = Backoff(WRITE_SECONDS, pause=self._pause)
+        while True:
             remembered = self._seen is not None
             seen, etag = self._seen or self._look()
             if done(seen):
@@ -164,10 +169,10 @@ class StateFile:
                 raise
             if self._written(new, etag):
                 return new
-            self._pause(PAUSES[min(number, len(PAUSES) - 1)])
-        raise CommitUnknownError(
-            f"{self._key} could not be replaced in {TRIES} tries.", remedy="Run the same job id again."
-        )
+            if not backoff.wait():
+                raise CommitUnknownError(
+                    f"{self._key} could not be replaced in {WRITE_SECONDS:.0f} s.", remedy="Run the same job id again."
+                )
 
     def _look(self) -> tuple[TableState, str | None]:
         found = self._store.get(self._key) or self._first_look()

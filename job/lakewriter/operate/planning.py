@@ -10,7 +10,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
 from lakewriter.run.placement import in_catalog, numbered
-from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, prepare
+from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, check_unwritten, prepare
 from lakewriter.run.sync import TablePart, ownership, plan_sync
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.key_layout import Names
@@ -65,6 +65,7 @@ def plan(
             planned = planned.model_copy(update={"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"})
             check_empty(control.store, table, state)
             found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+            check_unwritten(found, table, state)
             prepared = prepare(spec, table, state, found, spark)
             try:
                 more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}

@@ -52,13 +52,8 @@ def prepare(
     spark: SparkFactory,
     sync: TableSync | None = None,
     opener: FeedOpener = open_feed,
-    latest: Callable[[], TableState] | None = None,
 ) -> Prepared:
-    """The feed is the caller's to close; it is closed here when something after it fails.
-
-    ``latest`` reads the table's state anew.
-    """
-    _check_unwritten(found, table, state, latest)
+    """The feed is the caller's to close; it is closed here when something after it fails."""
     condition = cursor_condition(table, state.cursor)
     feed = _feed(table, condition, spark, sync, opener)
     try:
@@ -145,9 +140,10 @@ def check_empty(
         raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
 
 
-def _check_unwritten(
-    found: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None
+def check_unwritten(
+    found: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
 ) -> None:
+    """The same of the catalog's table, which others may have written to."""
     if table.must_be_empty and not state.committed and (what := found.occupied()) and not _is_begun(latest):
         raise _not_empty(table, what)
 

@@ -11,13 +11,14 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.evolve import count_loads, counter
+from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
 from lakewriter.commit.iceberg.iceberg_columns import measures
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import partition_of
 from lakewriter.commit.iceberg.presence import LOAD, explain_absence, load_of
 from lakewriter.commit.intent import IcebergAction, Intent
-from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
+from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
 from lakewriter.receipt import Receipt
 from lakewriter.report import TableHealth
 from lakewriter.spec.specification import MIB
@@ -57,15 +58,22 @@ class IcebergTables:
                 f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
                 remedy="Look for another writer that rolled the table back.",
             )
-        return health(table)
+        try:
+            with library_limits(f"count the files of {self._own.name}"):
+                return health(table)
+        except LakeError:
+            # The load is there; that its table's files were not counted is no failure of it.
+            return None
 
     def explain_absence(self, intent: Intent) -> str | None:
         """Somebody may have rolled the table back, or dropped it."""
         return explain_absence(self._own.load(), intent)
 
-    def clear_up(self, intent: Intent) -> None:
+    def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """Delete the metadata that processes which are gone wrote for this load and did not commit."""
-        self._own.clear_up(intent.load, intent.started)
+        if gone:
+            self._own.clear_up(intent.load, intent.started)
+        return tuple(self._own.left)
 
 
 def _action(intent: Intent) -> IcebergAction:

@@ -40,6 +40,11 @@ class IcebergBefore:
             return None
         return f"Iceberg table {self._own.name} has {len(self._found.snapshots())} snapshots in the catalog"
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """See ``CatalogTable``."""
+        return tuple(self._own.left)
+
     def types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """What each column of ``wanted`` has to become, by name in lower case: Iceberg has no integer below 32 bits."""
         known = arrow_types(self._found.schema()) if self._found else {}

@@ -158,17 +158,30 @@ def marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aw
     def pages(s3: Any) -> list[Any]:
         return list(s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key))
 
-    def mark(key: str) -> str:
-        def head(s3: Any) -> str:
-            return str(s3.head_object(Bucket=bucket, Key=key)["Metadata"].get(LOAD_METADATA, ""))
-
-        return _asked("s3:GetObject", f"{scheme}://{bucket}/{key}", clients, head)
-
     for page in _asked("s3:ListBucket", prefix, clients, pages):
         for entry in page.get("Contents", ()):
             location = f"{scheme}://{bucket}/{entry['Key']}"
-            if entry["LastModified"] >= since and location not in known and mark(entry["Key"]).startswith(load):
+            if entry["LastModified"] < since or location in known:
+                continue
+            if _mark_of(location, clients).startswith(load):
                 yield location
+
+
+def _mark_of(location: str, clients: aws.Clients) -> str:
+    """The load that wrote the object; blank for one that is gone since it was listed."""
+    bucket, key = split(location)
+
+    def head(s3: Any) -> str:
+        try:
+            answer = s3.head_object(Bucket=bucket, Key=key)
+        except aws.ClientError as error:
+            # Every writer that loses a race deletes its own manifests, between the listing and this call too.
+            if aws.status_of(error) in (403, 404) and not S3Input(location, clients).exists():
+                return ""
+            raise
+        return str(answer.get("Metadata", {}).get(LOAD_METADATA, ""))
+
+    return _asked("s3:GetObject", location, clients, head)
 
 
 def split(location: str) -> tuple[str, str]:

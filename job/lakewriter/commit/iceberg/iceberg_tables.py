@@ -1,7 +1,8 @@
 """One Iceberg table: found, made, evolved; every commit is looked for before it is tried again."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -70,6 +71,8 @@ class IcebergTable:
         self._load = load
         self._backoff = backoff
         self._written: list[str] = []
+        self.left: list[str] = []
+        """What could not be cleared up, in words."""
         self._catalog = open_catalog(action.service, self._clients, load, self._written)
 
     @property
@@ -181,8 +184,7 @@ class IcebergTable:
         if not listed_files(table).isdisjoint(written):
             self._forget_merged(written, table)
             return
-        for location in written:
-            table.io.delete(location)
+        self._delete(written, table)
 
     def _forget_merged(self, written: Sequence[str], table: Table) -> None:
         """Delete the manifests that a commit wrote only to merge them into others, which the library leaves."""
@@ -191,29 +193,45 @@ class IcebergTable:
         # An append that merges nothing writes one manifest, and its snapshot has it.
         if not own or len(unlisted) < 2:
             return
-        kept = {manifest.manifest_path for each in own for manifest in each.manifests(table.io)}
-        for location in unlisted - kept:
-            table.io.delete(location)
+        with self._clearing_up("merged manifests"):
+            kept = {manifest.manifest_path for each in own for manifest in each.manifests(table.io)}
+            self._delete(unlisted - kept, table)
+
+    def _delete(self, locations: Iterable[str], table: Table) -> None:
+        for location in locations:
+            with self._clearing_up(location):
+                table.io.delete(location)
+
+    @contextmanager
+    def _clearing_up(self, what: str) -> Iterator[None]:
+        """What cannot be cleared up only takes room: it is noted, and decides nothing."""
+        try:
+            with explained(self.action.service, self._clients, f"clear up {what}"), library_limits(f"clear up {what}"):
+                yield
+        except LakeError as error:
+            self.left.append(f"{what} of {self.name} was not cleared up, and takes room only: {error}")
 
     def strays(self, table: Table, load: str, since: datetime) -> list[str]:
         """What was written since then under a mark that begins like ``load``, and the table does not know."""
         since -= SLACK
-        metadata = f"{table.location().rstrip('/')}/metadata/"
+        metadata = table.location_provider().new_metadata_location("")
         return list(marked(metadata, load, since, known_files(table, since), self._clients))
 
     def clear_up(self, load: str, since: datetime) -> None:
         """Delete the strays of a load that is committed: no attempt at it can be any more."""
-        table = self.load()
-        if table is not None:
-            for location in self.strays(table, load, since):
-                table.io.delete(location)
+        with self._clearing_up("what gone processes wrote"):
+            table = self.load()
+            if table is not None:
+                self._delete(self.strays(table, load, since), table)
 
     def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
         """Delete the strays of attempts at ``load`` that may still be about to commit them.
 
         A commit between the look and the deletion makes it too late for every attempt whose files were there.
         """
-        strays = self.strays(table, load, since)
+        strays: list[str] = []
+        with self._clearing_up("what gone processes wrote"):
+            strays = self.strays(table, load, since)
         if not strays:
             return table
         fence = uuid.uuid4().hex
@@ -225,9 +243,9 @@ class IcebergTable:
             with seen.transaction() as transaction:
                 transaction.set_properties({FENCE: fence})
 
-        table = self.change(table, raised, put_up)
-        for location in set(strays) - known_files(table, since - SLACK):
-            table.io.delete(location)
+        with self._clearing_up("what gone processes wrote"):
+            table = self.change(table, raised, put_up)
+            self._delete(set(strays) - known_files(table, since - SLACK), table)
         return table
 
 
