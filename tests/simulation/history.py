@@ -107,6 +107,8 @@ class History:
 
     def _storm(self) -> None:
         rng, spread = self.rng, self.rng.choice([0.1, 0.5, 1.5, 4.0, 60.0])
+        if len(self.network.weather.stalls) > len(Weather.stalls) and rng.random() < 0.5:
+            spread = self.network.weather.stalls[-1]
         names = [f"J{number}" for number in range(rng.randint(1, 3))]
         for _ in range(rng.randint(2, 6)):
             lake = rng.choice(self.lakes)

@@ -108,9 +108,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "refused-is-looked-at": _one(
         "a completion that was refused may be the echo of one that was applied",
         "commit.uploads",
-        "    found = store.find(receipt.key)\n    if found is None:\n        lost",
-        "    found = store.find(receipt.key) if answer is Completion.GONE else Found(0, '', '')\n"
-        "    if found is None:\n        lost",
+        "    if (found.load, found.size) == (load, receipt.size):\n        return True, None\n",
+        "    if answer is Completion.GONE and (found.load, found.size) == (load, receipt.size):\n"
+        "        return True, None\n",
     ),
     "refused-is-another's": _one(
         "a completion that was refused is done only where the object is this load's",
@@ -156,11 +156,11 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         ".changed(write=seen.write + 1)",
         ".changed(write=seen.write)",
     ),
-    "unclear-state-is-read": _one(
-        "a replacement without an answer is read before it is judged",
-        "commit.state",
-        "        except Unclear:\n            return False\n",
-        "        except Unclear:\n            raise Lost from None\n",
+    "unclear-is-not-written": _one(
+        "a control object whose creation had no answer is created again",
+        "commit.control",
+        "            except Unclear:\n                self.pause(",
+        "            except Unclear:\n                return\n                self.pause(",
     ),
     "complete-before-publish": _one(
         "the catalog hears of a load when all of its files are there",
@@ -237,11 +237,23 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         '        if pending.phase == "uploaded":\n',
         '        if pending.phase == "none":\n',
     ),
-    "iceberg-property": _one(
+    "iceberg-property": Mutation(
         "a load looks for its number in the table before it appends",
-        "commit.iceberg.append",
-        "            return _counted(_same(seen, intent), intent) >= number\n",
-        "            return any(_load_of(each) == intent.load for each in seen.snapshots()[-1:])\n",
+        {
+            "commit.iceberg.append": (
+                (
+                    "            return _counted(_same(seen, intent), intent) >= number\n",
+                    "            return bool(appended)\n",
+                ),
+                (
+                    "        self._own.change(_same(self._own.load(), intent), done, "
+                    "lambda seen: _append(seen, intent, number))\n",
+                    "        appended: list[None] = []\n"
+                    "        self._own.change(_same(self._own.load(), intent), done, "
+                    "lambda seen: appended.append(_append(seen, intent, number)))\n",
+                ),
+            )
+        },
         "iceberg",
     ),
     "iceberg-on-what-was-read": _one(

@@ -32,12 +32,18 @@ class Sources:
 
     rng: random.Random
     rows: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
 
     def grow(self, table: str, most: int = 2) -> int:
         """Perhaps some more rows; how many there are."""
         self.rows[table] = self.rows.get(table, 2) + self.rng.randint(0, most)
         return self.rows[table]
+
+    def widen(self, table: str) -> int:
+        """Now and then a column more; how many there are beyond the usual ones."""
+        self.columns[table] = self.columns.get(table, 0) + (self.rng.random() < 0.15)
+        return self.columns[table]
 
     def read(self, pipeline: str, table: str, job: str, process: str, ids: tuple[int, ...]) -> Reading:
         """A new entry in the book."""
@@ -74,10 +80,11 @@ class Feed:
 
     kind = "rows"
     reason = "simulated"
-    schema = SCHEMA
 
-    def __init__(self, reading: Reading, partitions: int, session: Session) -> None:
+    def __init__(self, reading: Reading, partitions: int, session: Session, columns: int = 0) -> None:
         self.reading, self.partitions, self.session = reading, partitions, session
+        more = [(f"more_{number}", pa.int64()) for number in range(columns)]
+        self.schema = pa.schema([*SCHEMA, *map(pa.field, *zip(*more, strict=True))] if more else SCHEMA)
         self.counts: tuple[int, ...] | None = tuple(len(self._ids(number)) for number in range(partitions))
 
     def _ids(self, partition: int) -> tuple[int, ...]:
@@ -88,8 +95,9 @@ class Feed:
         ids = list(self._ids(partition))
         if ids:
             columns = [ids, [self.reading.nonce] * len(ids), [f"row {number}" for number in ids]]
-            arrays = [pa.array(column, own.type) for column, own in zip(columns, SCHEMA, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+            columns += [ids] * (len(self.schema) - len(columns))
+            arrays = [pa.array(column, own.type) for column, own in zip(columns, self.schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
         """For what the product asks of the rows before it stages them."""
@@ -119,4 +127,5 @@ def open_feed(
     place = f"{session.pipeline}/{table.id}"
     ids = tuple(range(first, session.sources.grow(place)))
     reading = session.sources.read(session.pipeline, table.id, session.job, session.process, ids)
-    return Feed(reading, 1 if single else session.sources.rng.choice([1, 1, 2]), session)
+    columns = session.sources.widen(place) if table.collection is None else 0
+    return Feed(reading, 1 if single else session.sources.rng.choice([1, 1, 2]), session, columns)

@@ -37,8 +37,8 @@ class World:
     ) -> None:
         self.rng, self.network, self.bucket, self.catalog, self.auditor = rng, network, bucket, catalog, auditor
         self.met: Counter[str] = Counter()
-        self._acts = [act for act in ACTS if rng.random() < 0.12 and act not in without]
-        self._chance = rng.choice([0.005, 0.02])
+        self._acts = [act for act in ACTS if rng.random() < 0.2 and act not in without]
+        self._chance = rng.choice([0.01, 0.05])
         self._is_quiet = False
 
     def act(self) -> None:
@@ -69,7 +69,8 @@ class World:
                 self.network.arrive()
         self._is_quiet = True
         for key, body in list(self.auditor.strangers.items()):
-            if self.bucket.objects[key].body != body:
+            there = self.bucket.objects.get(key)
+            if there is None or there.body != body:
                 self.auditor.find(f"stranger's object is not as it was: {key}")
             del self.auditor.strangers[key]
             self.bucket.delete(key)
