@@ -18,7 +18,7 @@ from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Batch, Receipt
 from lakewriter.report import counted
 from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
-from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, prepare
+from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, check_unwritten, prepare
 from lakewriter.run.stop import Stop
 from lakewriter.run.sync import Sync, TableSync
 from lakewriter.shape.cursor import highest
@@ -79,16 +79,22 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     control = load.controls[table.id]
     if sync is not None:
         delete_all(control, sync.purge)
+    exclusive = _is_exclusive(load, table, sync)
+    _tell_of_others(load, table, began, exclusive=exclusive)
     check_empty(control.store, table, began, control.state.read)
     names = numbered(control.store, load.names[table.id], began)
     load.progress(table, "reading", "")
     in_place = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
+    check_unwritten(in_place, table, began, control.state.read)
     opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
-    prepared = prepare(load.spec, table, began, in_place, load.spark, sync, opener, control.state.read)
+    prepared = prepare(load.spec, table, began, in_place, load.spark, sync, opener)
     clock = time.monotonic()
     try:
         action, shape, names = _placed(load, table, began, names, prepared)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
+        if exclusive:
+            # What is staged from here on could not be bound.
+            attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
         plan = _task_plan(load, table, names, replace(prepared, shape=shape), action, sync)
         receipts.extend(stage(prepared.feed, plan))
     finally:
@@ -103,12 +109,36 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     return _intent(load, table, began, found, sync)
 
 
+def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
+    """True if the load may be bound only while the table is as it was when the load registered."""
+    names = load.names[table.id]
+    counts = isinstance(names, ObjectNames) and names.counts
+    exclusive = sync is not None and sync.intent.exclusive
+    return bool(table.cursor or counts or load.micro_batch or exclusive)
+
+
+def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
+    """Say before anything is read that another load may make it worthless.
+
+    It is not refused: nothing tells a load that runs from one that was killed, which stays registered.
+    """
+    others = began.without(load.attempt.job_id) if exclusive else {}
+    for job_id, entry in others.items():
+        load.progress(
+            table,
+            "beginning",
+            f"load {job_id!r} of this table registered at {entry.since:%Y-%m-%d %H:%M:%S} UTC and has not ended: if it "
+            "still runs and commits first, this load ends with CONCURRENT_LOAD and has to be run again",
+        )
+
+
 def _placed(
     load: Load, table: TableSpec, began: TableState, names: Names, prepared: Prepared
 ) -> tuple[CatalogAction, AnyPlan, Names]:
     """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
     latest = load.controls[table.id].state.read
     action, shape, placed = make_ready(prepared, load.spec.access, names, began, latest)
+    load.controls[table.id].left.extend(prepared.table.left)
     if isinstance(placed, ObjectNames) and placed != names:
         load.names[table.id] = placed
         attempts.abort_elsewhere(load.controls[table.id], placed, load.attempt)
