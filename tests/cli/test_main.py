@@ -62,7 +62,7 @@ WRONG = [
     (
         ["reset", "FILE", "accounts", "--cursor", "1", "--no-cursor", "--reason", "r"],
         2,
-        "SPEC_INVALID: expected one of --cursor VALUE, --no-cursor and --backfill",
+        "SPEC_INVALID: expected one of --cursor VALUE, --no-cursor, --backfill and --adopt",
     ),
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
