@@ -6,7 +6,7 @@ from typing import Final
 
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import PAUSES, Failure
-from lakewriter.commit.store import Completion, Store, Unclear
+from lakewriter.commit.store import Completion, Found, Store, Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
 
@@ -17,18 +17,18 @@ COMPLETE_TRIES: Final = 10
 def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
     """Make every staged upload an object; None, or why one can never be."""
     with ThreadPoolExecutor(min(AT_ONCE, max(1, len(intent.receipts)))) as pool:
-        answers = pool.map(lambda receipt: _complete(store, receipt, intent.load, pause), intent.receipts)
+        answers = pool.map(lambda receipt: _complete(store, receipt, intent, pause), intent.receipts)
         return next((failure for failure in list(answers) if failure), None)
 
 
-def _complete(store: Store, receipt: Receipt, load: str, pause: Callable[[float], None]) -> Failure | None:
+def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
     unclear: Unclear | None = None
     for number in range(COMPLETE_TRIES):
         try:
             answer, unclear = store.complete(receipt), None
         except Unclear as error:
             answer, unclear = Completion.CONFLICT, error
-        settled, failure = _verdict(store, receipt, load, answer)
+        settled, failure = _verdict(store, receipt, intent, answer)
         if settled:
             return failure
         pause(PAUSES[min(number, len(PAUSES) - 1)])
@@ -40,8 +40,11 @@ def _complete(store: Store, receipt: Receipt, load: str, pause: Callable[[float]
     return _failure(_staged_lost(receipt, f"S3 answered conflict {COMPLETE_TRIES} times"))
 
 
-def _verdict(store: Store, receipt: Receipt, load: str, answer: Completion) -> tuple[bool, Failure | None]:
-    """Whether the answer settles it, and how; a refusal may be the echo of our own call, so the object is looked at."""
+def _verdict(store: Store, receipt: Receipt, intent: Intent, answer: Completion) -> tuple[bool, Failure | None]:
+    """Whether the answer settles it, and how.
+
+    S3 refuses, too, when an earlier try of the same call succeeded, so HEAD the object before deciding.
+    """
     if answer is Completion.DONE:
         return True, None
     if answer is Completion.CONFLICT:
@@ -50,10 +53,22 @@ def _verdict(store: Store, receipt: Receipt, load: str, answer: Completion) -> t
     if found is None:
         lost = _staged_lost(receipt, "the upload and its object are both gone")
         return answer is Completion.GONE, _failure(lost)
-    if (found.load, found.size) == (load, receipt.size):
+    if (found.load, found.size) == (intent.load, receipt.size):
         return True, None
-    another = found.of_another(load.partition("/")[0])
-    return True, _failure(_taken(receipt, found.load) if another else _key_exists(receipt, found.load))
+    return True, _failure(_occupied(receipt, intent, found))
+
+
+def _occupied(receipt: Receipt, intent: Intent, found: Found) -> ConcurrentLoadError | KeyExistsError:
+    """Why another's object lies at the key: a retry helps where its files will have other names."""
+    if found.of_another(intent.pipeline):
+        if intent.counter_after is not None:
+            return _key_exists(receipt, found.load, "Give each pipeline a path of its own.")
+        return _taken(receipt, found.load, "another", "its files are then numbered after that load's.")
+    if found.load and found.load.split("/")[1] != intent.job_id:
+        return _taken(receipt, found.load, "this", "its files are then named by another time.")
+    return _key_exists(
+        receipt, found.load, "Choose a file_name_pattern with a unique token, another job id, or move the object away."
+    )
 
 
 def withdraw(store: Store, intent: Intent) -> None:
@@ -79,18 +94,18 @@ def _failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> F
     return Failure(code=error.code, message=error.message, remedy=error.remedy)
 
 
-def _key_exists(receipt: Receipt, load: str) -> KeyExistsError:
+def _key_exists(receipt: Receipt, load: str, remedy: str) -> KeyExistsError:
     whose = f"load {load!r}" if load else "another writer"
     return KeyExistsError(
         f"s3://{receipt.bucket}/{receipt.key} exists already, written by {whose}; it was left as it is.",
-        remedy="Choose a file_name_pattern with a unique token, another job id, or move the object away.",
+        remedy=remedy,
     )
 
 
-def _taken(receipt: Receipt, load: str) -> ConcurrentLoadError:
+def _taken(receipt: Receipt, load: str, whose: str, then: str) -> ConcurrentLoadError:
     return ConcurrentLoadError(
-        f"s3://{receipt.bucket}/{receipt.key} was written by load {load!r} of another pipeline at the same time.",
-        remedy="Run the same job id again: its files are then numbered after that load's.",
+        f"s3://{receipt.bucket}/{receipt.key} was written by load {load!r} of {whose} pipeline at the same time.",
+        remedy=f"Run the same job id again: {then}",
     )
 
 

@@ -29,7 +29,7 @@ from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import Sync, TableSync, ownership, plan_sync
 from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
 from lakewriter.source.jobs import wait_for_tasks
-from lakewriter.spec.key_layout import KeyNames, Names
+from lakewriter.spec.key_layout import KeyLayout, KeyNames, Names
 from lakewriter.spec.specification import Spec, TableSpec
 
 TASKS_SECONDS: Final = 15.0
@@ -199,7 +199,10 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
     last = began.last_commit
     if last is None or last < load.attempt.started:
         return load
-    attempt = replace(load.attempt, started=last + timedelta(microseconds=1))
+    # Keys that carry the time in milliseconds alone would be those of a load that began in the same one.
+    is_coarse = isinstance(table.layout, KeyLayout) and "epoch" in table.layout.template.variables
+    step = timedelta(milliseconds=1) if is_coarse else timedelta(microseconds=1)
+    attempt = replace(load.attempt, started=last + step)
     names = load.names | {table.id: _named(table, attempt, load.sync)}
     control = load.controls[table.id]
     record = attempts.begin_record(attempt, {table.id: names[table.id]})

@@ -1,0 +1,43 @@
+"""Keys at which another's object lies when an upload is completed: whether a retry helps, and what to do."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.store import Found
+from lakewriter.commit.uploads import complete_all
+from lakewriter.receipt import Part, Receipt
+from tests.commit.intents import intent
+from tests.commit.memory import Memory, World
+
+OWN = Attempt("p", "a", "A1", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
+KEY = "data/1.parquet"
+
+TAKEN = [
+    # whose object lies there (its load), whether the table counts its files; the code, what the message and remedy say
+    ("p/a/A1", False, None, "", ""),
+    ("p/a/A0", False, "KEY_EXISTS", "exists already, written by load 'p/a/A0'", "another job id"),
+    ("", False, "KEY_EXISTS", "exists already, written by another writer", "Choose a file_name_pattern"),
+    ("p/b/B1", False, "CONCURRENT_LOAD", "written by load 'p/b/B1' of this pipeline", "Run the same job id again"),
+    ("q/b/B1", False, "CONCURRENT_LOAD", "written by load 'q/b/B1' of another pipeline", "numbered after that load's"),
+    ("q/b/B1", True, "KEY_EXISTS", "exists already, written by load 'q/b/B1'", "Give each pipeline a path of its own"),
+]
+
+
+@pytest.mark.parametrize(("load", "counts", "code", "message", "remedy"), TAKEN)
+def test_key_that_is_taken(load, counts, code, message, remedy):
+    world = World()
+    store = Memory(world, lambda: None, random.Random(0), 0)
+    upload_id = world.stage(KEY, OWN.load)
+    world.data[KEY] = Found(3, load, "etag")
+    receipt = Receipt(
+        bucket="b", key=KEY, upload_id=upload_id, parts=(Part(1, "e"),), checksum_algorithm=None, size=3, rows=1,
+        row_groups=1, partition=0, seq=0, first_index=0, engine="arro3", requests={},
+    )  # fmt: skip
+    failure = complete_all(store, intent(OWN, (receipt,), counter_after=1 if counts else None), lambda _: None)
+    assert (failure and failure.code) == code
+    if failure is not None:
+        assert message in failure.message
+        assert remedy in failure.remedy
