@@ -91,10 +91,10 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     clock = time.monotonic()
     try:
         action, shape, names = _placed(load, table, began, names, prepared)
-        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
         if exclusive:
             # What is staged from here on could not be bound.
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
+        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
         plan = _task_plan(load, table, names, replace(prepared, shape=shape), action, sync)
         receipts.extend(stage(prepared.feed, plan))
     finally:

@@ -1,0 +1,122 @@
+"""Uploads that cannot be cleared up are a note in the table's report, and writes that others come before go on."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import StateFile, TableState
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import CommitUnknownError, S3AccessDeniedError
+from lakewriter.naming import ControlKeys
+from lakewriter.spec.layout import Layout, Template
+from tests.commit.memory import Memory, World
+
+OWN = Attempt("p", "a", "a1", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
+KEYS = ControlKeys("", "p")
+
+
+class Denying(Memory):
+    """Lets nobody list uploads, or abort one."""
+
+    def __init__(self, world, *denied):
+        super().__init__(world, lambda: None, random.Random(0), 0)
+        self.denied = denied
+
+    def uploads(self, prefix):
+        if "list" in self.denied:
+            raise S3AccessDeniedError("s3:ListBucketMultipartUploads was denied.")
+        return super().uploads(prefix)
+
+    def abort(self, key, upload_id):
+        if "abort" in self.denied:
+            raise S3AccessDeniedError("s3:AbortMultipartUpload was denied.")
+        super().abort(key, upload_id)
+
+
+CLEARING_UP = [
+    # what is called, words of the note
+    (lambda control, names: attempts.abort_strays(control, names, (), OWN), "uploads of repeated tasks of s.t"),
+    (lambda control, names: attempts.abort_elsewhere(control, names, OWN), "uploads of earlier attempts of s.t"),
+]
+
+
+@pytest.mark.parametrize("denied", ["list", "abort"])
+@pytest.mark.parametrize(("call", "words"), CLEARING_UP)
+def test_uploads_that_cannot_be_cleared_up(call, words, denied):
+    world = World()
+    control = Control(Denying(world, denied), KEYS, "s.t", pause=lambda _: None)
+    attempts.register(control, OWN, lambda _: pytest.fail("nothing is pending"))
+    layout = Layout("data", Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+    names = layout.bind(job_id="a", attempt="a1", start=OWN.started)
+    world.stage(names.object_key(0), OWN.load)
+    call(control, names)
+    (note,) = control.left
+    assert words in note
+    assert "was denied" in note
+
+
+def test_uploads_of_an_earlier_attempt_that_cannot_be_listed():
+    """The attempt registers all the same."""
+    world = World()
+    control = Control(Denying(world, "list"), KEYS, "s.t", pause=lambda _: None)
+    record = {
+        "version": 1,
+        "attempt": "a0",
+        "started": "2024-01-15T00:00:00+00:00",
+        "tables": {"s.t": {"location": "data", "pattern": ".*", "shared": False}},
+    }
+    control.write_once(KEYS.begin("a", "a0"), record)
+    for attempt in ("a0", "a1"):
+        own = Attempt("p", "a", attempt, OWN.started, OWN.keep)
+        state = attempts.register(control, own, lambda _: pytest.fail("nothing is pending"))
+        assert state is not None
+        assert state.registered("a", attempt)
+    assert ["uploads of earlier attempts" in note for note in control.left] == [True]
+
+
+class Contended(Memory):
+    """Another writer comes first ``losses`` times; with ``unclear`` there is no answer instead."""
+
+    def __init__(self, losses, *, unclear=False):
+        super().__init__(World(), lambda: None, random.Random(0), 0)
+        self.losses, self.unclear = losses, unclear
+
+    def create(self, key, body):
+        if self.losses:
+            self.losses -= 1
+            if self.unclear:
+                raise Unclear("no answer")
+            return None
+        return super().create(key, body)
+
+
+@pytest.mark.parametrize("unclear", [False, True])
+@pytest.mark.parametrize(("losses", "succeeds"), [(60, True), (1000, False)])
+def test_state_that_others_write_again_and_again(losses, succeeds, unclear):
+    """It goes by time: three minutes are some seventy tries."""
+    pauses: list[float] = []
+    file = StateFile(Contended(losses, unclear=unclear), "state.json", pause=pauses.append)
+    if succeeds:
+        assert file.move(lambda state: state.changed(committed=1)).committed == 1
+        assert len(pauses) == losses
+    else:
+        with pytest.raises(CommitUnknownError, match="could not be replaced in 180 s"):
+            file.move(lambda state: state.changed(committed=1))
+
+
+@pytest.mark.parametrize(("losses", "succeeds"), [(60, True), (1000, False)])
+def test_control_object_that_gets_no_answer(losses, succeeds):
+    control = Control(Contended(losses, unclear=True), KEYS, "s.t", pause=lambda _: None)
+    if succeeds:
+        control.write_once("k", "{}")
+    else:
+        with pytest.raises(CommitUnknownError, match="k could not be written in 180 s"):
+            control.write_once("k", "{}")
+
+
+def test_state_is_empty_at_first():
+    assert StateFile(Contended(0), "state.json").read() == TableState()
