@@ -170,6 +170,8 @@ EXPLAINED = [
     ("sts:AssumeRole", "AccessDenied", 403, "ROLE_NOT_ASSUMABLE", False),
     ("sts:AssumeRole", "InvalidClientTokenId", 403, "ROLE_NOT_ASSUMABLE", False),
     ("s3:PutObject", "RequestTimeout", 400, "TIMEOUT", True),
+    ("s3:PutObject", "ConditionalRequestConflict", 409, "TIMEOUT", True),
+    ("s3:PutObject", "OperationAborted", 409, "TIMEOUT", True),
     ("s3:PutObject", "InvalidAccessKeyId", 403, "S3_ACCESS_DENIED", False),
     ("s3:PutObject", "EntityTooLarge", 400, "S3_ACCESS_DENIED", False),
     ("s3:HeadBucket", "301", 301, "BUCKET_REGION_MISMATCH", False),

@@ -38,6 +38,8 @@ _DENIED: Final = {
 }
 _PASSING: Final = {
     "ConcurrentModificationException",
+    "ConditionalRequestConflict",
+    "OperationAborted",
     "OperationTimeoutException",
     "RequestLimitExceeded",
     "RequestTimeout",
