@@ -78,6 +78,15 @@ def test_what_a_lost_state_can_be_concluded_from_stays():
     assert left(world) == ["b", "c"]
 
 
+def test_a_record_of_no_table_keeps_nothing():
+    world = World()
+    control = old_loads(world, "a")
+    for name in ("A/begin.json", "A/outcome.json", "A/later.json", "A/messages.jsonl", "sync.json"):
+        control.write_once(f"{control.keys.load('a')}/{name}", {})
+    assert sweep(control, world.clock + LATER, KEEP) == 6
+    assert left(world) == []
+
+
 def test_a_batch_that_another_table_names_stays():
     """A checkpoint that was copied has the same query: its batches have the same job ids."""
     world = World()

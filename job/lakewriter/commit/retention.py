@@ -57,7 +57,7 @@ def _sweep_old(control: Control, prefix: str, before: datetime, below: str | Non
 
 def _is_of_lost_state(control: Control, entries: Iterable[Entry], states: Collection[str]) -> bool:
     found = (trace_of(control.keys, entry) for entry in entries)
-    return any(trace is not None and trace.table_id not in states for trace in found)
+    return any(trace is not None and not trace.is_early and trace.table_id not in states for trace in found)
 
 
 def _mark(control: Control, now: datetime) -> None:

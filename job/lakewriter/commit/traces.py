@@ -28,13 +28,17 @@ _FIRST: Final = re.compile(
 
 @dataclass(frozen=True)
 class Trace:
-    """A record that a table of a load has left; ``attempt`` is blank for a report."""
+    """A record that a table of a load has left; ``attempt`` is blank for a report.
+
+    ``is_early`` is true for a key of release 0.1.0, which also other records of an attempt may have by now.
+    """
 
     kind: Kind
     job_id: str
     attempt: str
     table_id: str
     entry: Entry
+    is_early: bool = False
 
 
 def trace_of(keys: ControlKeys, entry: Entry) -> Trace | None:
@@ -46,7 +50,8 @@ def trace_of(keys: ControlKeys, entry: Entry) -> Trace | None:
         kind: Kind = "intent" if record["folder"] == "tables" else "failure"
         return Trace(kind, job_id, record["attempt"], record["table"], entry)
     if (first := _FIRST.fullmatch(name)) is not None:
-        return Trace("failure" if first["failed"] else "intent", job_id, first["attempt"], first["table"], entry)
+        kind = "failure" if first["failed"] else "intent"
+        return Trace(kind, job_id, first["attempt"], first["table"], entry, is_early=True)
     return None
 
 

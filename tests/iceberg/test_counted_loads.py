@@ -1,0 +1,45 @@
+"""What an Iceberg table tells of a pipeline's loads, where its state is gone."""
+
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from lakewriter.aws import Clients
+from lakewriter.commit.intent import FilesAction
+from lakewriter.operate import rebuild
+from lakewriter.operate.rebuild import InCatalog, ask_catalog
+from tests.iceberg.commits import Table
+from tests.support.open_catalog import OpenCatalog
+
+
+class Anything:
+    """A pipeline and a table of which no more than a name is asked."""
+
+    pipeline = "p"
+
+    @property
+    def layout(self) -> "Anything":
+        return self
+
+    def bind(self, **_: object) -> "Anything":
+        return self
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, action: object, clients: Clients) -> InCatalog:
+    monkeypatch.setattr(rebuild, "catalog_action", lambda *_: action)
+    return ask_catalog(cast(Any, Anything()), cast(Any, Anything()), clients)
+
+
+@pytest.mark.parametrize("kind", ["glue", "rest"])
+def test_counted_loads(aws, bucket, monkeypatch, kind):
+    with OpenCatalog(aws, bucket) as catalog:
+        table = Table(aws, catalog if kind == "rest" else None)
+        assert asked(monkeypatch, table.action, table.clients) == InCatalog()
+        for number, job in enumerate("ab"):
+            table.publish(table.intent(job, pa.table({"id": [1]}), committed=number), number + 1)
+        assert asked(monkeypatch, table.action, table.clients) == InCatalog(2, frozenset({"p/a/a1", "p/b/b1"}))
+
+
+def test_a_table_without_a_catalog_counts_none(aws, bucket, monkeypatch):
+    assert asked(monkeypatch, FilesAction(), Table(aws).clients) == InCatalog()
