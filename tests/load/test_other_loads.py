@@ -1,6 +1,7 @@
 """Loads that go by the table as it was, beside others: they say so before they read, and end before they stage."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_plain_append_beside_a_registered_one(lake):
 def test_another_load_commits_while_this_one_reads(lake):
     """Nothing is staged then: what was would have to be aborted."""
     lake.write(table("events", lake.csv("events.csv", "id,at\n1,5\n2,7\n"), cursor="at"))
-    others = []
+    others: list[Any] = []
 
     def during(step):
         if step == "reading" and not others:
