@@ -4,17 +4,13 @@ It knows the control objects by their documentation, the sources by their book o
 them.
 """
 
-import io
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final
 
-import pyarrow.parquet as pq
-
+from tests.simulation.books import Book, Place, parsed, rows_of
 from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files, metadata_of
@@ -25,40 +21,6 @@ CONTROL: Final = "_lakewriter/"
 LOAD: Final = "lakewriter-load"
 REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
 """Control objects beside the states that may be written again."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
-    once."""
-
-    pipeline: str
-    root: str
-    table: str
-    path: str
-    catalog: str
-    names: tuple[str, str]
-    overwrites: bool = False
-    goes_on: bool = False
-    partitioned: bool = False
-    exclusive: bool = False
-
-    @property
-    def state(self) -> str:
-        """Where its state lies."""
-        return f"{self.root}/tables/{self.table}/state.json"
-
-
-@dataclass
-class Book:
-    """What was seen of one table."""
-
-    commits: list[tuple[str, str]] = field(default_factory=list)
-    bound: set[tuple[str, str]] = field(default_factory=set)
-    registered: dict[tuple[str, str], int] = field(default_factory=dict)
-    partitions: set[str] = field(default_factory=set)
-    resets: int = 0
-    given_up: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -98,8 +60,8 @@ class Auditor:
         if change.after is None:
             self.find(f"state deleted: {change.key}")
             return
-        before = _parsed(change.before) if change.before else {}
-        after = _parsed(change.after)
+        before = parsed(change.before) if change.before else {}
+        after = parsed(change.after)
         for text in faults_of(before, after):
             self.find(f"state of {place.table}: {text}")
         self._note_attempts(place, before, after)
@@ -134,7 +96,7 @@ class Auditor:
             self.find(f"record of owners deleted: {change.key}")
         if change.after is None and "/loads/" in change.key:
             self.swept.add(change.key)
-        content = _parsed(change.after) if change.after is not None else {}
+        content = parsed(change.after) if change.after is not None else {}
         is_failure = content.keys() == {"code", "message", "remedy"}
         if is_failure and content["code"] == "STAGED_LOST" and not self.lost_uploads:
             self.find(f"uploads of a bound load were aborted by us: {content['message']}")
@@ -170,8 +132,8 @@ class Auditor:
         root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
         for key, stored in self.bucket.objects.items():
             if key.startswith(root):
-                receipts = _parsed(stored).get("receipts")
-                if receipts is not None and _parsed(stored)["table_id"] == place.table:
+                receipts = parsed(stored).get("receipts")
+                if receipts is not None and parsed(stored)["table_id"] == place.table:
                     return [own["key"] for own in receipts if own["key"] not in self.bucket.objects]
         return ["the intent"]
 
@@ -188,7 +150,7 @@ class Auditor:
                 stored = self.bucket.objects.get(location)
                 if stored is None:
                     self.find(f"Iceberg table {name} lists a file that is not there: {location}")
-                elif len(_rows(stored.body)) != rows:
+                elif len(rows_of(stored.body)) != rows:
                     self.find(f"Iceberg table {name} counts {rows} rows in {location}")
 
     def _judge_partition(self, place: Place, pending: Mapping[str, Any]) -> None:
@@ -238,7 +200,7 @@ class Auditor:
         for key, stored in self.bucket.objects.items():
             if CONTROL in key or "/metadata/" in key or key in self.strangers:
                 continue
-            for row_id, nonce in _rows(stored.body):
+            for row_id, nonce in rows_of(stored.body):
                 reading = self.sources.readings[nonce]
                 place = by_table[reading.pipeline, reading.table]
                 if place.catalog == "iceberg" and key not in listed[place.names]:
@@ -263,7 +225,7 @@ class Auditor:
     def _judge_table(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
         book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
         state = self.bucket.objects.get(place.state)
-        content = _parsed(state) if state is not None else {"pending": None, "committed": 0, "running": {}}
+        content = parsed(state) if state is not None else {"pending": None, "committed": 0, "running": {}}
         if content["pending"]:
             self.find(f"{name}: still pending: {content['pending']['job_id']} {content['pending']['phase']}")
         self._judge_reports(place, book)
@@ -272,24 +234,36 @@ class Auditor:
     def _judge_rows_of(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
         """Each row of each load that is done, once, and none of others."""
         book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
-        jobs = [job for job, _ in book.commits]
-        if len(set(jobs)) < len(jobs):
-            self.find(f"{name}: a load was committed twice: {jobs}")
+        parts = [job for job, _ in book.commits]
+        if len(set(parts)) < len(parts):
+            self.find(f"{name}: a load was committed twice: {parts}")
+        # What is committed of a sync that has not ended goes by a job id of its own, ``{job}.s{digest}``.
+        jobs = [job.partition(".s")[0] for job in parts]
+        if parts and place.overwrites and parts[-1] != jobs[-1]:
+            # A refresh that has not ended lies beside what it will replace.
+            return
+        kept = [job for job in (jobs[-1:] if place.overwrites else jobs) if job not in book.given_up]
+        by_job = self._judge_readings(name, {*kept, *book.given_up}, seen)
+        whole = [job for job in kept if job in parts]
+        order = {job: by_job[job][0] if by_job.get(job) else None for job in whole}
+        self._judge_rows(place, book, order, seen)
+
+    def _judge_readings(
+        self, name: str, kept: Collection[str], seen: Counter[tuple[int, int]]
+    ) -> Mapping[str, list[Reading]]:
+        """By load what it has read and shows; only what is ``kept``, each row once and of one reading."""
+        by_job: dict[str, list[Reading]] = defaultdict(list)
+        for nonce in sorted({nonce for nonce, _ in seen}):
+            by_job[self.sources.readings[nonce].job].append(self.sources.readings[nonce])
         for row, times in sorted(seen.items()):
             if times > 1:
                 self.find(f"{name}: row {row[1]} of reading {row[0]} is there {times} times")
-        shown = {nonce for nonce, _ in seen}
-        by_job: dict[str, list[Reading]] = defaultdict(list)
-        for nonce in sorted(shown):
-            by_job[self.sources.readings[nonce].job].append(self.sources.readings[nonce])
-        kept = jobs[-1:] if place.overwrites else jobs
         for job, readings in by_job.items():
-            if job not in kept and job not in book.given_up:
-                self.find(f"{name}: rows of load {job} are there, which is {'retired' if job in jobs else 'not done'}")
+            if job not in kept:
+                self.find(f"{name}: rows of load {job} are there, which is retired or not done")
             if len(readings) > 1:
                 self.find(f"{name}: load {job} shows {len(readings)} readings of its source")
-        order = [by_job[job][0] if by_job.get(job) else None for job in kept]
-        self._judge_rows(place, book, dict(zip(kept, order, strict=True)), seen)
+        return by_job
 
     def _judge_rows(
         self, place: Place, book: Book, order: Mapping[str, Reading | None], seen: Counter[tuple[int, int]]
@@ -324,9 +298,9 @@ class Auditor:
             if attempt and report["attempt"] != attempt:
                 self.find(f"{name}: report of {job} is attempt {report['attempt']}'s, committed was {attempt}")
             objects = [self.bucket.objects[key] for key in report["keys"] if key in self.bucket.objects]
-            is_kept = not place.overwrites or job == book.commits[-1][0]
+            is_kept = not place.overwrites or job == book.commits[-1][0] or ".s" in book.commits[-1][0]
             if is_kept and job not in book.given_up:
-                rows = sum(len(_rows(stored.body)) for stored in objects)
+                rows = sum(len(rows_of(stored.body)) for stored in objects)
                 whole = (rows, len(objects), sum(len(stored.body) for stored in objects))
                 if whole != (report["rows"], report["files"], report["bytes"]):
                     self.find(f"{name}: report of {job} tells of {report['rows']} rows, there are {rows}")
@@ -338,7 +312,7 @@ class Auditor:
         root = f"{place.root}/loads/{job}/"
         for key, stored in self.bucket.objects.items():
             if key.startswith(root) and "report" in key:
-                report = _parsed(stored)
+                report = parsed(stored)
                 if f"/{place.table}.report" in key or key.endswith(f"/{place.table}.json"):
                     return report
         return None
@@ -346,7 +320,7 @@ class Auditor:
     def pending_of(self, place: Place) -> dict[str, Any]:
         """What is pending now."""
         state = self.bucket.objects.get(place.state)
-        return (_parsed(state)["pending"] or {}) if state is not None else {}
+        return (parsed(state)["pending"] or {}) if state is not None else {}
 
     def attempt_ended(self, place: Place, job: str, attempt: str, status: str) -> None:
         """What an attempt says of a table, the moment it says it."""
@@ -380,14 +354,3 @@ class Auditor:
                 later = [own for own, began in registered.items() if own[0] == job and began >= upload.began]
                 if place.pipeline == pipeline and later and all(own[1] != attempt for own in later):
                     yield f"{name} {upload.key} of {job}/{attempt}"
-
-
-def _parsed(stored: Stored) -> dict[str, Any]:
-    return dict(json.loads(stored.body))
-
-
-@lru_cache(maxsize=4096)
-def _rows(body: bytes) -> tuple[tuple[int, int], ...]:
-    """Number and reading of every row in a Parquet file."""
-    table = pq.ParquetFile(io.BytesIO(body)).read(["id", "nonce"], use_threads=False)
-    return tuple(zip(table.column("id").to_pylist(), table.column("nonce").to_pylist(), strict=True))

@@ -12,8 +12,8 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.spec.specification import Spec
 
 BUCKET: Final = "lake"
-KINDS: Final = ("files", "glue", "iceberg", "airbyte", "estuary", "batches")
-WEIGHTS: Final = {"files": 5, "glue": 4, "iceberg": 2, "airbyte": 5, "estuary": 3, "batches": 2}
+KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches")
+WEIGHTS: Final = {"files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2}
 """How often each is played: histories of Iceberg's tables take three times as long as others."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
 
@@ -37,13 +37,18 @@ def _spec(text: str) -> Spec:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lake.yaml"
         file.write_text(text, "utf-8")
+        catalog = {"streams": json.loads(text).get("source", {}).get("streams", ())}
+        (Path(folder) / "catalog.json").write_text(json.dumps(catalog), "utf-8")
+        if catalog["streams"]:
+            content = json.loads(text) | {"source": {"messages": "m.jsonl", "catalog": "catalog.json"}}
+            file.write_text(json.dumps(content), "utf-8")
         spec = load_spec(file)
     # Threads of one attempt are the simulation's; one file a task is enough.
     return spec.model_copy(update={"limits": spec.limits.model_copy(update={"upload_parallelism": 1})})
 
 
 def _lake(kind: str, pipeline: str, destination: dict[str, Any], tables: list[dict[str, Any]], **top: Any) -> Lake:
-    content = {"pipeline": pipeline, "destination": destination, "tables": tables} | top
+    content = {"pipeline": pipeline, "destination": destination} | ({"tables": tables} if tables else {}) | top
     return Lake(kind, _spec(json.dumps(content)))
 
 
@@ -57,7 +62,7 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     names = ["flights"] if rng.random() < 0.7 else ["flights", "trains"]
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
-        "batches": _batches,
+        "batches": _batches, "messages": _messages,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
     # Counted keys are one pipeline's alone: no two could number their files side by side.
@@ -135,6 +140,23 @@ def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
     events = {"table": "events", "schema": "public", "read": _read("events"), "mode": "append", "cursor": "id"}
     tables = [rng.choice([orders, events])] if rng.random() < 0.4 else _two(rng, users, orders)
     return _lake("airbyte", pipeline, destination, tables)
+
+
+def _messages(rng: random.Random, pipeline: str, place: str) -> Lake:
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}, "nonce": {"type": "integer"}}}
+    streams = [
+        {"stream": {"name": name, "namespace": "public", "json_schema": schema}, "destination_sync_mode": mode}
+        | {"sync_mode": "full_refresh" if mode == "overwrite" else "incremental"}
+        for name, mode in (("users", "overwrite"), ("orders", "append"))
+    ]
+    destination = {
+        "type": "airbyte-s3",
+        "s3_bucket_name": BUCKET,
+        "s3_bucket_path": f"data{place}",
+        "s3_bucket_region": "us-east-1",
+        "format": {"format_type": "Parquet"},
+    }
+    return _lake("messages", pipeline, destination, [], source={"streams": _two(rng, *streams)})
 
 
 def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary") -> Lake:

@@ -21,7 +21,7 @@ class Mutation:
 
     rule: str
     edits: Mapping[str, tuple[tuple[str, str], ...]]
-    kinds: str = "files,glue,iceberg,airbyte,estuary,batches"
+    kinds: str = "files,glue,iceberg,airbyte,messages,estuary,batches"
 
 
 def _one(rule: str, module: str, old: str, new: str, kinds: str = "") -> Mutation:

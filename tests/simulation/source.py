@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +11,11 @@ import pyarrow as pa
 from lakewriter.spec.specification import TableSpec
 
 SCHEMA: Final = pa.schema([("id", pa.int64()), ("nonce", pa.int64()), ("name", pa.string())])
+SETTINGS: Final = {
+    "spark.sql.files.maxPartitionBytes": "134217728b",
+    "spark.sql.files.openCostInBytes": "4194304",
+    "spark.sql.files.minPartitionNum": "1",
+}
 _BEYOND: Final = re.compile(r"`id` > (-?\d+)L")
 
 
@@ -52,6 +57,33 @@ class Sources:
         return reading
 
 
+class Rdd:
+    """What stands in for Spark's: items, each in a partition of its own."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items = list(items)
+
+    def map(self, work: Callable[[Any], Any]) -> "Rdd":
+        """At once."""
+        return Rdd([work(item) for item in self._items])
+
+    def mapPartitionsWithIndex(self, work: Callable[[int, Iterator[Any]], Iterator[Any]]) -> "Rdd":  # noqa: N802
+        """At once."""
+        return Rdd([found for number, item in enumerate(self._items) for found in work(number, iter([item]))])
+
+    def collect(self) -> list[Any]:
+        """The items."""
+        return self._items
+
+
+class Context:
+    """What stands in for Spark's context."""
+
+    def parallelize(self, items: Iterable[Any], _: int) -> Rdd:
+        """The items, as they are."""
+        return Rdd(items)
+
+
 @dataclass(frozen=True)
 class Session:
     """What stands in for Spark's session; it knows for whom it reads."""
@@ -70,9 +102,14 @@ class Session:
         """Settings, of which there are none."""
         return self
 
-    def get(self, _: str, default: str) -> str:
-        """The default."""
-        return default
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """Spark's own defaults."""
+        return SETTINGS.get(name, default)
+
+    @property
+    def sparkContext(self) -> "Context":  # noqa: N802
+        """What distributes the pieces of messages."""
+        return Context()
 
 
 class Feed:

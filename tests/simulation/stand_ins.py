@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, Final
 from unittest.mock import patch
 
+import pyarrow as pa
 import pyiceberg.catalog.glue
 import pyiceberg.table.metadata
 import pyiceberg.table.snapshots
@@ -33,13 +34,14 @@ from lakewriter.receipt import Receipt
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
 from lakewriter.source.failures import Origin
+from lakewriter.source.feed import Feed as AnyFeed
 from lakewriter.spec.access import Access
 from lakewriter.staging import stage as staging
 from lakewriter.staging.task import TaskPlan, write_partition
 from tests.simulation.bucket import S3, Bucket
 from tests.simulation.glue import Catalog, Glue
 from tests.simulation.scheduler import Fiber, Killed, Process, Scheduler
-from tests.simulation.source import Feed, open_feed
+from tests.simulation.source import open_feed
 from tests.simulation.weather import Network, refused
 
 _SLEEP: Final = time.sleep
@@ -216,25 +218,24 @@ def _in_order(count: int, results: dict[int, Any], failures: dict[int, BaseExcep
         yield results[number]
 
 
-def stage(feed: Feed, plan: TaskPlan) -> tuple[Receipt, ...]:
+def stage(feed: AnyFeed, plan: TaskPlan) -> tuple[Receipt, ...]:
     """Stands in for the product's: the real task body, in an executor that may die without its driver."""
     simulation = Here.mine()
     assert simulation is not None
-    found: dict[int, list[Receipt]] = {}
+    held: dict[int, list[pa.RecordBatch]] = {}
 
-    def run(partition: int) -> None:
-        found[partition] = _staged(simulation, feed, plan, partition)
+    def hold(partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
+        held[partition] = list(batches)
+        return iter(())
 
-    if feed.partitions == 1:
-        run(0)
-    else:
-        list(Fibers().map(run, range(feed.partitions)))
-    receipts = [receipt for partition in sorted(found) for receipt in found[partition]]
-    return tuple(sorted(receipts, key=lambda receipt: receipt.seq))
+    feed.run(hold)
+    # A task's own fiber even where there is one alone: what it is killed by is not what kills its driver.
+    found = list(Fibers().map(lambda number: _staged(simulation, plan, number, held[number]), sorted(held)))
+    return tuple(sorted((receipt for own in found for receipt in own), key=lambda receipt: receipt.seq))
 
 
-def _staged(simulation: Simulation, feed: Feed, plan: TaskPlan, partition: int) -> list[Receipt]:
-    driver, origin = simulation.process, Origin(feed.reading.table, "simulated rows")
+def _staged(simulation: Simulation, plan: TaskPlan, partition: int, batches: list[pa.RecordBatch]) -> list[Receipt]:
+    driver, origin = simulation.process, Origin(plan.load, "simulated rows")
     for attempt in range(simulation.task_tries):
         simulation.serial += 1
         executor = Process(f"{driver.name}/e{simulation.serial}", parent=driver)
@@ -242,7 +243,7 @@ def _staged(simulation: Simulation, feed: Feed, plan: TaskPlan, partition: int) 
 
         def task(receipts: list[Receipt] = receipts, attempt: int = attempt) -> None:
             clients = SimulatedClients(plan.access, simulation)
-            for receipt in write_partition(plan, partition, feed.batches(partition), clients=clients):
+            for receipt in write_partition(plan, partition, iter(batches), clients=clients):
                 receipts.append(receipt.model_copy(update={"task_attempt": attempt}))
 
         fiber = simulation.scheduler.spawn(executor, task)

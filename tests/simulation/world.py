@@ -18,6 +18,7 @@ EXCUSES: Final = {
     "denied": {"S3_ACCESS_DENIED", "GLUE_ACCESS_DENIED", "PENDING_UNRECOVERABLE"},
     "stranger": {"KEY_EXISTS"},
     "month": {"LOAD_GONE"},
+    "cut": {"SOURCE_FAILED"},
     "hands": {"LOAD_UNDONE"},
 }
 """Failures that no retry mends, by what brings them rightly about."""

@@ -1,0 +1,56 @@
+"""The tables that are watched, what was seen of each, and how what lies in the bucket is read."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tests.simulation.bucket import Stored
+
+
+@dataclass(frozen=True)
+class Place:
+    """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
+    once."""
+
+    pipeline: str
+    root: str
+    table: str
+    path: str
+    catalog: str
+    names: tuple[str, str]
+    overwrites: bool = False
+    goes_on: bool = False
+    partitioned: bool = False
+    exclusive: bool = False
+
+    @property
+    def state(self) -> str:
+        """Where its state lies."""
+        return f"{self.root}/tables/{self.table}/state.json"
+
+
+@dataclass
+class Book:
+    """What was seen of one table."""
+
+    commits: list[tuple[str, str]] = field(default_factory=list)
+    bound: set[tuple[str, str]] = field(default_factory=set)
+    registered: dict[tuple[str, str], int] = field(default_factory=dict)
+    partitions: set[str] = field(default_factory=set)
+    resets: int = 0
+    given_up: set[str] = field(default_factory=set)
+
+
+def parsed(stored: Stored) -> dict[str, Any]:
+    return dict(json.loads(stored.body))
+
+
+@lru_cache(maxsize=4096)
+def rows_of(body: bytes) -> tuple[tuple[int, int], ...]:
+    """Number and reading of every row in a Parquet file."""
+    table = pq.ParquetFile(io.BytesIO(body)).read(["id", "nonce"], use_threads=False)
+    return tuple(zip(table.column("id").to_pylist(), table.column("nonce").to_pylist(), strict=True))
