@@ -8,7 +8,7 @@ import yaml
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import is_unchanged
-from lakewriter.commit.batches import last_batch
+from lakewriter.commit.batches import find_last_batch
 from lakewriter.commit.control import Control
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import TableState
@@ -66,7 +66,7 @@ class Table:
         else:
             batch = Batch("q", int(number))
             self.dies = verb == "killed"
-            return self.load(batch.job_id, MicroBatch(batch, last_batch(self.control.state.read()), NOTHING))
+            return self.load(batch.job_id, MicroBatch(batch, find_last_batch(self.control.state.read()), NOTHING))
         return None
 
     def load(self, job_id: str, micro_batch: MicroBatch | None) -> str | None:

@@ -16,7 +16,7 @@ from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
-from lakewriter.operate.left_behind import highest_numbers, read_left
+from lakewriter.operate.left_behind import find_highest_numbers, read_left
 from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.run import table_load
@@ -333,7 +333,7 @@ KEYS = [
 @pytest.mark.parametrize(("file", "keys", "numbers"), KEYS)
 def test_numbers_in_keys(file, keys, numbers):
     layout = Layout("t", Template(()), Template.parse(file), ".parquet")
-    assert highest_numbers(layout, keys) == numbers
+    assert find_highest_numbers(layout, keys) == numbers
 
 
 def test_an_iceberg_table_counts_its_loads(table, aws):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.named_loads import named_loads, read_states
+from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import TableState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
 from lakewriter.receipt import Batch, batch_prefix
@@ -18,7 +18,7 @@ ADOPTED: Final = "adopted"
 top of as many loads as ``number`` says. It holds until the next load commits."""
 
 
-def last_batch(state: TableState) -> Batch | None:
+def find_last_batch(state: TableState) -> Batch | None:
     """The last batch of the stream that loads a table; None where loads of their own do, or where one may begin."""
     return None if state.batch is None or state.batch.query in (ANEW, ADOPTED) else state.batch
 
@@ -26,7 +26,7 @@ def last_batch(state: TableState) -> Batch | None:
 def require_stream(state: TableState, table: str) -> None:
     """``CHECKPOINT_LOST`` where a load of its own has committed since the stream's last batch, or before its first: the
     stream would load the same rows again."""
-    last = last_batch(state)
+    last = find_last_batch(state)
     if last is None:
         allowed = state.batch is not None and state.batch.number == state.committed
         if not state.committed or allowed:
@@ -46,7 +46,7 @@ def require_stream(state: TableState, table: str) -> None:
 
 def require_no_stream(state: TableState, table: str) -> None:
     """``SPEC_INVALID`` for a load of its own where a stream loads the table: each would load what the other has."""
-    last = last_batch(state)
+    last = find_last_batch(state)
     if last is not None:
         raise SpecInvalidError(
             f"table {table} is loaded by a continuous run, whose last batch is {last.number}: a load of its own would "
@@ -63,7 +63,7 @@ def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> 
     if mark is not None and mark.query == ADOPTED:
         return True
     began = since is not None and since.query not in (ANEW, ADOPTED)
-    return is_next(last_batch(state), batch, table, since if began else None)
+    return is_next(find_last_batch(state), batch, table, since if began else None)
 
 
 def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -> bool:
@@ -102,7 +102,7 @@ def clear_batches(control: Control, batch: Batch) -> None:
     root = f"{control.keys.root}/loads/"
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
     entries = list(control.store.entries(root + batch_prefix(batch.query)))
-    named = named_loads(read_states(control))
+    named = find_named_loads(read_states(control))
     for entry in entries:
         job = entry.key.removeprefix(root).split("/")[0]
         if job >= oldest:

@@ -17,10 +17,10 @@ def read_states(control: Control) -> dict[str, TableState]:
     return {table_id: Control(control.store, control.keys, table_id).state.read() for table_id in ids}
 
 
-def named_loads(states: Mapping[str, TableState]) -> set[str]:
+def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
     """Loads that run, are pending, or whose receipts a full refresh goes by."""
-    return {job for state in states.values() for job in _named(state)}
+    return {job for state in states.values() for job in _loads_of(state)}
 
 
-def _named(state: TableState) -> set[str]:
+def _loads_of(state: TableState) -> set[str]:
     return set(state.running) | ({state.pending.job_id} if state.pending else set()) | state.sync.live_jobs

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.named_loads import named_loads, read_states
+from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import Lost, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import trace_of
@@ -30,7 +30,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
         by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
     # Read after the loads were listed: one that has begun since is named, or nothing of it was listed.
     states = read_states(control)
-    named = named_loads(states)
+    named = find_named_loads(states)
     deleted = _sweep_old(control, control.keys.runs, now - keep)
     # A claimed number above every table's may still be used by the load that claimed it.
     highest = max((state.sync.sync_id for state in states.values()), default=0)

@@ -55,7 +55,7 @@ def trace_of(keys: ControlKeys, entry: Entry) -> Trace | None:
     return None
 
 
-def traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
+def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
     """The records of one table, of all loads whose control objects are kept."""
     found = (trace_of(keys, entry) for entry in store.entries(f"{keys.root}/loads/"))
     return (trace for trace in found if trace is not None and trace.table_id == table_id)
@@ -63,19 +63,19 @@ def traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
 
 def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | KeyLayout | None) -> str | None:
     """The key of something that only a table with a state can have; None where there is nothing."""
-    for trace in traces(store, keys, table_id):
+    for trace in find_traces(store, keys, table_id):
         return trace.entry.key
     if layout is None:
         return None
-    return next((key for key, _ in own_objects(store, keys, table_id, layout)), None)
+    return next((key for key, _ in find_own_objects(store, keys, table_id, layout)), None)
 
 
-def own_objects(
+def find_own_objects(
     store: Store, keys: ControlKeys, table_id: str, layout: Layout | KeyLayout, *, most: int = MOST_ASKED
 ) -> Iterator[tuple[str, Found]]:
     """Objects that loads of this pipeline wrote for the table, the newest first; at most ``most`` are asked."""
     pipeline = keys.root.rpartition("/")[2]
-    newest = sorted(listed(store, layout), key=lambda entry: entry.modified, reverse=True)
+    newest = sorted(list_objects(store, layout), key=lambda entry: entry.modified, reverse=True)
     for entry in newest[:most]:
         try:
             found = store.look(entry.key)
@@ -88,7 +88,7 @@ def own_objects(
             yield entry.key, found
 
 
-def listed(store: Store, layout: Layout | KeyLayout) -> list[Entry]:
+def list_objects(store: Store, layout: Layout | KeyLayout) -> list[Entry]:
     """The objects where the table's are, no control objects."""
     if isinstance(layout, KeyLayout):
         prefix, pattern = layout.prefix, layout.matcher()

@@ -10,7 +10,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Running
 from lakewriter.commit.store import Found
-from lakewriter.commit.traces import listed, own_objects, trace_of
+from lakewriter.commit.traces import find_own_objects, list_objects, trace_of
 from lakewriter.receipt import Batch
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
@@ -56,7 +56,7 @@ def batch_of(job_id: str) -> Batch | None:
     return Batch(found[1], int(found[2])) if found else None
 
 
-def highest_numbers(layout: Layout | KeyLayout | None, keys: Iterable[str]) -> tuple[int, int]:
+def find_highest_numbers(layout: Layout | KeyLayout | None, keys: Iterable[str]) -> tuple[int, int]:
     """The backfill number and the counter of the next file, where the layout has them in keys; else 0."""
     if not isinstance(layout, Layout):
         return 0, 0
@@ -72,24 +72,26 @@ def read_left(control: Control) -> Left:
     found = [(entry, trace_of(control.keys, entry)) for entry in control.store.entries(f"{control.keys.root}/loads/")]
     mine = [trace for _, trace in found if trace is not None and trace.table_id == control.table_id]
     reports = {trace.job_id: trace.entry.modified for trace in mine if trace.kind == "report"}
-    closed = [_closed(control, job_id, at) for job_id, at in reports.items()]
+    closed = [_read_closed(control, job_id, at) for job_id, at in reports.items()]
     withdrawn = {(trace.job_id, trace.attempt) for trace in mine if trace.kind == "failure"}
     named = sorted({(trace.job_id, trace.attempt) for trace in mine if trace.kind == "intent"} - withdrawn)
     intents = [control.intent(*each) for each in named if each[0] not in reports]
     layout = control.layout
-    objects = () if layout is None else own_objects(
+    objects = () if layout is None else find_own_objects(
         control.store, control.keys, control.table_id, layout, most=MOST_ASKED
     )  # fmt: skip
     return Left(
         closed=tuple(sorted(closed, key=lambda each: (each.at, each.report["started"]))),
         unclosed=tuple(sorted(intents, key=lambda intent: intent.started, reverse=True)),
-        running=_running(control, [entry.key for entry, _ in found], reports, {(i.job_id, i.attempt) for i in intents}),
+        running=_find_running(
+            control, [entry.key for entry, _ in found], reports, {(i.job_id, i.attempt) for i in intents}
+        ),
         objects=tuple(objects),
-        keys=() if layout is None else tuple(entry.key for entry in listed(control.store, layout)),
+        keys=() if layout is None else tuple(entry.key for entry in list_objects(control.store, layout)),
     )
 
 
-def _closed(control: Control, job_id: str, at: datetime) -> Closed:
+def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
     report = control.report(job_id) or {}
     key = control.keys.intent(job_id, report["attempt"], control.table_id)
     first = control.keys.first_intent(job_id, report["attempt"], control.table_id)
@@ -97,7 +99,7 @@ def _closed(control: Control, job_id: str, at: datetime) -> Closed:
     return Closed(job_id, at.astimezone(UTC), report, Intent.parse(key, found[0]) if found else None)
 
 
-def _running(
+def _find_running(
     control: Control, keys: Iterable[str], done: Iterable[str], unclosed: Collection[tuple[str, str]]
 ) -> dict[str, Running]:
     """By job the attempt that began last, of jobs that are not done and attempts that have not let go of the table: one

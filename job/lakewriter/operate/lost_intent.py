@@ -8,10 +8,10 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.generations import Live
 from lakewriter.commit.state import Lost, Pending, TableState
 from lakewriter.commit.store import Found
-from lakewriter.commit.traces import own_objects
+from lakewriter.commit.traces import find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
-from lakewriter.operate.left_behind import MOST_ASKED, batch_of, highest_numbers
-from lakewriter.operate.repair import find_pending, note_change, pending_tables
+from lakewriter.operate.left_behind import MOST_ASKED, batch_of, find_highest_numbers
+from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
 from lakewriter.report import TableReport, counted
 from lakewriter.spec.key_layout import KeyLayout
 
@@ -20,7 +20,7 @@ Objects = Mapping[str, Found]
 
 def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
     """What was done, by table: objects of a load that no catalog has heard of are deleted, those of another stay."""
-    chosen = pending_tables(controls, job_id)
+    chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason) for control in chosen}
 
 
@@ -29,7 +29,7 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     if pending is None:
         return "nothing: another process brought it to its end meanwhile"
     _require_lost(control, pending)
-    objects = _objects(control, pending)
+    objects = _find_objects(control, pending)
     shown = counted(len(objects), "object")
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
@@ -71,12 +71,12 @@ def _says_something(body: bytes) -> bool:
     return isinstance(content, dict) and "version" in content
 
 
-def _objects(control: Control, pending: Pending) -> Objects:
+def _find_objects(control: Control, pending: Pending) -> Objects:
     if control.layout is None:
         return {}
     pipeline = control.keys.root.rpartition("/")[2]
     load = f"{pipeline}/{pending.job_id}/{pending.attempt}"
-    found = own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
+    found = find_own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
     return {key: own for key, own in found if own.load == load}
 
 
@@ -105,12 +105,12 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
     # One that is there already was written by whoever had the intent, and says more.
     if control.report(pending.job_id) is None:
         control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
-    _end(control, pending, lambda state: _closed(control, state, pending, objects), reason)
+    _end(control, pending, lambda state: _close_state(control, state, pending, objects), reason)
 
 
-def _closed(control: Control, state: TableState, pending: Pending, objects: Objects) -> TableState:
+def _close_state(control: Control, state: TableState, pending: Pending, objects: Objects) -> TableState:
     """Counted as committed: the catalog may have it under this number, and would take the next one for it."""
-    _, counter = highest_numbers(control.layout, objects)
+    _, counter = find_highest_numbers(control.layout, objects)
     sync = state.sync
     if isinstance(control.layout, KeyLayout) and objects:
         generation = max(found.generation_id for found in objects.values())

@@ -13,7 +13,7 @@ from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import Pending, Phase, Reset, TableState, is_blank
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, SpecInvalidError, StateLostError
-from lakewriter.operate.left_behind import Closed, Left, highest_numbers, read_left
+from lakewriter.operate.left_behind import Closed, Left, find_highest_numbers, read_left
 from lakewriter.receipt import Cursor
 from lakewriter.report import counted
 from lakewriter.run.placement import catalog_action
@@ -76,20 +76,20 @@ def rebuild(
             "--no-cursor that the next load is to read everything.",
         )
     _write(control, state, etag)
-    return Rebuilt(state, tuple(_concluded(state)), rebuilt.unknown)
+    return Rebuilt(state, tuple(_describe(state)), rebuilt.unknown)
 
 
 def conclude(control: Control, catalog: InCatalog, left: Left, reason: str) -> Rebuilt:
     """The state that the loads, one after the other, have made."""
     state = TableState(write=1, running=left.running)
     for closed in left.closed:
-        state = _after(state, closed)
-    pending = _pending(control, left)
-    own = _load(control, pending) if pending is not None else ""
+        state = _add_load(state, closed)
+    pending = _find_pending(control, left)
+    own = _name_load(control, pending) if pending is not None else ""
     is_published = own in catalog.loads
     seen = {found.load for _, found in left.objects} - {own}
     committed = max(state.committed, catalog.committed - is_published, 1 if seen else 0)
-    backfill, next_counter = highest_numbers(control.layout, left.keys)
+    backfill, next_counter = find_highest_numbers(control.layout, left.keys)
     what = f"state rebuilt from {counted(len(left.closed), 'report')} and {counted(len(left.objects), 'object')}"
     state = state.changed(
         committed=committed,
@@ -98,7 +98,7 @@ def conclude(control: Control, catalog: InCatalog, left: Left, reason: str) -> R
         pending=pending,
         resets=(Reset(at=datetime.now(UTC), what=what, reason=reason),),
     )
-    return Rebuilt(state, tuple(_concluded(state)), tuple(_unknown(control, state, left)))
+    return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
 
 
 def _require_none(control: Control) -> str | None:
@@ -116,7 +116,7 @@ def _require_none(control: Control) -> str | None:
     return found[1]
 
 
-def _after(state: TableState, closed: Closed) -> TableState:
+def _add_load(state: TableState, closed: Closed) -> TableState:
     """The state after one more load; what only its intent says is left as it was where that is gone."""
     report, intent = closed.report, closed.intent
     cursor = report.get("cursor_after")
@@ -124,7 +124,7 @@ def _after(state: TableState, closed: Closed) -> TableState:
     if intent is not None and intent.sync is not None:
         sync = after(sync, intent.sync, closed.job_id, files=bool(intent.receipts))
     elif report.get("generation_id") is not None:
-        sync = _synced(sync, closed)
+        sync = _add_numbers(sync, closed)
     return state.changed(
         committed=state.committed + 1,
         last_job=closed.job_id,
@@ -136,7 +136,7 @@ def _after(state: TableState, closed: Closed) -> TableState:
     )
 
 
-def _synced(sync: SyncState, closed: Closed) -> SyncState:
+def _add_numbers(sync: SyncState, closed: Closed) -> SyncState:
     generation = closed.report["generation_id"]
     live = (Live(job_id=closed.job_id, generation_id=generation),) if closed.report["keys"] else ()
     numbers = {
@@ -148,21 +148,21 @@ def _synced(sync: SyncState, closed: Closed) -> SyncState:
     return sync.model_copy(update=numbers)
 
 
-def _load(control: Control, pending: Pending) -> str:
+def _name_load(control: Control, pending: Pending) -> str:
     pipeline = control.keys.root.rpartition("/")[2]
     return f"{pipeline}/{pending.job_id}/{pending.attempt}"
 
 
-def _pending(control: Control, left: Left) -> Pending | None:
+def _find_pending(control: Control, left: Left) -> Pending | None:
     """The newest intent of which an object is there: files are completed only once an intent is bound."""
     for intent in left.unclosed:
-        phase = _phase(control, intent)
+        phase = _find_phase(control, intent)
         if phase is not None:
             return Pending(job_id=intent.job_id, attempt=intent.attempt, phase=phase, since=intent.started)
     return None
 
 
-def _phase(control: Control, intent: Intent) -> Phase | None:
+def _find_phase(control: Control, intent: Intent) -> Phase | None:
     found = [control.store.find(receipt.key) for receipt in intent.receipts]
     mine = [each is not None and each.load == intent.load for each in found]
     if not any(mine):
@@ -170,49 +170,49 @@ def _phase(control: Control, intent: Intent) -> Phase | None:
     return "uploaded" if all(mine) else "intended"
 
 
-def _concluded(state: TableState) -> list[str]:
-    told = [f"{counted(state.committed, 'committed load')}, the last one {state.last_job or 'unknown'}"]
+def _describe(state: TableState) -> list[str]:
+    lines = [f"{counted(state.committed, 'committed load')}, the last one {state.last_job or 'unknown'}"]
     if state.cursor is not None:
-        told.append(f"cursor {state.cursor.text} ({state.cursor.type})")
+        lines.append(f"cursor {state.cursor.text} ({state.cursor.type})")
     if state.counter or state.backfill:
-        told.append(f"the next file's counter {state.counter}, backfill {state.backfill}")
+        lines.append(f"the next file's counter {state.counter}, backfill {state.backfill}")
     if state.batch is not None:
-        told.append(f"batch {state.batch.number} of query {state.batch.query}")
+        lines.append(f"batch {state.batch.number} of query {state.batch.query}")
     if state.sync.sync_id or state.sync.generation_id:
         sync = state.sync
         numbers = f"sync {sync.sync_id}, generation {sync.generation_id}"
-        told.append(f"{numbers}, {counted(len(sync.live), 'load')} with live objects")
+        lines.append(f"{numbers}, {counted(len(sync.live), 'load')} with live objects")
     if state.pending is not None:
-        told.append(
+        lines.append(
             f"load {state.pending.job_id} is pending ({state.pending.phase}): the next load brings it to its end"
         )
     if state.running:
-        told.append(f"unfinished attempts of {', '.join(sorted(state.running))}")
-    return told
+        lines.append(f"unfinished attempts of {', '.join(sorted(state.running))}")
+    return lines
 
 
-def _unknown(control: Control, state: TableState, left: Left) -> list[str]:
-    told = ["changes by hand, such as a cursor that was reset after the last load"]
+def _describe_unknown(control: Control, state: TableState, left: Left) -> list[str]:
+    lines = ["changes by hand, such as a cursor that was reset after the last load"]
     known = {key for closed in left.closed for key in closed.report["keys"]}
     others = [key for key, found in left.objects if key not in known and not _is_pending(control, state, found.load)]
     if others:
         objects = counted(len(others), "object")
-        told.append(f"how many loads wrote {objects} whose reports were cleared away, such as {others[0]}")
+        lines.append(f"how many loads wrote {objects} whose reports were cleared away, such as {others[0]}")
     unbound = [intent for intent in left.unclosed if not _is_pending(control, state, intent.load)]
     if unbound:
         jobs = ", ".join(sorted({intent.job_id for intent in unbound}))
-        told.append(f"whether {jobs} came to its point of no return: none of its files is there, so run it again")
+        lines.append(f"whether {jobs} came to its point of no return: none of its files is there, so run it again")
     if any(closed.intent is None for closed in left.closed):
-        told.append("counters and the source's state of loads whose intents are gone")
+        lines.append("counters and the source's state of loads whose intents are gone")
     if control.layout is None:
-        told.append("which objects the catalog keeps: they were not looked at")
+        lines.append("which objects the catalog keeps: they were not looked at")
     if state.batch is not None and state.batch.offsets is None:
-        told.append("what the checkpoint planned for the last batch: that it is not an older copy is up to you")
-    return told
+        lines.append("what the checkpoint planned for the last batch: that it is not an older copy is up to you")
+    return lines
 
 
 def _is_pending(control: Control, state: TableState, load: str) -> bool:
-    return state.pending is not None and load == _load(control, state.pending)
+    return state.pending is not None and load == _name_load(control, state.pending)
 
 
 def _write(control: Control, state: TableState, etag: str | None) -> None:

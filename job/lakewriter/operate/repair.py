@@ -28,11 +28,11 @@ KEPT_RESETS: Final = 20
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
     """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
-    chosen = pending_tables(controls, job_id)
+    chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
 
 
-def pending_tables(controls: Mapping[str, Control], job_id: str) -> list[Control]:
+def find_pending_tables(controls: Mapping[str, Control], job_id: str) -> list[Control]:
     """The tables in which a load is pending; ``SPEC_INVALID`` where there are none."""
     chosen = [control for control in controls.values() if find_pending(control, job_id) is not None]
     if not chosen:
