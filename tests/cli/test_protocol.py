@@ -1,8 +1,10 @@
 """The destination protocol, as Airbyte's platform speaks it."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from lakewriter.dialects.airbyte.connector import connector_specification
 from lakewriter.errors import SourceFailedError
 from tests.cli.platform import USERS, Platform, states, user
 from tests.load.syncs import BUCKET, failure, record, state, status, stream
+from tests.support.narrow import need
 
 ROOT = Path(__file__).parents[2]
 
@@ -178,3 +181,29 @@ def test_write_command(platform):
     done = command("write", "--config", str(bad), "--catalog", str(streams), input=b"")
     (message,) = map(json.loads, done.stdout.splitlines())
     assert (done.returncode, message["trace"]["error"]["failure_type"]) == (1, "config_error")
+
+
+@pytest.mark.spark
+def test_a_signal_while_write_waits_for_messages(platform):
+    config, streams = platform.given(USERS)
+    arguments = [sys.executable, "-m", "lakewriter", "airbyte", "write", "--config", config, "--catalog", streams]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        typed = need(process.stdin)
+        typed.write("".join(json.dumps(each) + "\n" for each in (user(1), state("users", 1))).encode())
+        typed.flush()
+        until = time.monotonic() + 120
+        while (
+            not any(call.key.endswith("/state.json") for call, _ in platform.aws.history) and time.monotonic() < until
+        ):
+            time.sleep(0.1)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 143
+        warned, ended = map(json.loads, need(process.stdout).read().splitlines())
+    assert (warned["log"]["level"], "SIGTERM" in warned["log"]["message"]) == ("WARN", True)
+    assert (ended["trace"]["error"]["message"], ended["trace"]["error"]["failure_type"]) == (
+        "stopped by SIGTERM",
+        "transient_error",
+    )
+    assert platform.ids() == []

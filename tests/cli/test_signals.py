@@ -72,6 +72,18 @@ def test_the_second_signal_ends_it_at_once(second):
     assert f"{second.name}: ended at once. Go on." in err
 
 
+@pytest.mark.parametrize(("body", "signals"), [(WAITS, 1), (IS_DEAF, 2)])
+def test_nobody_hears_what_it_says(body, signals):
+    """A terminal that closes sends SIGHUP, and what is written to it fails."""
+    with started(body) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        for _ in range(signals):
+            process.send_signal(signal.SIGHUP)
+            time.sleep(1)
+        assert process.wait(60) == 129
+
+
 def test_signals_that_come_together_are_one():
     """A terminal signals each process of a group, and a launcher among them passes its own on."""
     with started(IS_DEAF) as process:

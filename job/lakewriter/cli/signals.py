@@ -7,11 +7,12 @@ take a lock that the main thread holds. So the interpreter writes each signal's 
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, TypeVar
 
@@ -91,7 +92,10 @@ class Signals:
         self.stop.ask(name)
         if self._cancels:
             threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
-        self._tell(f"{name}: {self._first} A second signal ends it at once.")
+        try:
+            self._tell(f"{name}: {self._first} A second signal ends it at once.")
+        except OSError:
+            _print_nowhere()
 
     def _cancel(self) -> None:
         """Cancel Spark's jobs, and those that begin after it, until the command is over."""
@@ -102,8 +106,19 @@ class Signals:
     def _end_at_once(self, name: str) -> None:
         """Java ends by itself when this process is gone, and Python workers end with Java."""
         show = _SHOW_CURSOR if sys.stderr.isatty() else b""
-        os.write(2, show + f"\n{name}: ended at once. {self._go_on}\n".encode())
+        with suppress(OSError):
+            os.write(2, show + f"\n{name}: ended at once. {self._go_on}\n".encode())
         os._exit(exit_code_of(name))
+
+
+def _print_nowhere() -> None:
+    """Let no print fail from here on: the terminal is gone, or whoever read what this process says."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 2)
+    if stat.S_ISCHR(os.fstat(1).st_mode):
+        # Standard output may be a file or a pipe that somebody reads still.
+        os.dup2(null, 1)
+    os.close(null)
 
 
 @contextmanager
