@@ -29,6 +29,15 @@ def test_bucket(aws, bucket):
     assert not aws.objects(bucket)
 
 
+def test_object_that_cannot_be_deleted(aws, bucket):
+    aws.deny("s3:DeleteObject")
+    spool = BucketSpool(
+        Clients(Access(bucket=bucket, region="us-east-1")), "data/_lakewriter/p/loads/j/f00/messages.jsonl"
+    )
+    spool.clear()
+    assert "s3:DeleteObject" in [call.action for call, _ in aws.history]
+
+
 def test_pieces_share_no_line(tmp_path):
     file = LocalSpool(tmp_path).put(io.BytesIO(TEXT)).files[0]
     store = LocalSpool(tmp_path).put(io.BytesIO(TEXT)).store.open()

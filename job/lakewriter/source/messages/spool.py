@@ -4,13 +4,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Protocol
 
 from pyspark.sql import SparkSession
 
-from lakewriter.aws import Clients
+from lakewriter.aws import BotoCoreError, ClientError, Clients
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.messages.splits import MessageFiles
 from lakewriter.source.packing import SourceFile
@@ -54,8 +54,9 @@ class BucketSpool:
         return MessageFiles(BucketStore(self._clients.access), (SourceFile(path, size),))
 
     def clear(self) -> None:
-        """Delete the object."""
-        self._clients.s3.delete_object(Bucket=self._clients.access.bucket, Key=self._key)
+        """Delete the object; one that cannot be deleted ends no load, and goes with the load's control objects."""
+        with suppress(BotoCoreError, ClientError):
+            self._clients.s3.delete_object(Bucket=self._clients.access.bucket, Key=self._key)
 
 
 @contextmanager
