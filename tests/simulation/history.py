@@ -33,8 +33,9 @@ CALM_TRIES: Final = 6
 """So often is each job id run again after the storm."""
 
 
-KNOWN: Final = frozenset({"cut-after-done"})
-"""What makes the product fail and is not mended yet: a job that is done, run again with less of its input."""
+KNOWN: Final = frozenset({"cut-after-done", "cut-between-jobs"})
+"""What makes the product fail and is not mended yet: a job that is done, run again with less of its input; a job whose
+input was cut short, run again whole after another job of the stream."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,10 @@ class History:
         if lake.kind != "messages":
             self._load(lake, job)
             return
-        done = "cut-after-done" in self.options.without and self.auditor.is_done(lake.pipeline, job)
-        spec, is_cut = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=self.is_calm or done)
+        without, jobs = self.options.without, self.jobs[lake.pipeline]
+        done = "cut-after-done" in without and self.auditor.is_done(lake.pipeline, job)
+        whole = self.is_calm or done or ("cut-between-jobs" in without and len(jobs) > 1)
+        spec, is_cut = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=whole)
         self.world.met["cut"] += is_cut
         self._load(replace(lake, spec=spec), job)
 

@@ -153,6 +153,20 @@ def _urandom(size: int, real: Callable[[int], bytes] = os.urandom) -> bytes:
     return real(size) if simulation is None else simulation.ids.randbytes(size)
 
 
+def _uniform(low: float, high: float, real: Callable[[float, float], float] = random.uniform) -> float:
+    simulation = Here.mine()
+    return real(low, high) if simulation is None else simulation.ids.uniform(low, high)
+
+
+_BOUND: Final[dict[int, Callable[..., Any]]] = {
+    id(time.sleep): _sleep,
+    id(time.monotonic): _clock(time.monotonic),
+    id(time.time): _clock(time.time),
+    id(random.uniform): _uniform,
+}
+"""By what functions may have been given as a default: what it is in a simulation."""
+
+
 class Inline:
     """An executor that does it at once."""
 
@@ -293,11 +307,12 @@ def installed() -> Iterator[None]:
                 elif held is ThreadPoolExecutor:
                     stack.enter_context(patch.object(module, name, threads))
                 elif isinstance(held, type) and held.__module__ == module.__name__:
-                    _give_sleep(stack, held)
+                    _give_defaults(stack, held)
         stack.enter_context(patch.object(time, "sleep", _sleep))
         for name in ("monotonic", "time"):
             stack.enter_context(patch.object(time, name, _clock(getattr(time, name))))
         stack.enter_context(patch.object(os, "urandom", _urandom))
+        stack.enter_context(patch.object(random, "uniform", _uniform))
         stack.enter_context(patch.object(pyiceberg.table.update, "datetime", SimulatedDatetime))
         stack.enter_context(patch.object(pyiceberg.table.metadata, "datetime", _DatetimeModule()))
         stack.enter_context(patch.object(ExecutorFactory, "get_or_create", staticmethod(Inline)))
@@ -308,15 +323,15 @@ def _is_origin(module: Any, held: Any) -> bool:
     return held is not datetime and getattr(held, "__module__", "") == module.__name__
 
 
-def _give_sleep(stack: contextlib.ExitStack, kind: type) -> None:
-    """Defaults that were bound to ``time.sleep`` when their module was imported."""
+def _give_defaults(stack: contextlib.ExitStack, kind: type) -> None:
+    """Defaults that were bound to the clock or to chance when their module was imported."""
     for function in list(vars(kind).values()):
         if defaults := getattr(function, "__defaults__", None):
-            changed = tuple(_sleep if value is _SLEEP else value for value in defaults)
+            changed = tuple(_BOUND.get(id(value), value) for value in defaults)
             if changed != defaults:
                 stack.enter_context(patch.object(function, "__defaults__", changed))
         if keywords := getattr(function, "__kwdefaults__", None):
-            changed_too = {name: _sleep if value is _SLEEP else value for name, value in keywords.items()}
+            changed_too = {name: _BOUND.get(id(value), value) for name, value in keywords.items()}
             if changed_too != keywords:
                 stack.enter_context(patch.object(function, "__kwdefaults__", changed_too))
 

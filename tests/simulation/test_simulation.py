@@ -16,7 +16,7 @@ SECONDS = float(os.environ.get("LAKEWRITER_SIMULATION_SECONDS", "120"))
 
 
 def _digest(hash_seed: str) -> str:
-    command = [sys.executable, "-m", "tests.simulation", "--seed", "11", "--histories", "12", "--go-on"]
+    command = [sys.executable, "-m", "tests.simulation", "--seed", "11", "--histories", "30", "--go-on"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(["job", "."])}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return done.stdout[done.stdout.index("digest ") :].split()[1]
