@@ -15,7 +15,6 @@ from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import CommitUnknownError, StateLostError
 from lakewriter.receipt import Batch, Cursor
 
-TRIES: Final = 40
 WRITE_SECONDS: Final = 180.0
 """So long a conditional write of a control object that others come before, or that gets no answer, is tried again."""
 
