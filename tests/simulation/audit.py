@@ -146,7 +146,7 @@ class Auditor:
         for place in here:
             if place.catalog != "iceberg":
                 continue
-            for location, rows in current_files(self.catalog, self.bucket, name).items():
+            for location, rows in self._listed(name).items():
                 stored = self.bucket.objects.get(location)
                 if stored is None:
                     self.find(f"Iceberg table {name} lists a file that is not there: {location}")
@@ -178,7 +178,7 @@ class Auditor:
             if column not in {own["Name"] for own in self.catalog.tables[name].content["StorageDescriptor"]["Columns"]}:
                 self.find(f"Glue table {name} lost the foreign column {column}")
         for name, mark in sorted(self.foreign_properties):
-            if mark not in (metadata_of(self.catalog, self.bucket, name) or {"properties": {}})["properties"]:
+            if self._listed(name) and mark not in (metadata_of(self.catalog, self.bucket, name) or {})["properties"]:
                 self.find(f"Iceberg table {name} lost the foreign property {mark}")
 
     def is_done(self, pipeline: str, job: str) -> bool:
@@ -196,7 +196,7 @@ class Auditor:
         """By table how often each row of each reading is seen by its readers."""
         seen: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
         by_table = {(place.pipeline, place.table): place for place in self.places}
-        listed = {name: set(current_files(self.catalog, self.bucket, name)) for name in self._iceberg_names()}
+        listed = {name: set(self._listed(name)) for name in self._iceberg_names()}
         for key, stored in self.bucket.objects.items():
             if CONTROL in key or "/metadata/" in key or key in self.strangers:
                 continue
@@ -209,6 +209,14 @@ class Auditor:
                     continue
                 seen[place.state][nonce, row_id] += 1
         return seen
+
+    def _listed(self, name: tuple[str, str]) -> Mapping[str, int]:
+        """Rows by key of what an Iceberg table's readers see."""
+        try:
+            return current_files(self.catalog, self.bucket, name)
+        except KeyError as missing:
+            self.find(f"Iceberg table {name} names a file that is not there: {missing}")
+            return {}
 
     def _iceberg_names(self) -> set[tuple[str, str]]:
         return {place.names for place in self.places if place.catalog == "iceberg"}

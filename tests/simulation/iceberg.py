@@ -41,12 +41,6 @@ def current_files(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> di
     return found
 
 
-def snapshot_loads(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> list[str]:
-    """The load that each snapshot says it is of, in order."""
-    metadata = metadata_of(catalog, bucket, name) or {"snapshots": []}
-    return [own.get("summary", {}).get("lakewriter.load", "") for own in metadata["snapshots"]]
-
-
 @lru_cache(maxsize=512)
 def _records(body: bytes) -> tuple[dict[str, Any], ...]:
     return tuple(fastavro.reader(io.BytesIO(body)))  # type: ignore[arg-type]

@@ -159,8 +159,10 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "unclear-is-not-written": _one(
         "a control object whose creation had no answer is created again",
         "commit.control",
-        "            except Unclear:\n                self.pause(",
-        "            except Unclear:\n                return\n                self.pause(",
+        "            if not backoff.wait():\n                raise CommitUnknownError(\n"
+        '                    f"{key} could',
+        "            return\n            if not backoff.wait():\n                raise CommitUnknownError(\n"
+        '                    f"{key} could',
     ),
     "complete-before-publish": _one(
         "the catalog hears of a load when all of its files are there",

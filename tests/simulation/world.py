@@ -121,6 +121,8 @@ class World:
             return ""
         name = self.rng.choice(sorted(names))
         content = self.catalog.tables[name].content
+        if key_of(content["Parameters"]["metadata_location"]) not in self.bucket.objects:
+            return ""
         metadata: dict[str, Any] = metadata_of(self.catalog, self.bucket, name) or {}
         mark = f"foreign-{self.catalog.tables[name].version}"
         location = content["Parameters"]["metadata_location"]
