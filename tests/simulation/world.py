@@ -91,7 +91,10 @@ class World:
 
     def _put_strangers_object(self) -> str:
         """At a key that a staged file is to have."""
-        keys = sorted({own.key for own in self.bucket.uploads.values()} - set(self.bucket.objects))
+        # Where a full refresh replaces all that its template gives, a stranger's object goes too: that is documented.
+        refreshed = tuple(f"{place.path}/" for place in self.auditor.places if place.overwrites)
+        staged = {own.key for own in self.bucket.uploads.values() if not own.key.startswith(refreshed)}
+        keys = sorted(staged - set(self.bucket.objects))
         if not keys:
             return ""
         key = self.rng.choice(keys)
