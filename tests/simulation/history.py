@@ -33,9 +33,10 @@ CALM_TRIES: Final = 6
 """So often is each job id run again after the storm."""
 
 
-KNOWN: Final = frozenset({"cut-after-done", "cut-between-jobs"})
+KNOWN: Final = frozenset({"cut-after-done", "cut-between-jobs", "shared-uploads"})
 """What makes the product fail and is not mended yet: a job that is done, run again with less of its input; a job whose
-input was cut short, run again whole after another job of the stream."""
+input was cut short, run again whole after another job of the stream; two pipelines that load one table under one job
+id, of which one aborts what the other has staged."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class History:
         self.auditor = Auditor(
             self.bucket, self.catalog, self.sources, [p for lake in self.lakes for p in _places(lake)]
         )
+        is_shared = any(lake.is_shared for lake in self.lakes)
+        self.auditor.lost_uploads = is_shared and "shared-uploads" in options.without
         self.bucket.watch = self.auditor.changed
         self.catalog.watch = self.auditor.published
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without)
