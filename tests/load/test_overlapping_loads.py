@@ -118,3 +118,32 @@ def test_a_load_that_registers_after_anothers_commit_is_later(lake):
     assert [key.split("/")[-1] for key in lake.aws.objects("acme-lake") if "/begin/" in key] == [
         "supaflow_nyc_s.items.json"
     ]
+
+
+def cut_short(syncs, *, ends: bool):
+    """Users 1 and 2 with a STATE between them, of a source that came to its end or did not."""
+    messages = [record("users", {"user_id": 1}), state("users", 1), record("users", {"user_id": 2})]
+    syncs.messages(*messages, status("users", "COMPLETE" if ends else "INCOMPLETE"))
+
+
+def test_a_job_that_is_done_loads_nothing_of_a_shorter_input(syncs):
+    syncs.write(PARQUET, source={"messages": "m.jsonl", "catalog": catalog(stream("users"))})
+    cut_short(syncs, ends=True)
+    assert syncs.load("a").status == "done"
+    cut_short(syncs, ends=False)
+    assert [table.status for table in syncs.load("a").tables] == ["already_done"]
+    assert ids(syncs) == [1, 2]
+
+
+def test_the_rest_of_a_load_after_another_one(syncs):
+    syncs.write(PARQUET, source={"messages": "m.jsonl", "catalog": catalog(stream("users"))})
+    cut_short(syncs, ends=False)
+    assert (syncs.load("a").tables[0].code, ids(syncs)) == ("SOURCE_FAILED", [1])
+    syncs.messages(record("users", {"user_id": 3}), state("users", 3), status("users", "COMPLETE"))
+    assert syncs.load("b").status == "done"
+    cut_short(syncs, ends=True)
+    (table,) = syncs.load("a").tables
+    assert table.code == "SOURCE_FAILED"
+    assert "load 'b' has committed since this one did, up to its STATE at byte " in str(table.message)
+    assert "of input file 1; give what follows that to a load of its own" in str(table.message)
+    assert ids(syncs) == [1, 3]

@@ -12,7 +12,7 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.commit.control import control_of
 from lakewriter.commit.data_store import reach_from
-from lakewriter.commit.generations import SourceState
+from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.recover import recover
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import TableState
@@ -28,9 +28,9 @@ from lakewriter.run.sync import Ending, Sync, TablePart, claim_number, known_num
 from lakewriter.run.table_load import run
 from lakewriter.run.table_staging import MicroBatch, Progress
 from lakewriter.source.messages.message_input import Messages, look_through
-from lakewriter.source.messages.splits import message_files
+from lakewriter.source.messages.splits import FILE_BITS, Stretch, message_files
 from lakewriter.source.messages.spool import run_connector, spool
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource, Stream
 
 _STDIN: Final = ("-",)
@@ -53,6 +53,7 @@ class Loader:
         store = S3Store(clients)
         self.controls = {table.id: control_of(spec, table, store) for table in spec.tables}
         self.states: dict[str, TableState] = {}
+        self._done: set[str] = set()
         self._given: Mapping[str, SourceState] = {}
 
     def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
@@ -100,8 +101,9 @@ class Loader:
         _check_types(self.spec)
         reach = reach_from(self._clients)
         self.states = {name: recover(control, reach) for name, control in self.controls.items()}
-        reports = [(control.report(self.job_id) or {}).get("sync_id") for control in self.controls.values()]
-        number = known_number(self.spec, reports, given)
+        reports = {name: control.report(self.job_id) for name, control in self.controls.items()}
+        self._done = {name for name, report in reports.items() if report is not None}
+        number = known_number(self.spec, ((report or {}).get("sync_id") for report in reports.values()), given)
         if number is not None:
             return number
         number = next_number(self.states.values())
@@ -139,11 +141,41 @@ class Loader:
 
     def _verdict(self, table: TableSpec, seen: Input) -> Verdict:
         stream, state, given = _stream(table), self.states[table.id].sync, self._given.get(table.id)
+        if table.id in self._done:
+            # A table that is done says so when it registers, whatever the input holds by now.
+            return Verdict(Stretch(stream.key, 0), state.source, complete=True)
+        if given is None and (why := self._overtaken(table, state)):
+            return Verdict(None, state.source, complete=False, error=why)
         found = seen.verdict(_stream(table).key, self.job_id, state.source, given)
         refreshed = found.source is state.source and not keeps(table, state, continues=given is not None)
         if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
             return replace(found, source=None)
         return found
+
+    def _overtaken(self, table: TableSpec, state: SyncState) -> str:
+        """Why the rest of an input cannot follow the part of it that this job has committed; blank where it can.
+
+        The table tells only of its last load how far that came. Once another one has followed, the records of the part
+        would be loaded again.
+        """
+        replaced = table.mode is Mode.OVERWRITE or _stream(table).minimum_generation_id
+        if replaced or (state.source is not None and state.source.job_id == self.job_id):
+            return ""
+        control = self.controls[table.id]
+        root = f"{control.keys.root}/loads/"
+        for entry in control.store.entries(f"{root}{partial_prefix(self.job_id)}"):
+            job = entry.key.removeprefix(root).split("/")[0]
+            if entry.key != control.keys.report(job, table.id):
+                continue
+            sync = control.intent(job, (control.report(job) or {})["attempt"]).sync
+            if sync is not None and sync.source is not None and sync.source.job_id == self.job_id:
+                file, offset = divmod(sync.source.place or 0, 1 << FILE_BITS)
+                last = self.states[table.id].last_job
+                return (
+                    f"load {last!r} has committed since this one did, up to its STATE at byte {offset} of input file "
+                    f"{file + 1}; give what follows that to a load of its own"
+                )
+        return ""
 
     def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
         return [table for table in self.spec.tables if verdicts[table.id].complete is complete]
@@ -219,7 +251,12 @@ def partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
     A source may end with the same state again after new records, so the number of loads before it counts too.
     """
     ending = f"{job_id} {source.digest} {committed}"
-    return f"{job_id[:60]}.s{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+    return f"{partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+
+
+def partial_prefix(job_id: str) -> str:
+    """Begins the job ids of the parts of a load."""
+    return f"{job_id[:60]}.s"
 
 
 def _check_types(spec: Spec) -> None:
