@@ -33,10 +33,9 @@ CALM_TRIES: Final = 6
 """So often is each job id run again after the storm."""
 
 
-KNOWN: Final = frozenset({"cut-after-done", "cut-between-jobs", "shared-uploads", "swept-report"})
-"""What makes the product fail and is not mended yet: a job that is done, run again with less of its input; a job whose
-input was cut short, run again whole after another job of the stream; two pipelines that load one table under one job
-id, of which one aborts what the other has staged; a process that is held until its own report is cleared away."""
+KNOWN: Final = frozenset({"shared-uploads"})
+"""What makes the product fail and is not mended yet: two pipelines that load one table under one job id, of which one
+aborts what the other has staged."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +155,6 @@ class History:
             except (LakeError, Killed, Stuck):
                 raise
             except Exception as error:  # noqa: BLE001 - that is a finding
-                if "swept-report" in self.options.without and self.world.met["month"] and _where(error) == "at done":
-                    return
                 self.auditor.find(f"crash of {lake.kind}: {type(error).__name__}: {error} {_where(error)}")
 
         self.simulation.scheduler.spawn(process, carefully, delay)
@@ -166,10 +163,7 @@ class History:
         if lake.kind != "messages":
             self._load(lake, job)
             return
-        without, jobs = self.options.without, self.jobs[lake.pipeline]
-        done = "cut-after-done" in without and self.auditor.is_done(lake.pipeline, job)
-        whole = self.is_calm or done or ("cut-between-jobs" in without and len(jobs) > 1)
-        spec, is_cut = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=whole)
+        spec, is_cut = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=self.is_calm)
         self.world.met["cut"] += is_cut
         self._load(replace(lake, spec=spec), job)
 
@@ -201,6 +195,10 @@ class History:
                 self._failed(lake, job, result.code, result.message or "")
 
     def _failed(self, lake: Lake, job: str, code: str, message: str) -> None:
+        if code == "SOURCE_FAILED" and "has committed since this one did" in message:
+            # The rest of an input of which a part is committed is not loaded behind another load's.
+            self.refused.add((lake.pipeline, job))
+            return
         if code in self.world.excuses(self.network.met):
             return
         if (
