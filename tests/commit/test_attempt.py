@@ -130,3 +130,11 @@ def test_an_attempt_that_is_bound_gives_nothing_up(recovered):
     assert pending == (None if recovered else same)
     assert (rivals.receipts["second"].key in rivals.staged) is not recovered
     assert list(rivals.world.data) == ([rivals.receipts["second"].key] if recovered else [])
+
+
+def test_a_process_that_outlives_its_report():
+    """As after a machine that was asleep for longer than control objects are kept."""
+    rivals = Rivals()
+    control = next(iter(rivals.control.values()))
+    found = done(control, next(iter(rivals.attempts.values())))
+    assert (found.schema_, found.table, found.status) == ("s", "t", "already_done")

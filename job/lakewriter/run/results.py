@@ -15,12 +15,13 @@ _KEPT: Final = (
 """What a table's own report says that the run's repeats."""
 
 
-def done(control: Control, attempt: Attempt, table: TableSpec) -> TableResult:
+def done(control: Control, attempt: Attempt) -> TableResult:
     """A table whose report says that it is done, by this attempt or by another of its job."""
     report = control.report(attempt.job_id)
     if report is None:
         # It was held for longer than control objects are kept: its report was there when it was taken to its end.
-        return repeated(table)
+        schema, _, name = control.table_id.rpartition(".")
+        return TableResult(schema_=schema, table=name, status="already_done")
     status = "done" if report["attempt"] == attempt.id else "already_done"
     return TableResult.model_validate(
         {"schema_": report["schema_name"], "status": status} | {name: report[name] for name in _KEPT if name in report}
@@ -28,7 +29,7 @@ def done(control: Control, attempt: Attempt, table: TableSpec) -> TableResult:
 
 
 def repeated(table: TableSpec) -> TableResult:
-    """A table that is done and whose report is cleared away, such as of a batch from before the last one."""
+    """A batch from before the last one; its report may be cleared away already."""
     return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
 
 

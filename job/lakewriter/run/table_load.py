@@ -148,7 +148,7 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
     if not _stage_and_bind(load, table, began, receipts):
         return repeated(table), ()
     attempts.settle(control, load.attempt, load.reach)
-    result = done(control, load.attempt, table)
+    result = done(control, load.attempt)
     if result.status == "already_done":
         # Another attempt of this job overtook this one and finished it.
         load.progress(table, "already done", "")
@@ -165,7 +165,7 @@ def _already_done(load: Load, table: TableSpec) -> TableResult:
     if load.spec.iceberg:
         require_presence(control, load.attempt.job_id, load.clients)
     load.progress(table, "already done", "")
-    return done(control, load.attempt, table)
+    return done(control, load.attempt)
 
 
 def _stage_and_bind(load: Load, table: TableSpec, began: TableState, receipts: list[Receipt]) -> bool:
