@@ -174,6 +174,10 @@ class ControlKeys:
         """Why an intent was withdrawn."""
         return f"{self.load(job_id)}/{attempt}/failed/{table_id}.json"
 
+    def first_failure(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Where release 0.1.0 wrote it."""
+        return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
+
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"

@@ -48,6 +48,7 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
         r"loads/[^/]+/": "loads/JOB/",
         r"loads/stream-[0-9a-f-]+-": "loads/stream-QUERY-",
+        r"loads/[^/]+\.s": "loads/JOB.s",
         r"(loads|tables|runs)/": r"\1/",
         r"runs/[^/]+\.json": "runs/NAME.json",
         r"check/[0-9a-f]+(-staged)?": r"check/MARK\1",

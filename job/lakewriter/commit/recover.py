@@ -119,7 +119,9 @@ def move_pending(control: Control, old: Pending, change: Callable[[TableState], 
 def failure_of(control: Control, job_id: str, attempt: str) -> LakeError | None:
     """Why this attempt's intent was withdrawn, by whoever did it."""
     key = control.keys.failure(job_id, attempt, control.table_id)
-    found = control.store.get(key)
+    if (found := control.store.get(key)) is None:
+        key = control.keys.first_failure(job_id, attempt, control.table_id)
+        found = control.store.get(key)
     if found is None:
         return None
     failure = parse(Failure, key, found[0])

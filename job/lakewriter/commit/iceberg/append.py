@@ -16,7 +16,7 @@ from lakewriter.commit.iceberg.iceberg_columns import measures
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import partition_of
-from lakewriter.commit.iceberg.presence import LOAD, explain_absence, load_of
+from lakewriter.commit.iceberg.snapshot_presence import LOAD, explain_absence, load_of
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
 from lakewriter.receipt import Receipt
