@@ -14,6 +14,7 @@ from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.airbyte.vendor_file import expanded
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.problems import keys_of, model_at, nearest, problems
+from lakewriter.dialects.common.row_rules import BadRowEntry, ContractEntry, refuse_unsupported
 from lakewriter.dialects.common.tables import TableEntry, absolute
 from lakewriter.dialects.common.yaml_text import Document, Location, read
 from lakewriter.dialects.estuary import translate as estuary
@@ -105,6 +106,10 @@ class LakeFile(Model):
     """Control objects of closed loads are kept this long."""
     delta_encodings: bool = False
     """Parquet's DELTA encodings where a column's values mostly differ: smaller and faster, if all readers know them."""
+    contract: ContractEntry = ContractEntry()
+    """For tables that have none of their own."""
+    on_bad_row: BadRowEntry | None = None
+    """For tables that have none of their own."""
     limits: LimitsEntry = LimitsEntry()
     deployment: Deployment = Deployment()
     """Read by the stacks only."""
@@ -174,6 +179,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
     spec, form = _translated(file, root, str(document.folder))
+    refuse_unsupported(spec.tables)
     loaded = {
         "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
         "limits": _limits(file),
@@ -199,14 +205,23 @@ def _limits(file: LakeFile) -> Limits:
 def _translated(file: LakeFile, root: str, folder: str) -> tuple[Spec, tuple[FormField, ...]]:
     """Relative source paths start at ``root``, a connector's own at ``folder``."""
     destination = file.destination
+    tables = [entry.with_defaults(file.contract, file.on_bad_row) for entry in file.tables]
     if isinstance(destination, EstuaryS3Parquet):
-        return estuary.translate(file.pipeline, destination, file.tables, root), estuary.form_fields(destination)
-    sources = tuple(entry.at(root) for entry in file.tables)
+        return estuary.translate(file.pipeline, destination, tables, root), estuary.form_fields(destination)
+    sources = tuple(entry.at(root) for entry in tables)
     if isinstance(destination, AirbyteS3 | HeroPixelS3):
         messages = file.source and file.source.message_source(_absolute(file.source.paths, root), folder)
         spec = airbyte.translate(file.pipeline, destination, sources, file.source, messages)
+        if file.source is not None:
+            spec = _with_defaults(spec, file)
         return spec, airbyte.form_fields(destination)
     return translate(file.pipeline, destination, sources), form_fields(destination)
+
+
+def _with_defaults(spec: Spec, file: LakeFile) -> Spec:
+    """The streams of a catalog have no entries of their own for what the pipeline decides."""
+    rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
+    return spec.model_copy(update={"tables": tuple(table.model_copy(update=rules) for table in spec.tables)})
 
 
 def _absolute(paths: Sequence[str], root: str) -> list[str]:

@@ -11,6 +11,7 @@ from lakewriter.spec.collection import Collection
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.model import Model
+from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 
 MIB: Final = 1024 * 1024
@@ -105,6 +106,7 @@ class TableSpec(Model):
 
     ``schema_name`` and ``name`` are physical names; ``source_schema`` and ``source_table`` the source's own.
     With ``collection`` its rows are documents. ``encoding`` is its own where it differs from the pipeline's.
+    ``contract`` and ``on_bad_row`` are None where the file has neither: the destination's documents decide then.
     """
 
     source_schema: str = ""
@@ -128,6 +130,8 @@ class TableSpec(Model):
     collection: Collection | None = None
     stream: Stream | None = None
     encoding: "Encoding | None" = None
+    contract: Contract | None = None
+    on_bad_row: BadRows | None = None
 
     @property
     def id(self) -> str:

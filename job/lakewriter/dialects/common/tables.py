@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from lakewriter.dialects.common.row_rules import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
+from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.specification import IndexKind, Mode, PartitionField, Read
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
@@ -84,6 +86,8 @@ class TableEntry(Model):
     partition_by: tuple[Annotated[str, AfterValidator(_as_partition_field)], ...] = ()
     """Iceberg only: columns, and ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
     ``truncate(4, c)``."""
+    contract: ContractEntry = ContractEntry()
+    on_bad_row: BadRowEntry | None = None
 
     @field_validator("cursor_lag")
     @classmethod
@@ -97,6 +101,11 @@ class TableEntry(Model):
         if self.cursor_lag is not None and self.cursor is None:
             raise ValueError("'cursor_lag' goes with 'cursor'")
         return self
+
+    def with_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:
+        """The entry with what the pipeline decides for all of its tables."""
+        rules = {"contract": self.contract.over(contract), "on_bad_row": self.on_bad_row or on_bad_row}
+        return self.model_copy(update=rules)
 
     def at(self, root: str) -> "TableSource":
         """The entry with its paths made absolute."""
@@ -113,6 +122,8 @@ class TableEntry(Model):
             columns=self.columns,
             index=IndexKind(self.index),
             partition_by=tuple(partition_field(text) for text in self.partition_by),
+            contract=self.contract.contract,
+            on_bad_row=self.on_bad_row and self.on_bad_row.bad_rows,
         )
 
 
@@ -131,6 +142,8 @@ class TableSource(Model):
     columns: dict[str, str]
     index: IndexKind
     partition_by: tuple[PartitionField, ...]
+    contract: Contract | None
+    on_bad_row: BadRows | None
 
 
 def partition_field(text: str) -> PartitionField:

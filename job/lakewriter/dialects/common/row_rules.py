@@ -1,0 +1,90 @@
+"""The keys ``contract`` and ``on_bad_row``: for a table, and as a default for all of a pipeline's."""
+
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.model import Model
+from lakewriter.spec.row_rules import SHARE, BadRows, Contract
+from lakewriter.spec.specification import TableSpec
+
+
+class ContractEntry(Model):
+    """What becomes of what changes in the source. A key that a table leaves out is the pipeline's."""
+
+    columns: Literal["evolve", "freeze", "discard"] | None = None
+    """Columns that the table does not have: added, an error, or left out and counted."""
+    types: Literal["evolve", "freeze"] | None = None
+    """Types that grow without loss: widened, or an error."""
+
+    def over(self, default: "ContractEntry") -> "ContractEntry":
+        """This entry, with the default's values where it has none."""
+        return ContractEntry(columns=self.columns or default.columns, types=self.types or default.types)
+
+    @property
+    def contract(self) -> Contract | None:
+        """The neutral form; None where the file says nothing."""
+        given = {key: value for key, value in self.model_dump().items() if value is not None}
+        return Contract.model_validate(given) if given else None
+
+
+def _or_its_action(schema: dict[str, Any]) -> None:
+    whole = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [{"enum": ["fail", "set_aside"]}, whole]
+
+
+class BadRowEntry(Model):
+    """What becomes of a row that cannot be loaded; the action alone may stand in its place."""
+
+    model_config = ConfigDict(json_schema_extra=_or_its_action)
+
+    action: Literal["fail", "set_aside"]
+    """The load fails, or it goes on and the row is kept beside the control objects with what is wrong with it."""
+    at_most: float | None = Field(None, ge=0, le=1)
+    """The share of all rows above which the load fails although they are set aside."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _action_alone(cls, value: Any) -> Any:
+        return {"action": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _share_of_what_is_set_aside(self) -> "BadRowEntry":
+        if self.at_most is not None and self.action == "fail":
+            raise ValueError("'at_most' goes with action 'set_aside'")
+        return self
+
+    @property
+    def bad_rows(self) -> BadRows:
+        """The neutral form."""
+        return BadRows(action=self.action, at_most=SHARE if self.at_most is None else self.at_most)
+
+
+def refuse_unsupported(tables: tuple[TableSpec, ...]) -> None:
+    """``SPEC_INVALID`` for a rule that a table's source cannot keep: none is left aside in silence."""
+    for table in tables:
+        for rule, value in _unsupported(table):
+            raise SpecInvalidError(
+                f"table {table.source_table!r} has {rule}: {value}, which cannot be kept for its source yet.",
+                remedy=f"Leave it out; {_DEFAULTS[rule.partition('.')[0]]}",
+            )
+
+
+_DEFAULTS: Final = {
+    "contract": "columns that the source adds are then added, and types that grow without loss widen.",
+    "on_bad_row": "a row that cannot be read then fails the load, or is treated as the destination's guide says.",
+}
+
+
+def _unsupported(table: TableSpec) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if table.contract is not None:
+        given = {"columns": table.contract.columns, "types": table.contract.types}
+        found += [(f"contract.{key}", value) for key, value in given.items() if value != "evolve"]
+    if table.on_bad_row is not None and table.on_bad_row.action == "set_aside":
+        found.append(("on_bad_row", "set_aside"))
+    if table.on_bad_row is not None and table.on_bad_row.action == "fail" and (table.stream or table.collection):
+        found.append(("on_bad_row", "fail"))
+    return found

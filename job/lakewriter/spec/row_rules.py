@@ -1,0 +1,25 @@
+"""What is decided of a source that changes, and of rows that cannot be loaded as they are."""
+
+from typing import Final, Literal
+
+from lakewriter.spec.model import Model
+
+SHARE: Final = 0.001
+"""Bad rows that a load lives with, of all its rows, where the file gives no share of its own."""
+
+
+class Contract(Model):
+    """What becomes of columns that a table does not have, and of types that grow.
+
+    ``evolve`` takes them, ``freeze`` fails the load, ``discard`` leaves the columns out.
+    """
+
+    columns: Literal["evolve", "freeze", "discard"] = "evolve"
+    types: Literal["evolve", "freeze"] = "evolve"
+
+
+class BadRows(Model):
+    """What becomes of a row that cannot be loaded; set aside, at most the share ``at_most`` of all rows may be."""
+
+    action: Literal["fail", "set_aside"] = "fail"
+    at_most: float = SHARE

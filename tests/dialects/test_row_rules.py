@@ -1,0 +1,69 @@
+"""What a file decides of a source that changes and of bad rows: a table's own words, then the pipeline's."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from lakewriter.dialects.common.row_rules import BadRowEntry, ContractEntry
+from lakewriter.dialects.common.tables import TableEntry
+from lakewriter.dialects.lake_yaml import LakeFile, load_spec
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.row_rules import BadRows, Contract
+from tests.dialects.files import TABLE, lake
+
+RULES: list[tuple[dict[str, Any], dict[str, Any], Contract | None, BadRows | None]] = [
+    # of the pipeline, of the table, what the table goes by
+    ({}, {}, None, None),
+    ({"contract": {"columns": "freeze"}}, {}, Contract(columns="freeze"), None),
+    ({"contract": {"columns": "freeze"}}, {"contract": {"types": "freeze"}}, Contract(columns="freeze", types="freeze"),
+     None),
+    ({"contract": {"columns": "freeze"}}, {"contract": {"columns": "evolve"}}, Contract(), None),
+    ({}, {"contract": {"columns": "discard"}}, Contract(columns="discard"), None),
+    ({"on_bad_row": "set_aside"}, {}, None, BadRows(action="set_aside", at_most=0.001)),
+    ({"on_bad_row": "set_aside"}, {"on_bad_row": "fail"}, None, BadRows()),
+    ({}, {"on_bad_row": {"action": "set_aside", "at_most": 0}}, None, BadRows(action="set_aside", at_most=0)),
+    ({"on_bad_row": {"action": "set_aside", "at_most": 0.5}}, {"on_bad_row": "set_aside"}, None,
+     BadRows(action="set_aside", at_most=0.001)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pipeline", "table", "contract", "bad_rows"), RULES)
+def test_rules_of_a_table(pipeline, table, contract, bad_rows):
+    default = ContractEntry.model_validate(pipeline.get("contract", {}))
+    rows = BadRowEntry.model_validate(pipeline["on_bad_row"]) if "on_bad_row" in pipeline else None
+    found = TableEntry.model_validate(TABLE | table).with_defaults(default, rows).at("/")
+    assert (found.contract, found.on_bad_row) == (contract, bad_rows)
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"contract": {"columns": "freeze"}}, "contract.columns: freeze"),
+    ({"contract": {"columns": "discard"}}, "contract.columns: discard"),
+    ({"contract": {"types": "freeze"}}, "contract.types: freeze"),
+    ({"on_bad_row": "set_aside"}, "on_bad_row: set_aside"),
+]
+
+
+@pytest.mark.parametrize(("rule", "shown"), REFUSED)
+def test_rule_that_is_not_kept_for_a_source_is_refused(tmp_path, rule, shown):
+    with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept for its source yet"):
+        load_spec(lake(tmp_path, tables=[TABLE | rule]))
+    with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept for its source yet"):
+        load_spec(lake(tmp_path, top=rule))
+
+
+def test_defaults_may_be_written_down(tmp_path):
+    rules = {"contract": {"columns": "evolve", "types": "evolve"}, "on_bad_row": "fail"}
+    [table] = load_spec(lake(tmp_path, tables=[TABLE | rules])).tables
+    assert (table.contract, table.on_bad_row) == (Contract(), BadRows())
+
+
+@pytest.mark.parametrize("value", ["fail", "set_aside", {"action": "set_aside", "at_most": 0.01}])
+def test_schema_takes_the_action_alone(value):
+    schema = LakeFile.model_json_schema()
+    jsonschema.validate(value, schema["$defs"]["BadRowEntry"])
+
+
+def test_schema_takes_no_other_action():
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate("skip", LakeFile.model_json_schema()["$defs"]["BadRowEntry"])
