@@ -1,6 +1,6 @@
 """Fixtures of whole loads into real S3 servers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -8,8 +8,10 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.process import Process
 from tests.interop.servers import RealS3, serving
 from tests.load.lakes import Lake
+from tests.support.call import Call
 from tests.support.server import StrictAws
 
 
@@ -19,6 +21,14 @@ class RealLake(Lake):
     def write(self, *tables: dict[str, Any], **destination: Any) -> None:
         there = {"custom_s3_endpoint": self.aws.url, "update_aws_glue_catalog": False}
         super().write(*tables, **(there | destination))
+
+    def killed(self, job_id: str, match: Callable[[Call], bool], *, after: int = 0) -> int:
+        """See ``Lake.killed``. The process has a lake.yaml of its own, which leads through the gate to the server."""
+        own = self.folder / "gated.yaml"
+        process = Process(own, job_id, self.aws.url).killed_at(match, after=after)
+        own.write_text(self.file.read_text("utf-8").replace(self.aws.url, process.gate.url), "utf-8")
+        with process:
+            return process.wait()
 
 
 class Started(dict[str, RealS3]):

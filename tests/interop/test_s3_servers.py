@@ -1,9 +1,5 @@
 """The whole protocol on S3 servers that are not Amazon's: staged uploads, conditional completion, conditional state."""
 
-import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,10 +8,10 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.doctor import run_checks
 from lakewriter.errors import SpecInvalidError
+from tests.faults.process import KILLED
 from tests.interop.conftest import RealLake
 from tests.interop.servers import BUCKET
-from tests.load.lakes import ROOT, table
-from tests.support import sessions
+from tests.load.lakes import completes, table, uploads_part
 
 pytestmark = pytest.mark.spark
 
@@ -56,15 +52,22 @@ def test_a_load_and_the_same_again(lake: RealLake) -> None:
     assert lake.aws.uploads(BUCKET) == []
 
 
+POINTS = [
+    # where a load of two files is killed: the matching call, how many of them pass before; how many uploads lie there
+    pytest.param(uploads_part, 1, {1, 2}, id="before the second part"),
+    pytest.param(completes, 0, {2}, id="before a completion", marks=pytest.mark.exhaustive),
+]
+
+
 @conditional
-def test_killed_while_it_uploads_then_the_same_job_again(lake: RealLake) -> None:
+@pytest.mark.parametrize(("match", "after", "staged"), POINTS)
+def test_killed_while_it_uploads_then_the_same_job_again(
+    lake: RealLake, match: Any, after: int, staged: set[int]
+) -> None:
     events(lake)
-    command = [sys.executable, "-m", "lakewriter", "run", str(lake.file), "--job-id", "a"]
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not lake.aws.uploads(BUCKET):
-        time.sleep(0.01)
-    sessions.kill(process.pid)
-    assert process.wait() == -signal.SIGKILL
+    assert lake.killed("a", match, after=after) == KILLED
+    assert len(lake.aws.uploads(BUCKET)) in staged
+    assert lake.data() == {}
     assert lake.load("a").status == "done"
     assert by_job(lake) == [("a", 10, 10)]
     assert lake.aws.uploads(BUCKET) == []
