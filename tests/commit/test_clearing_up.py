@@ -104,7 +104,7 @@ def test_state_that_others_write_again_and_again(losses, succeeds, unclear):
         assert file.move(lambda state: state.changed(committed=1)).committed == 1
         assert len(pauses) == losses
     else:
-        with pytest.raises(CommitUnknownError, match="could not be replaced in 180 s"):
+        with pytest.raises(CommitUnknownError, match="could not be written in 180 s"):
             file.move(lambda state: state.changed(committed=1))
 
 

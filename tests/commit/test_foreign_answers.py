@@ -113,7 +113,7 @@ def test_completion(aws, clients, times):
         assert complete_all(S3Store(clients), load, lambda _: None) is None
         assert sorted(aws.objects("acme-lake")) == ["part-0", "part-1", "part-2"]
     else:
-        with pytest.raises(CommitUnknownError, match="part-1: no clear answer"):
+        with pytest.raises(CommitUnknownError, match="part-1: its completion had no clear answer for 30 s"):
             complete_all(S3Store(clients), load, lambda _: None)
 
 

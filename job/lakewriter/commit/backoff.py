@@ -3,10 +3,18 @@
 import random
 import time
 from collections.abc import Callable
-from typing import Final
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import CommitUnknownError
+
+T = TypeVar("T")
 
 FIRST_SECONDS: Final = 0.05
 LONGEST_SECONDS: Final = 5.0
+WRITE_SECONDS: Final = 180.0
+"""So long a conditional write of a control object that others come before, or that gets no answer, is tried again."""
 
 
 class Backoff:
@@ -40,3 +48,23 @@ class Backoff:
         self._longest = min(2 * self._longest, LONGEST_SECONDS)
         self._pause(seconds)
         return True
+
+
+def write(
+    key: str,
+    step: Callable[[], T | None],
+    pause: Callable[[float], None],
+    *,
+    remedy: str = "Run the same job id again.",
+) -> T:
+    """What ``step``, one try at a conditional write of ``key``, gives as soon as that is not None.
+
+    A try without a clear answer counts as None. ``CommitUnknownError`` when ``WRITE_SECONDS`` are over.
+    """
+    backoff = Backoff(WRITE_SECONDS, pause=pause)
+    while True:
+        with suppress(Unclear):
+            if (done := step()) is not None:
+                return done
+        if not backoff.wait():
+            raise CommitUnknownError(f"{key} could not be written in {WRITE_SECONDS:.0f} s.", remedy=remedy)

@@ -3,18 +3,17 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.backoff import write
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import WRITE_SECONDS, StateFile
+from lakewriter.commit.state import StateFile
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.traces import find_trace
 from lakewriter.control_object import decode, parse
 from lakewriter.errors import (
-    CommitUnknownError,
     KeyExistsError,
     LakeError,
     PendingUnrecoverableError,
@@ -73,15 +72,11 @@ class Control:
         since an earlier call whose answer was lost wrote it. With ``keep`` whatever is there stays, without an error.
         """
         body = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
-        backoff = Backoff(WRITE_SECONDS, pause=self.pause)
-        while True:
-            with suppress(Unclear):
-                if self.store.create(key, body) is not None or keep or self._is_there(key, body):
-                    return
-            if not backoff.wait():
-                raise CommitUnknownError(
-                    f"{key} could not be written in {WRITE_SECONDS:.0f} s.", remedy="Run the same job id again."
-                )
+
+        def create() -> bool | None:
+            return self.store.create(key, body) is not None or keep or self._is_there(key, body) or None
+
+        write(key, create, self.pause)
 
     def _is_there(self, key: str, body: bytes) -> bool:
         found = self.store.get(key)

@@ -9,10 +9,9 @@ import json
 from datetime import datetime
 from typing import Any, Final
 
+from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import PAUSES
-from lakewriter.commit.store import Unclear
-from lakewriter.errors import CommitUnknownError, NameCollisionError
+from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.spec.key_layout import KeyLayout
 
@@ -35,25 +34,24 @@ class Ownership:
 
     def join(self, since: datetime, *, refreshes: bool) -> None:
         """Have the record name this pipeline; ``NAME_COLLISION`` where another one came first."""
-        for pause in (*PAUSES, *PAUSES):
+
+        def add() -> bool | None:
             found = self._control.store.get(self.key)
             writers = self._writers(found)
             self._require_place(writers, refreshes=refreshes)
             own = writers.get(self._pipeline)
             if own is not None and own["refreshes"] >= refreshes:
-                return
+                return True
             writers[self._pipeline] = {"refreshes": refreshes, "since": since.isoformat()}
             record = {"version": VERSION, "directory": self.directory, "writers": writers}
-            try:
-                if self._write(json.dumps(record, indent=1).encode(), found[1] if found else None):
-                    return
-            except Unclear:
-                self._control.pause(pause)
-        raise CommitUnknownError(f"{self.key} could not be written.", remedy="Run the same job id again.")
+            return self._write(json.dumps(record, indent=1).encode(), found[1] if found else None)
 
-    def _write(self, body: bytes, etag: str | None) -> str | None:
+        write(self.key, add, self._control.pause)
+
+    def _write(self, body: bytes, etag: str | None) -> bool | None:
         store = self._control.store
-        return store.create(self.key, body) if etag is None else store.replace(self.key, body, etag)
+        written = store.create(self.key, body) if etag is None else store.replace(self.key, body, etag)
+        return written is not None or None
 
     def _writers(self, found: tuple[bytes, str] | None) -> dict[str, Any]:
         if found is None:

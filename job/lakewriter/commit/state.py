@@ -8,18 +8,12 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.backoff import write
 from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.control_object import ControlObject, parse
-from lakewriter.errors import CommitUnknownError, StateLostError
+from lakewriter.errors import StateLostError
 from lakewriter.receipt import Batch, Cursor
-
-WRITE_SECONDS: Final = 180.0
-"""So long a conditional write of a control object that others come before, or that gets no answer, is tried again."""
-
-PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Seconds between tries; the last one repeats."""
 
 REBUILD: Final = (
     "Restore the object from its bucket's versions; or conclude it from what the loads have left: "
@@ -153,25 +147,27 @@ class StateFile:
         ``change`` raises ``Lost`` where it is not allowed. The first try goes by the state last seen, and after every
         answer but a clear yes the state is read again; ``CommitUnknownError`` when no clear answer comes.
         """
-        backoff = Backoff(WRITE_SECONDS, pause=self._pause)
-        while True:
+
+        def step() -> TableState | None:
             remembered = self._seen is not None
-            seen, etag = self._seen or self._look()
-            if done(seen):
-                return seen
             try:
-                new = change(seen).changed(write=seen.write + 1)
+                return self._moved(change, done)
             except Lost:
                 self._seen = None
-                if remembered:
-                    continue
-                raise
-            if self._written(new, etag):
-                return new
-            if not backoff.wait():
-                raise CommitUnknownError(
-                    f"{self._key} could not be replaced in {WRITE_SECONDS:.0f} s.", remedy="Run the same job id again."
-                )
+                if not remembered:
+                    raise
+                return self._moved(change, done)
+
+        return write(self._key, step, self._pause)
+
+    def _moved(
+        self, change: Callable[[TableState], TableState], done: Callable[[TableState], bool]
+    ) -> TableState | None:
+        seen, etag = self._seen or self._look()
+        if done(seen):
+            return seen
+        new = change(seen).changed(write=seen.write + 1)
+        return new if self._written(new, etag) else None
 
     def _look(self) -> tuple[TableState, str | None]:
         found = self._store.get(self._key) or self._first_look()

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import PAUSES, Failure
+from lakewriter.commit.state import Failure
 from lakewriter.commit.store import Completion, Found, Store, Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
 
 AT_ONCE: Final = 8
-COMPLETE_TRIES: Final = 10
+COMPLETE_SECONDS: Final = 30.0
+"""So long a completion that S3 answers with a conflict, or not clearly, is tried again."""
 
 
 def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
@@ -23,7 +25,8 @@ def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -
 
 def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
     unclear: Unclear | None = None
-    for number in range(COMPLETE_TRIES):
+    backoff = Backoff(COMPLETE_SECONDS, pause=pause)
+    while True:
         try:
             answer, unclear = store.complete(receipt), None
         except Unclear as error:
@@ -31,13 +34,15 @@ def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[f
         settled, failure = _verdict(store, receipt, intent, answer)
         if settled:
             return failure
-        pause(PAUSES[min(number, len(PAUSES) - 1)])
+        if not backoff.wait():
+            break
     if unclear is not None:
         raise CommitUnknownError(
-            f"s3://{receipt.bucket}/{receipt.key}: no clear answer to {COMPLETE_TRIES} completions ({unclear}).",
+            f"s3://{receipt.bucket}/{receipt.key}: its completion had no clear answer for {COMPLETE_SECONDS:.0f} s: "
+            f"{unclear}.",
             remedy="Run the same job id again.",
         ) from unclear
-    return _failure(_staged_lost(receipt, f"S3 answered conflict {COMPLETE_TRIES} times"))
+    return _failure(_staged_lost(receipt, f"S3 answered its completion with a conflict for {COMPLETE_SECONDS:.0f} s"))
 
 
 def _verdict(store: Store, receipt: Receipt, intent: Intent, answer: Completion) -> tuple[bool, Failure | None]:

@@ -1,18 +1,16 @@
 """A table's state, concluded from what its loads have left, where it is gone or says nothing."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import Live, SyncState, after
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import Pending, Phase, Reset, TableState, is_blank
-from lakewriter.commit.store import Unclear
-from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, SpecInvalidError, StateLostError
+from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.operate.left_behind import Closed, Left, find_highest_numbers, read_left
 from lakewriter.receipt import Cursor
 from lakewriter.report import counted
@@ -21,8 +19,6 @@ from lakewriter.spec.specification import Spec, TableSpec
 
 _SUMMARY: Final = "lakewriter.load"
 """The entry of a snapshot's summary that names its load, as the metadata of its objects does."""
-
-_WRITE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -218,16 +214,15 @@ def _is_pending(control: Control, state: TableState, load: str) -> bool:
 def _write(control: Control, state: TableState, etag: str | None) -> None:
     """Create the state, or replace the one that said nothing; ``CONCURRENT_LOAD`` where another one is there by now."""
     key, body = control.keys.state(control.table_id), state.model_dump_json(indent=1).encode()
-    backoff = Backoff(_WRITE_SECONDS, pause=control.pause)
-    while True:
-        with suppress(Unclear):
-            written = control.store.create(key, body) if etag is None else control.store.replace(key, body, etag)
-            found = control.store.get(key)
-            if written is not None or (found is not None and found[0] == body):
-                return
-            raise ConcurrentLoadError(
-                f"{key} was written by another process meanwhile; it was left as it is.",
-                remedy="lakewriter status LAKE shows the state.",
-            )
-        if not backoff.wait():
-            raise CommitUnknownError(f"{key} could not be written in {_WRITE_SECONDS:.0f} s.", remedy="Rebuild again.")
+
+    def put() -> bool:
+        written = control.store.create(key, body) if etag is None else control.store.replace(key, body, etag)
+        found = control.store.get(key)
+        if written is not None or (found is not None and found[0] == body):
+            return True
+        raise ConcurrentLoadError(
+            f"{key} was written by another process meanwhile; it was left as it is.",
+            remedy="lakewriter status LAKE shows the state.",
+        )
+
+    write(key, put, control.pause, remedy="Rebuild again.")

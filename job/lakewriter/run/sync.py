@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SourceState, SyncIntent
 from lakewriter.commit.old_objects import Old, below, highest, survey
 from lakewriter.commit.ownership import Ownership
-from lakewriter.commit.state import PAUSES, TableState
-from lakewriter.commit.store import Unclear
-from lakewriter.errors import CommitUnknownError, LakeError
+from lakewriter.commit.state import TableState
+from lakewriter.errors import LakeError
 from lakewriter.report import TableResult
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.spec.key_layout import KeyLayout
@@ -90,17 +90,16 @@ def claim_number(control: Control, job_id: str, number: int) -> int:
 
 def _claim(control: Control, job_id: str, number: int) -> int:
     claim = json.dumps({"version": 1, "job_id": job_id}).encode()
-    for pause in (*PAUSES, *PAUSES):
-        try:
-            while control.store.create(key := control.keys.sync_number(number), claim) is None:
-                if (control.read_json(key) or {}).get("job_id") == job_id:
-                    break
-                number += 1
-        except Unclear:
-            control.pause(pause)
-        else:
+    while True:
+        key = control.keys.sync_number(number)
+        if _create(control, key, claim) or (control.read_json(key) or {}).get("job_id") == job_id:
             return number
-    raise CommitUnknownError(f"{key} could not be written.", remedy="Run the same job id again.")
+        number += 1
+
+
+def _create(control: Control, key: str, body: bytes) -> bool:
+    """Whether the object is created; False where one is there already, which may be this very one."""
+    return write(key, lambda: control.store.create(key, body) is not None, control.pause)
 
 
 def plan_sync(
