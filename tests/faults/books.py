@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.operate.verification import verify
+from tests.faults.process import Process
 from tests.load.lakes import BUCKET, PREFIX, Lake, table
 from tests.support.narrow import need
 
@@ -32,8 +33,23 @@ class Found:
     left_uploads: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How a load goes by about: how many calls it makes, how many of them before it reads, and for how many seconds.
+
+    A kill may come too late, and then the load has ended. Before a load reads, it registers, and takes what an earlier
+    one left to its end.
+    """
+
+    calls: int
+    early: int
+    seconds: float
+
+
 class Books:
     """``orders`` is appended in three partitions, ``events`` read from a cursor in two, ``shots`` by splits of two."""
+
+    pace = Pace(65, 22, 8.0)
 
     def __init__(self, lake: Lake, *tables: str, **destination: Any) -> None:
         self.lake = lake
@@ -59,6 +75,10 @@ class Books:
     @cached_property
     def _clients(self) -> Clients:
         return Clients(self.lake.spec.access)
+
+    def process(self, job: str) -> Process:
+        """A load in a process of its own."""
+        return Process(self.lake.file, job, self.lake.aws.url)
 
     def grow(self) -> None:
         """More rows beyond the cursor of ``events``."""

@@ -4,19 +4,37 @@ import random
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from tests.faults.books import Books
+from tests.faults.books import Found, Pace
 from tests.faults.process import KILLED, Process
+from tests.load.lakes import Lake
+from tests.load.syncs import SyncLake
 from tests.support.call import Call
 
-CALLS = 65
-"""About as many as a load of two tables makes; a kill may come too late, and then the load has ended."""
-EARLY = 22
-"""About as many as it makes before it reads: it registers, and takes what an earlier one left to its end."""
-SECONDS = 8.0
-"""About as long as it makes them."""
+
+class Audited(Protocol):
+    """A pipeline whose every row is known; ``Books`` is one."""
+
+    pace: Pace
+
+    @property
+    def lake(self) -> Lake | SyncLake:
+        """Where it is."""
+
+    def process(self, job: str) -> Process:
+        """A load in a process of its own."""
+
+    def grow(self) -> None:
+        """More rows in the source."""
+
+    def glance(self) -> None:
+        """Check what holds at any instant."""
+
+    def audit(self, *, again: Iterable[str] = (), left: Iterable[str] = ()) -> Found:
+        """Compare everything with one clean load of each job; see ``Books``."""
 
 
 def _named(call: Call) -> str:
@@ -32,7 +50,7 @@ def _named(call: Call) -> str:
 class Chain:
     """The history that ``seed`` gives; ``steps`` tells it in words."""
 
-    books: Books
+    books: Audited
     seed: str
     kills: int = 0
     struck: list[str] = field(default_factory=list)
@@ -80,15 +98,15 @@ class Chain:
         return self._open
 
     def _kill(self, job: str) -> None:
-        with Process(self.books.lake.file, job, self.books.lake.aws.url) as process:
+        with self.books.process(job) as process:
             if self._rng.random() < 0.85:
-                number = self._rng.randrange(self._rng.choice([EARLY, CALLS]))
+                number = self._rng.randrange(self._rng.choice([self.books.pace.early, self.books.pace.calls]))
                 applied = self._rng.random() < 0.5
                 process.killed_at(lambda _: True, after=number, applied=applied)
                 moment = f"{'after' if applied else 'at'} call {number}"
                 code = process.wait()
             else:
-                seconds = self._rng.uniform(0, SECONDS)
+                seconds = self._rng.uniform(0, self.books.pace.seconds)
                 moment = f"{seconds:.1f} s after its first call"
                 timer = threading.Timer(seconds, process.kill)
                 process.gate.at(lambda _: True, timer.start)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from tests.faults.gate import Gate, Weather
 from tests.support import java, sessions
@@ -17,6 +17,17 @@ from tests.support.call import Call
 
 ROOT = Path(__file__).parents[2]
 KILLED = -signal.SIGKILL
+
+
+class Started(Protocol):
+    """The leader of a session; ``subprocess.Popen`` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its id, and the session's."""
+
+    def wait(self, seconds: float, /) -> int:
+        """Its exit code."""
 
 
 class Process:
@@ -40,7 +51,7 @@ class Process:
         self.folder = lake.parent / "processes" / f"{job_id}-{time.monotonic_ns()}"
         self.folder.mkdir(parents=True)
         self._environment = environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Started | None = None
         self._stalled, self._resumed = threading.Event(), threading.Event()
 
     def __enter__(self) -> Self:
@@ -48,11 +59,14 @@ class Process:
         environment = (
             os.environ | {"AWS_ENDPOINT_URL": self.gate.url, "JDK_JAVA_OPTIONS": java.options()} | self._environment
         )
+        self._process = self._start(environment)
+        return self
+
+    def _start(self, environment: dict[str, str]) -> Started:
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 self.command, cwd=ROOT, env=environment, start_new_session=True, stdout=out, stderr=err
             )
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()

@@ -2,11 +2,11 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.formats import FORMATS
 from tests.faults.gate import Fault
 from tests.faults.process import KILLED, Process
 from tests.load.lakes import completes, uploads_part, writes
@@ -17,12 +17,6 @@ from tests.support.server import StrictAws
 pytestmark = pytest.mark.spark
 
 NUMBERS = list(range(10))
-FORMATS: dict[str, dict[str, Any]] = {
-    "CSV": {"format_type": "CSV", "flattening": "Root level flattening"},
-    "JSONL": {"format_type": "JSONL", "flattening": "Root level flattening"},
-    "Avro": {"format_type": "Avro", "compression_codec": {"codec": "Deflate", "compression_level": 6}},
-    "Parquet": {"format_type": "Parquet", "compression_codec": "ZSTD"},
-}
 POINTS = {
     # where a load is killed: the matching call, how many of them pass before; there is no catalog to tell
     "before begin": (writes("/begin.json"), 0),

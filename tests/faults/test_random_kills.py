@@ -1,4 +1,4 @@
-"""Loads of several tables and partitions killed at random moments; a chain is one bucket's history."""
+"""Loads killed at random moments, with Spark and without it, in every format; a chain is one bucket's history."""
 
 import json
 import os
@@ -8,35 +8,55 @@ import pytest
 
 from tests.faults.books import TABLES, Books
 from tests.faults.chain import Chain
+from tests.faults.formats import pipeline
+from tests.load.lakes import Lake
+from tests.support.local_tasks import local_session
 
 pytestmark = pytest.mark.spark
 
 SEED = os.environ.get("LAKEWRITER_FAULTS_SEED", "1")
 KILLS = int(os.environ.get("LAKEWRITER_FAULTS_KILLS", "300"))
 IN_A_CHAIN = 10
+WITHOUT_SPARK = ("CSV", "JSONL", "Avro", "Parquet", "Iceberg", "Glue")
 
 
-def chain_of(lake, number: str) -> Chain:
-    """A chain of loads of two tables, which one load writes side by side."""
-    seed = f"{SEED}/{number}"
-    return Chain(Books(lake, *random.Random(seed).sample(TABLES, 2)), seed)
+def kinds() -> list[str]:
+    """The kind of each chain: of five one is of Spark's processes, the others go through the formats."""
+    formats = [WITHOUT_SPARK[number % len(WITHOUT_SPARK)] for number in range(KILLS)]
+    return ["Spark" if number % 5 == 0 else formats.pop(0) for number in range(KILLS // IN_A_CHAIN)]
 
 
-def test_random_kill(lake):
-    chain = chain_of(lake, "sample")
+@pytest.fixture
+def chain_of(request, tmp_path, aws, bucket):
+    """A chain of loads; those of Spark are of two tables, which one load writes side by side."""
+
+    def make(kind: str, number: str) -> Chain:
+        seed = f"{SEED}/{number}"
+        if kind != "Spark":
+            return Chain(pipeline(tmp_path, aws, local_session(2), kind), seed)
+        lake = Lake(tmp_path, aws, request.getfixturevalue("spark"))
+        return Chain(Books(lake, *random.Random(seed).sample(TABLES, 2)), seed)
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["Spark", "Avro", "Iceberg"])
+def test_random_kill(chain_of, kind):
+    chain = chain_of(kind, "sample")
     chain.play(1)
     assert chain.kills == 1
 
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("number", range(KILLS // IN_A_CHAIN))
-def test_random_kills(lake, number, record_property):
-    chain = chain_of(lake, f"{number}")
+@pytest.mark.parametrize(("number", "kind"), list(enumerate(kinds())))
+def test_random_kills(chain_of, number, kind, record_property):
+    chain = chain_of(kind, f"{number}")
     try:
         chain.play(IN_A_CHAIN)
     except BaseException as error:
         error.add_note(json.dumps(chain.record(), indent=1))
         raise
+    record_property(f"{kind} kills", chain.kills)
     for name, value in chain.record().items():
         record_property(name, value)

@@ -2,20 +2,16 @@
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lakewriter.spec.specification import TableSpec
+from tests.support.local_tasks import SETTINGS, Context
 
 SCHEMA: Final = pa.schema([("id", pa.int64()), ("nonce", pa.int64()), ("name", pa.string())])
-SETTINGS: Final = {
-    "spark.sql.files.maxPartitionBytes": "134217728b",
-    "spark.sql.files.openCostInBytes": "4194304",
-    "spark.sql.files.minPartitionNum": "1",
-}
 _BEYOND: Final = re.compile(r"`id` > (-?\d+)L")
 
 
@@ -57,33 +53,6 @@ class Sources:
         return reading
 
 
-class Rdd:
-    """What stands in for Spark's: items, each in a partition of its own."""
-
-    def __init__(self, items: Iterable[Any]) -> None:
-        self._items = list(items)
-
-    def map(self, work: Callable[[Any], Any]) -> "Rdd":
-        """At once."""
-        return Rdd([work(item) for item in self._items])
-
-    def mapPartitionsWithIndex(self, work: Callable[[int, Iterator[Any]], Iterator[Any]]) -> "Rdd":  # noqa: N802
-        """At once."""
-        return Rdd([found for number, item in enumerate(self._items) for found in work(number, iter([item]))])
-
-    def collect(self) -> list[Any]:
-        """The items."""
-        return self._items
-
-
-class Context:
-    """What stands in for Spark's context."""
-
-    def parallelize(self, items: Iterable[Any], _: int) -> Rdd:
-        """The items, as they are."""
-        return Rdd(items)
-
-
 @dataclass(frozen=True)
 class Session:
     """What stands in for Spark's session; it knows for whom it reads."""
@@ -107,7 +76,7 @@ class Session:
         return SETTINGS.get(name, default)
 
     @property
-    def sparkContext(self) -> "Context":  # noqa: N802
+    def sparkContext(self) -> Context:  # noqa: N802
         """What distributes the pieces of messages."""
         return Context()
 

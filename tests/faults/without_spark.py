@@ -1,0 +1,58 @@
+"""Loads in processes of their own that need no Spark: their tasks run in the process itself, which begins as a fork.
+
+So it makes its first call in a fraction of the time that Python and Java take to start. Its sources are messages and
+bare Parquet files; everything else is the command line as it is.
+"""
+
+import multiprocessing
+import os
+import pkgutil
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Final
+from unittest.mock import patch
+
+import lakewriter
+from lakewriter.cli import context
+from lakewriter.cli.main import main
+from tests.faults.process import ROOT, Process, Started
+from tests.support.local_tasks import local_session
+
+_FORKS: Final = multiprocessing.get_context("forkserver")
+
+
+class ForkedProcess(Process):
+    """``lakewriter run``; what can be done to a process from outside can be done to it."""
+
+    def _start(self, environment: dict[str, str]) -> Started:
+        names = [module.name for module in pkgutil.walk_packages(lakewriter.__path__, "lakewriter.")]
+        _FORKS.set_forkserver_preload(["pytest", __name__, *(name for name in names if "__main__" not in name)])
+        return _Fork(self.command[3:], environment, self.folder)
+
+
+class _Fork:
+    def __init__(self, arguments: list[str], environment: dict[str, str], folder: Path) -> None:
+        self._process = _FORKS.Process(target=_run, args=(arguments, environment, folder), daemon=True)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def wait(self, seconds: float) -> int:
+        self._process.join(seconds)
+        if self._process.exitcode is None:
+            raise TimeoutExpired(self._process.name, seconds)
+        return self._process.exitcode
+
+
+def _run(arguments: list[str], environment: dict[str, str], folder: Path) -> None:
+    os.setsid()
+    os.chdir(ROOT)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o644), number)
+    with patch.object(context, "spark_session", lambda _: local_session(2)):
+        main(arguments, prog_name="lakewriter")
