@@ -44,6 +44,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
         _tests("documents", "loads of documents that are killed", "tests/load/test_documents.py"),
         _tests("sync-recovery", "syncs that are killed", "tests/load/test_sync_recovery.py"),
         _tests("iceberg-recovery", "Iceberg loads killed at each call", "tests/iceberg/test_recovery.py"),
+        _tests(
+            "servers",
+            "the protocol on SeaweedFS and versitygw",
+            "tests/interop/test_s3_servers.py",
+            LAKEWRITER_INTEROP="all",
+        ),
         *(
             _tests(file.stem.removeprefix("test_").replace("_", "-"), _first_line(file), f"tests/faults/{file.name}")
             for file in sorted((ROOT / "tests" / "faults").glob("test_*.py"))
