@@ -25,6 +25,7 @@ LakeError
 ├── LoadGoneError                   LOAD_GONE
 ├── StateLostError                  STATE_LOST
 ├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
+├── InternalError                   INTERNAL
 ├── CommitUnknownError              COMMIT_UNKNOWN             a retry can help
 └── NoAnswerError                   TIMEOUT                    a retry can help
 """
@@ -218,6 +219,12 @@ class PendingUnrecoverableError(LakeError):
     """An earlier load's intent cannot be taken to its end."""
 
     code = "PENDING_UNRECOVERABLE"
+
+
+class InternalError(LakeError):
+    """A fault of the program, met while one table was loaded; its trace is in the log."""
+
+    code = "INTERNAL"
 
 
 class CommitUnknownError(LakeError):

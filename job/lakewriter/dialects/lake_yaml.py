@@ -14,7 +14,7 @@ from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.airbyte.vendor_file import expanded
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.problems import keys_of, model_at, nearest, problems
-from lakewriter.dialects.common.row_rules import BadRowEntry, ContractEntry, refuse_unsupported
+from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry, refuse_unsupported
 from lakewriter.dialects.common.tables import TableEntry, absolute
 from lakewriter.dialects.common.yaml_text import Document, Location, read
 from lakewriter.dialects.estuary import translate as estuary

@@ -21,6 +21,7 @@ from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedEr
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport, TableResult, counted
 from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.results import failed
 from lakewriter.run.resumption import keeps, resumption
 from lakewriter.run.stop import Stop
 from lakewriter.run.stream_completion import Input, Verdict
@@ -37,7 +38,11 @@ _STDIN: Final = ("-",)
 
 
 class Loader:
-    """One load of one pipeline; ``states`` are the tables' at its start, with nothing pending."""
+    """One load of one pipeline.
+
+    ``states`` are the tables' at its start, with nothing pending; ``broken`` says of the others why they have none:
+    they fail, and the rest goes on.
+    """
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class Loader:
         store = S3Store(clients)
         self.controls = {table.id: control_of(spec, table, store) for table in spec.tables}
         self.states: dict[str, TableState] = {}
+        self.broken: dict[str, LakeError] = {}
         self._done: set[str] = set()
         self._given: Mapping[str, SourceState] = {}
 
@@ -60,21 +66,21 @@ class Loader:
         """Tables that are read by Spark; each is complete when it is loaded."""
         number = self.begin(sync_id, counted_alone=micro_batch is not None)
         # The number of a batch is counted by the one table's state, which therefore has to be as it was.
-        parts = {t.id: TablePart(read=self.states[t.id] if micro_batch is not None else None) for t in self.spec.tables}
-        return self.run(Sync(number, parts), micro_batch=micro_batch)
+        parts = {t.id: TablePart(read=self.states[t.id] if micro_batch is not None else None) for t in self._whole()}
+        return self.run(Sync(number, parts, self._broken()), micro_batch=micro_batch)
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
         number = self.begin(sync_id)
         with self._opened(source) as messages:
             seen = Input.of(messages, source)
-            verdicts = {table.id: self._verdict(table, seen) for table in self.spec.tables}
+            verdicts = {table.id: self._verdict(table, seen) for table in self._whole()}
             complete = {t.id: self._part(t, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
             partial = self._partial(number, verdicts, messages)
             failures = tuple(
                 self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
             )
-            report = self.run(Sync(number, complete, failures))
+            report = self.run(Sync(number, complete, (*self._broken(), *failures)))
         known = [_stream(table).key for table in self.spec.tables]
         return report.model_copy(update={"notes": tuple(messages.notes(known))})
 
@@ -100,7 +106,15 @@ class Loader:
         """
         _check_types(self.spec)
         reach = reach_from(self._clients)
-        self.states = {name: recover(control, reach) for name, control in self.controls.items()}
+        for name, control in self.controls.items():
+            try:
+                self.states[name] = recover(control, reach)
+            except LakeError as error:
+                self.broken[name] = error
+                if self.spec.on_failure == "stop":
+                    raise
+        if not self.states:
+            raise next(iter(self.broken.values()))
         reports = {name: control.report(self.job_id) for name, control in self.controls.items()}
         self._done = {name for name, report in reports.items() if report is not None}
         number = known_number(self.spec, ((report or {}).get("sync_id") for report in reports.values()), given)
@@ -125,7 +139,7 @@ class Loader:
         key = f"{keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
         with spool(spark, self._clients, key) as place:
             if source.command:
-                resumed = resumption(self.spec.tables, self.states, continues=True)
+                resumed = resumption(self._whole(), self.states, continues=True)
                 self._given = resumed.given
                 with self.stop.waiting():
                     found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
@@ -177,8 +191,15 @@ class Loader:
                 )
         return ""
 
+    def _whole(self) -> tuple[TableSpec, ...]:
+        return tuple(table for table in self.spec.tables if table.id in self.states)
+
+    def _broken(self) -> tuple[tuple[TableResult, LakeError], ...]:
+        tables = (table for table in self.spec.tables if table.id in self.broken)
+        return tuple((failed(table, error := self.broken[table.id], 0.0), error) for table in tables)
+
     def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
-        return [table for table in self.spec.tables if verdicts[table.id].complete is complete]
+        return [table for table in self._whole() if verdicts[table.id].complete is complete]
 
     def _part(self, table: TableSpec, verdict: Verdict, messages: Messages) -> TablePart:
         if verdict.stretch is None:

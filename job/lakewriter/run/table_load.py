@@ -1,8 +1,9 @@
 """A load, top to bottom: each table is registered, checked, staged, bound to an intent, and committed."""
 
+import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,13 +13,13 @@ from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import is_due, require_no_stream
-from lakewriter.commit.control import control_of
+from lakewriter.commit.control import Control, control_of
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.presence import require_presence
 from lakewriter.commit.retention import due, sweep
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import TableState
-from lakewriter.errors import LakeError
+from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Receipt
 from lakewriter.report import RunReport, TableResult, counted
@@ -31,6 +32,8 @@ from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
 from lakewriter.source.jobs import wait_for_tasks
 from lakewriter.spec.key_layout import KeyLayout, KeyNames, Names
 from lakewriter.spec.specification import Spec, TableSpec
+
+LOG: Final = logging.getLogger(__name__)
 
 TASKS_SECONDS: Final = 15.0
 """How long tasks may take to end whose job was cancelled, before their uploads are listed."""
@@ -103,16 +106,30 @@ def _open(
     keep = timedelta(days=spec.keep_loads_days)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
     names = {t.id: _named(t, attempt, sync) for t in spec.tables}
-    for control in controls.values():
-        # A state that needs a later release is refused before anything is written. What it says is not gone by: the
-        # table registers with a condition on its etag, and reads it again where that is over.
-        control.state.read()
+    _require_a_readable(controls.values())
     first = next(iter(controls.values()))
     key, record = keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
     first.write_once(key, record)
     if spec.access.endpoint and not spec.access.single_writer:
         first.require_conditions(key, record)
     return Load(spec, attempt, clients, spark, progress, controls, names, reach_from(clients), sync=sync)
+
+
+def _require_a_readable(controls: Iterable[Control]) -> None:
+    """Nothing is written where no table's state can be gone by: what is wrong with the first of them is raised.
+
+    What a state says is not gone by yet: the table registers with a condition on its etag, and reads it again where
+    that is over. A table whose state alone cannot be read fails there, and the others go on.
+    """
+    errors = []
+    for control in controls:
+        try:
+            control.state.read()
+        except (PendingUnrecoverableError, StateLostError) as error:
+            errors.append(error)
+        else:
+            return
+    raise errors[0]
 
 
 def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> Names:
@@ -131,11 +148,29 @@ def _guarded(load: Load, table: TableSpec) -> Outcome:
         load.progress(table, "stopped", "nothing is published")
         return not_run(table, stopped), None, ()
     except LakeError as error:
-        load.progress(table, "failed", str(error))
-        if load.spec.on_failure == "stop":
-            load.stopped.set()
-        return failed(table, error, time.monotonic() - clock), error, ()
+        return _failed(load, table, error, clock)
+    except Exception as error:
+        LOG.exception("Table %s of load %s met a fault of the program.", table.id, load.attempt.job_id)
+        return _failed(load, table, _internal(table, error), clock)
     return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
+
+
+def _failed(load: Load, table: TableSpec, error: LakeError, clock: float) -> Outcome:
+    load.progress(table, "failed", str(error))
+    if load.spec.on_failure == "stop":
+        load.stopped.set()
+    return failed(table, error, time.monotonic() - clock), error, ()
+
+
+def _internal(table: TableSpec, fault: Exception) -> InternalError:
+    error = InternalError(
+        f"table {table.id}: {type(fault).__name__}: {fault}",
+        remedy="This is a fault of Lakewriter, not of the table: report it with the trace in the log. The table's "
+        "earlier loads are as they were.",
+    )
+    for note in getattr(fault, "__notes__", ()):
+        error.add_note(note)
+    return error
 
 
 def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:

@@ -86,11 +86,26 @@ def _has_json(kind: DataType) -> bool:
 
 
 def _refused(kind: DataType) -> DataType | None:
-    """The first type inside that cannot go to the tasks."""
+    """The first type inside that cannot go to the tasks.
+
+    Among them is what is empty by its type, as the element of ``array()`` and the key of ``map()`` are: Arrow has no
+    type without a value that is not null either.
+    """
+    if _is_empty(kind):
+        return kind
     inside = children(kind)
     if not inside and not (isinstance(kind, _STORED) and type(kind).__module__ == StringType.__module__):
         return kind
     return next((found for child in inside if (found := _refused(child)) is not None), None)
+
+
+def _is_empty(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return isinstance(kind.elementType, NullType) and not kind.containsNull
+    if isinstance(kind, MapType):
+        return isinstance(kind.keyType, NullType)
+    fields = kind.fields if isinstance(kind, StructType) else []
+    return any(isinstance(field.dataType, NullType) and not field.nullable for field in fields)
 
 
 def arrow_schema(names: list[str], schema: StructType) -> pa.Schema:

@@ -79,6 +79,9 @@ class Writer:
     def write(self, messages: IO[bytes]) -> None:
         """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
         number = self._loader.begin(None)
+        for error in self._loader.broken.values():
+            # The platform that waits for this sync takes a stream's state as the end of all before it.
+            raise error
         while self._read(messages):
             self._commit(number, self._up_to_states())
             self._forget()

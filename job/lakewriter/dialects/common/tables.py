@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from lakewriter.dialects.common.row_rules import BadRowEntry, ContractEntry
+from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
