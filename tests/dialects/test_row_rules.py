@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lakewriter.dialects.common.row_rules import BadRowEntry, ContractEntry
+from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.lake_yaml import LakeFile, load_spec
 from lakewriter.errors import SpecInvalidError

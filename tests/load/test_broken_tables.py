@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakewriter.errors import InternalError, PendingUnrecoverableError, StateLostError
-from lakewriter.run import table_load
+from lakewriter.run import table_load, table_staging
 from tests.load.lakes import Lake, table
 from tests.load.syncs import SyncLake, catalog, record, status, stream
 
@@ -71,7 +71,7 @@ def test_no_state_can_be_read(lake):
 
 @pytest.mark.parametrize(("on_failure", "other"), [("continue", "done"), ("stop", "not_run")])
 def test_fault_of_the_program(lake, monkeypatch, caplog, on_failure, other):
-    real = table_load.staged
+    real = table_staging.staged
 
     def staged(load, table, *rest):
         if table.name == "a":
