@@ -29,6 +29,11 @@ from tests.support.server import StrictAws
 
 FOLDER = Path(__file__).parent
 BUCKET = "acme-lake"
+SAMPLE = (
+    "files-intended", "files-staging", "glue-published", "iceberg-glue-uploaded", "iceberg-rest-aborting",
+    "airbyte-append-uploaded", "airbyte-overwrite-intended", "estuary-aborting",
+)  # fmt: skip
+"""The sets that CI takes: every kind of table, and every point in one of them."""
 STRANGER = b"a stranger's"
 """The content of objects that no load has written."""
 AT_RELEASE = b"/lake"

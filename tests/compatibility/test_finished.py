@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from lakewriter.cli.main import main
 from lakewriter.commit.recover import failure_of
-from tests.compatibility.released import BUCKET
+from tests.compatibility.released import BUCKET, SAMPLE
+from tests.support.sample import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +48,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("name", "status", "ids"), SAME)
+@pytest.mark.parametrize(("name", "status", "ids"), sampled(SAME, SAMPLE))
 def test_the_same_job_id_again(put_back, name, status, ids):
     lake = put_back(name)
     lake.remove_strangers()
@@ -92,7 +93,7 @@ ABANDONED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "said", "ids", "committed"), ABANDONED)
+@pytest.mark.parametrize(("name", "said", "ids", "committed"), sampled(ABANDONED, SAMPLE))
 def test_abandoned(put_back, name, said, ids, committed):
     lake = put_back(name)
     assert lake.abandon("b").partition(":")[0] == said

@@ -6,8 +6,9 @@ import time
 import pytest
 
 from tests.compatibility.keys_0_1_0 import unknown_keys
-from tests.compatibility.released import BUCKET
+from tests.compatibility.released import BUCKET, SAMPLE
 from tests.load.materializations import Running
+from tests.support.sample import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +45,7 @@ NEXT = [
 ]
 
 
-@pytest.mark.parametrize(("name", "ids", "committed", "uploads"), NEXT)
+@pytest.mark.parametrize(("name", "ids", "committed", "uploads"), sampled(NEXT, SAMPLE))
 def test_the_next_load(put_back, name, ids, committed, uploads):
     lake = put_back(name)
     lake.remove_strangers()

@@ -1,11 +1,14 @@
 """The sections of ``scripts/nightly``: what takes too long for ``scripts/test``, the quick ones first."""
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+RANDOM_KILLS = "test_random_kills.py"
 HISTORIES = 100_000
 """Of the simulation."""
 PART = 10_000
@@ -41,24 +44,18 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             "clean-install", "the wheel, with pinned packages from the index", "tests/package/test_clean_install.py"
         ),
         _tests("fresh-clone", "demo, bundle and synth without Java and Node", "tests/package/test_fresh_clone.py"),
-        _tests("documents", "loads of documents that are killed", "tests/load/test_documents.py"),
-        _tests("sync-recovery", "syncs that are killed", "tests/load/test_sync_recovery.py"),
-        _tests("iceberg-recovery", "Iceberg loads killed at each call", "tests/iceberg/test_recovery.py"),
+        *(_file(file) for file in sorted(TESTS.rglob("test_*.py")) if _is_sampled(file)),
         _tests(
             "servers",
             "the protocol on SeaweedFS and versitygw",
             "tests/interop/test_s3_servers.py",
             LAKEWRITER_INTEROP="all",
         ),
-        *(
-            _tests(file.stem.removeprefix("test_").replace("_", "-"), _first_line(file), f"tests/faults/{file.name}")
-            for file in sorted((ROOT / "tests" / "faults").glob("test_*.py"))
-            if file.stem != "test_random_kills"
-        ),
+        *(_file(file) for file in sorted((TESTS / "faults").glob("test_*.py")) if file.name != RANDOM_KILLS),
         _tests(
             "random-kills",
             f"{kills} kills at random moments, seed {seed}",
-            "tests/faults/test_random_kills.py",
+            f"tests/faults/{RANDOM_KILLS}",
             variant=f"seed-{seed}-kills-{kills}",
             LAKEWRITER_FAULTS_SEED=str(seed),
             LAKEWRITER_FAULTS_KILLS=str(kills),
@@ -66,6 +63,18 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
         # What is no pytest file goes here: a Section with its name, what it shows, and its command.
         *(_simulation(first) for first in range(1, HISTORIES, PART)),
     ]
+
+
+def _is_sampled(file: Path) -> bool:
+    """Whether CI plays a sample of its tests only, and no other section has them."""
+    others = file.parent.name in ("faults", "interop", "nightly", "package")
+    return not others and re.search(r"mark\.exhaustive|sampled\(", file.read_text("utf-8")) is not None
+
+
+def _file(file: Path) -> Section:
+    name = file.stem.removeprefix("test_").replace("_", "-")
+    folder = file.parent.name
+    return _tests(name if folder == "faults" else f"{folder}-{name}", _first_line(file), str(file.relative_to(ROOT)))
 
 
 def _tests(name: str, shows: str, file: str, variant: str = "", **environment: str) -> Section:
