@@ -23,6 +23,10 @@ MOST_RESTARTS: Final = 10
 
 _PACKAGES: Final = "./dependencies"
 
+# Java puts what it reads from databases and ORC into its own zone, which the session's does not change.
+_UTC: Final = "-Duser.timezone=UTC"
+_JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
 
 def job_run(settings: Settings, application: Application, role: iam.IRole, artifacts: Artifacts) -> dict[str, Any]:
     """All but the client token and the entry point's arguments, which every attempt has of its own."""
@@ -46,7 +50,7 @@ def job_run(settings: Settings, application: Application, role: iam.IRole, artif
 
 
 def spark_conf(spark: Spark) -> dict[str, str]:
-    """Sizes, counts and the path of the dependencies; ``deployment.spark.conf`` goes over them."""
+    """Sizes, counts and the path of the dependencies; ``deployment.spark.conf`` goes over them, but for the zone."""
     return {
         "spark.driver.cores": str(spark.driver.cores),
         "spark.driver.memory": spark.driver.memory,
@@ -61,6 +65,8 @@ def spark_conf(spark: Spark) -> dict[str, str]:
         "spark.emr-serverless.driverEnv.PYTHONPATH": _PACKAGES,
         "spark.executorEnv.PYTHONPATH": _PACKAGES,
         **spark.conf,
+        # Of a property that is given twice Java takes the last value.
+        **{name: f"{spark.conf.get(name, '')} {_UTC}".strip() for name in _JAVA_OPTIONS},
     }
 
 

@@ -83,6 +83,11 @@ PROBLEMS = [
      "shown): expected text, true or false or a number."),
     ({"tables": [{"table": "t", "read": READ | {"options": {"x": "${env:}"}}}]}, "tables.0.read.options.x: (not "
      "shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it."),
+    ({"tables": [{"table": "t", "read": {"format": "csv", "path": "x", "options": {"delimeter": ";"}}}]},
+     "tables.0.read.options: 'delimeter' is no option of csv; did you mean 'delimiter'?"),
+    ({"tables": [{"table": "t", "read": {"sql": "SELECT 1", "views": {"v": {"format": "CSV", "options": {"heder": 1}}}}
+     }]},
+     "tables.0.read.views.v.options: 'heder' is no option of CSV; did you mean 'header'?"),
     ({"update_aws_glue_catalog": "maybe"}, "destination.update_aws_glue_catalog: 'maybe': expected true or false."),
     ({"upload_parallelism": "many"}, "destination.upload_parallelism: 'many': expected a whole number."),
     ({"top": {1: "x"}}, "1: a key is text; put it in quotes."),

@@ -1,6 +1,6 @@
 """lake.yaml: what every dialect's file has in common, and the way from the file to the Spec."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -15,7 +15,7 @@ from lakewriter.dialects.airbyte.vendor_file import expanded
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.problems import keys_of, model_at, nearest, problems
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry, refuse_unsupported
-from lakewriter.dialects.common.tables import TableEntry, absolute
+from lakewriter.dialects.common.tables import TableEntry, absolute, option_notes
 from lakewriter.dialects.common.yaml_text import Document, Location, read
 from lakewriter.dialects.estuary import translate as estuary
 from lakewriter.dialects.estuary.flow_file import with_flow
@@ -187,9 +187,14 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "checkpoint": file.checkpoint and absolute(file.checkpoint, str(document.folder)),
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
-        "warnings": (*of_flow, *of_vendor, *spec.warnings),
+        "warnings": (*of_flow, *of_vendor, *spec.warnings, *_option_notes(spec)),
     }
     return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data)
+
+
+def _option_notes(spec: Spec) -> Iterator[str]:
+    for table in spec.tables:
+        yield from option_notes(table.id, table.read)
 
 
 def _limits(file: LakeFile) -> Limits:

@@ -20,6 +20,15 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SourceFailedError
+from lakewriter.source.time_zone import (
+    EXECUTOR_OPTIONS,
+    UTC_OPTION,
+    is_started,
+    require_utc,
+    set_driver_zone,
+    submitted_options,
+    with_utc,
+)
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
@@ -34,7 +43,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 # Python puts the working folder first on a worker's path: a user's lakewriter.py or types.py there would be imported in
 # place of ours or of the standard library's. https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH
-_WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
+_WORKERS: Final[Mapping[str, str]] = {"spark.executorEnv.PYTHONSAFEPATH": "1", "spark.executorEnv.TZ": "UTC"}
 
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
 # A terminal that closes, and whoever stops a service, signals every process of the group: the driver withdraws what is
@@ -47,18 +56,25 @@ exec "{java}" "$@"
 
 
 def spark_session(app_name: str) -> SparkSession:
-    """The running session, or a new one; ``SOURCE_FAILED`` where there is no Java to start it with."""
+    """The running session, or a new one, in UTC; ``SOURCE_FAILED`` where there is no Java to start it with.
+
+    A session that somebody else started in another time zone is ``SPEC_INVALID``.
+    """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # They print as JSON the error that is raised as well.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(app_name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    if SparkSession.getActiveSession() is not None:
-        return builder.getOrCreate()
+    if is_started():
+        session = builder.getOrCreate()
+        require_utc(session)
+        return session
     for key, value in _WORKERS.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate() if is_configured(os.environ) else _local(builder)
+    session = _configured(builder) if is_configured(os.environ) else _local(builder)
+    set_driver_zone(session)
+    return session
 
 
 def isolated(spark: SparkSession) -> SparkSession:
@@ -84,6 +100,10 @@ def is_configured(environment: Mapping[str, str]) -> bool:
     )
 
 
+def _configured(builder: SparkSession.Builder) -> SparkSession:
+    return builder.config(EXECUTOR_OPTIONS, with_utc(submitted_options())).getOrCreate()
+
+
 def _local(builder: SparkSession.Builder) -> SparkSession:
     scratch = Path(tempfile.mkdtemp(prefix="lakewriter-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
@@ -106,7 +126,7 @@ def _local(builder: SparkSession.Builder) -> SparkSession:
 def _local_settings(scratch: Path) -> dict[str, str]:
     log4j = scratch / "log4j2.properties"
     log4j.write_text((resources.files("lakewriter.source") / "log4j2.properties").read_text("utf-8"), "utf-8")
-    options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch}"
+    options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch} {UTC_OPTION}"
     return {
         "spark.master": "local[*]",
         "spark.driver.host": "127.0.0.1",

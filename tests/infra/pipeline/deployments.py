@@ -13,6 +13,9 @@ ALL: dict[str, Any] = {
     "role_path": "/lake/",
     "bootstrap_qualifier": "acme",
     "log_retention_days": 90,
-    "spark": {"conf": {"spark.driver.memory": "6G", "spark.custom": "a b"}, "attempts": 2},
+    "spark": {
+        "conf": {"spark.driver.memory": "6G", "spark.custom": "a b", "spark.driver.extraJavaOptions": "-Xss4m"},
+        "attempts": 2,
+    },
 }
 """Everything that can be asked for, but for a topic that is there."""

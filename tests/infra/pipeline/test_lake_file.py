@@ -45,7 +45,7 @@ GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (REMOTE, ROLE | {"external_id": "${ssm:/lake/external-id}"}),
     (REMOTE, KEYS | {"secret_access_key": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:s3-Ab12cd}"}),
     ({"format": "jdbc", "options": {"url": "jdbc:postgresql://db/x", "password": "${ssm:/db/password}"}}, {}),
-    ({"format": "csv", "path": "S3://acme/x", "options": {"header": True, "sep": "|", "useToken": True}}, {}),
+    ({"format": "delta", "path": "S3://acme/x", "options": {"header": True, "sep": "|", "useToken": True}}, {}),
     ({"sql": "SELECT '${env:HOME}/x' FROM f", "views": {"f": REMOTE}}, {}),
 ]
 

@@ -117,6 +117,8 @@ def test_spark_submit(full):
             "spark.emr-serverless.driverEnv.PYTHONPATH": "./dependencies",
             "spark.executorEnv.PYTHONPATH": "./dependencies",
             "spark.custom": "a b",
+            "spark.driver.extraJavaOptions": "-Xss4m -Duser.timezone=UTC",
+            "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         },
     }
 

@@ -1,11 +1,13 @@
 """The ``tables`` of a lake.yaml: their sources and what is known of their columns."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from lakewriter.dialects.common.reader_options import passed_on, unknown_option
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
@@ -33,6 +35,13 @@ class ReadEntry(Model):
     """A statement over ``views``."""
     views: "dict[str, ReadEntry]" = Field(default_factory=dict)
 
+    @field_validator("options")
+    @classmethod
+    def _known(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if problem := unknown_option(info.data.get("format") or "", options):
+            raise ValueError(problem)
+        return options
+
     @model_validator(mode="after")
     def _one_way(self) -> "ReadEntry":
         if (self.format is None) == (self.sql is None):
@@ -54,6 +63,14 @@ class ReadEntry(Model):
             sql=self.sql,
             views={name: view.at(root) for name, view in self.views.items()},
         )
+
+
+def option_notes(table: str, read: Read) -> Iterator[str]:
+    """Notes on options of a table that nothing here knows."""
+    for view in read.views.values():
+        yield from option_notes(table, view)
+    if note := passed_on(read.format or "", read.options):
+        yield f"table {table!r}: read.options {note}"
 
 
 def _as_partition_field(text: str) -> str:

@@ -1,0 +1,133 @@
+"""The options that Spark's own readers know: Spark itself ignores one that is misspelt, and reads something else.
+
+The names are Spark 4.1.1's: those that its classes of options register (CSVOptions, JSONOptions, XmlOptions,
+ParquetOptions, OrcOptions, TextOptions, AvroOptions, JDBCOptions, FileStreamOptions), and those of every file source in
+https://spark.apache.org/docs/4.1.1/sql-data-sources-generic-options.html. Their case does not matter.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+_EVERY_FILE: Final = frozenset(
+    {
+        *("path", "basePath", "recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter", "timeZone"),
+        *("ignoreCorruptFiles", "ignoreMissingFiles"),
+        # Of readStream.
+        *("maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "maxCachedFiles", "discardCachedInputRatio"),
+        *("latestFirst", "fileNameOnly", "cleanSource", "sourceArchiveDir"),
+    }
+)
+"""Of all formats of files."""
+
+OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
+    "csv": frozenset(
+        {
+            *("charToEscapeQuoteEscaping", "charset", "codec", "columnNameOfCorruptRecord", "columnPruning"),
+            *("comment", "compression", "dateFormat", "delimiter", "emptyValue", "enableDateTimeParsingFallback"),
+            *("encoding", "enforceSchema", "escape", "escapeQuotes", "extension", "header", "ignoreLeadingWhiteSpace"),
+            *("ignoreTrailingWhiteSpace", "inferSchema", "inputBufferSize", "lineSep", "locale", "maxCharsPerColumn"),
+            *("maxColumns", "mode", "multiLine", "nanValue", "negativeInf", "nullValue", "positiveInf", "preferDate"),
+            *("quote", "quoteAll", "samplingRatio", "sep", "singleVariantColumn", "timeZone", "timestampFormat"),
+            *("timestampNTZFormat", "unescapedQuoteHandling"),
+        }
+    ),
+    "json": frozenset(
+        {
+            *("allowBackslashEscapingAnyCharacter", "allowComments", "allowNonNumericNumbers"),
+            *("allowNumericLeadingZeros", "allowSingleQuotes", "allowUnquotedControlChars", "allowUnquotedFieldNames"),
+            *("charset", "columnNameOfCorruptRecord", "compression", "dateFormat", "dropFieldIfAllNull"),
+            *("enableDateTimeParsingFallback", "encoding", "ignoreNullFields", "inferTimestamp", "lineSep", "locale"),
+            *("mode", "multiLine", "prefersDecimal", "pretty", "primitivesAsString", "samplingRatio"),
+            *("singleVariantColumn", "timeZone", "timestampFormat", "timestampNTZFormat", "useUnsafeRow"),
+            "writeNonAsciiCharacterAsCodePoint",
+        }
+    ),
+    "xml": frozenset(
+        {
+            *("arrayElementName", "attributePrefix", "charset", "columnNameOfCorruptRecord", "compression"),
+            *(
+                "dateFormat",
+                "declaration",
+                "encoding",
+                "excludeAttribute",
+                "ignoreNamespace",
+                "ignoreSurroundingSpaces",
+            ),
+            *("indent", "inferSchema", "locale", "mode", "multiLine", "nullValue", "preferDate", "prefersDecimal"),
+            *("rootTag", "rowTag", "rowValidationXSDPath", "samplingRatio", "singleVariantColumn", "timeZone"),
+            *("timestampFormat", "timestampNTZFormat", "useLegacyXMLParser", "validateName", "valueTag"),
+            "wildcardColName",
+        }
+    ),
+    "parquet": frozenset({"compression", "datetimeRebaseMode", "int96RebaseMode", "mergeSchema"}),
+    "orc": frozenset({"compression", "mergeSchema"}),
+    "text": frozenset({"compression", "encoding", "lineSep", "wholetext"}),
+    "avro": frozenset(
+        {
+            *("avroSchema", "avroSchemaUrl", "compression", "datetimeRebaseMode"),
+            *("enableStableIdentifiersForUnionType", "ignoreExtension", "mode", "positionalFieldMatching"),
+            *("recordName", "recordNamespace", "recursiveFieldMaxDepth", "stableIdentifierPrefixForUnionType"),
+        }
+    ),
+    "binaryfile": frozenset(),
+    "jdbc": frozenset(
+        {
+            *("batchsize", "cascadeTruncate", "connectionProvider", "createTableColumnTypes", "createTableOptions"),
+            *("customSchema", "dbtable", "driver", "fetchsize", "hint", "isolationLevel", "keytab", "lowerBound"),
+            *("numPartitions", "partitionColumn", "preferTimestampNTZ", "prepareQuery", "principal"),
+            *("pushDownAggregate", "pushDownJoin", "pushDownLimit", "pushDownOffset", "pushDownPredicate"),
+            *("pushDownTableSample", "query", "queryTimeout", "refreshKrb5Config", "sessionInitStatement"),
+            *("tableComment", "truncate", "upperBound", "url"),
+        }
+    ),
+}
+"""Of each format beside those of all files."""
+
+# What is no option of Spark's goes to the database's driver as a property of the connection. These are every driver's;
+# MySQL has the numbered ones. https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
+_OF_DRIVERS: Final = frozenset({"user", "password", "password1", "password2", "password3"})
+_JDBC: Final = "jdbc"
+_ALIKE: Final = 0.85
+"""How much a property must be like an option of Spark's to be taken for one that is misspelt."""
+
+
+def known_options(form: str) -> frozenset[str] | None:
+    """The options of a format, None for one that is not Spark's own."""
+    own = OF_FORMAT.get(form.lower())
+    if own is None:
+        return None
+    return own | _OF_DRIVERS if form.lower() == _JDBC else own | _EVERY_FILE
+
+
+def unknown_option(form: str, options: Iterable[str]) -> str | None:
+    """What is wrong with the first option that the format's reader does not know; None where it knows all.
+
+    A name with a dot is a setting of Hadoop's, which Spark hands on.
+    """
+    known = known_options(form)
+    if known is None:
+        return None
+    names = {name.lower(): name for name in known}
+    of_spark = names.keys() - _OF_DRIVERS
+    least = _ALIKE if form.lower() == _JDBC else 0.0
+    for option in options:
+        if option.lower() in names or "." in option:
+            continue
+        nearest = difflib.get_close_matches(option.lower(), sorted(of_spark), 1, least)
+        if nearest:
+            return f"{option!r} is no option of {form}; did you mean {names[nearest[0]]!r}?"
+    return None
+
+
+def passed_on(form: str, options: Mapping[str, Any]) -> str | None:
+    """A note on options that are handed on unseen; None where there are none."""
+    known = known_options(form)
+    names = {name.lower() for name in known or ()}
+    unseen = ", ".join(repr(option) for option in options if option.lower() not in names)
+    if not unseen:
+        return None
+    if form.lower() == _JDBC:
+        return f"{unseen}: not known to Spark, handed to the database's driver as properties of the connection."
+    reader = "Hadoop" if known is not None else f"the reader of {form}"
+    return f"{unseen}: not known here, handed to {reader} as given."

@@ -1,0 +1,75 @@
+"""UTC as the default time zone of every JVM that reads.
+
+JDBC drivers, and Spark's reader of ORC, make java.sql.Timestamp, Date and Time of what they read, which hold a wall
+clock of the JVM's default zone: spark.sql.session.timeZone does not reach them. In another zone a time that its clocks
+never showed (daylight saving, local mean time before 1900) would be stored shifted, and a time of day by its offset.
+"""
+
+import re
+from typing import Any, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from lakewriter.errors import SpecInvalidError
+
+UTC_OPTION: Final = "-Duser.timezone=UTC"
+
+EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
+
+_ZONE: Final = "reflect('java.time.ZoneId', 'systemDefault')"
+
+
+def with_utc(options: str) -> str:
+    """Options for a JVM and ours behind them: of a property that is set twice the last value counts."""
+    return f"{options} {UTC_OPTION}".strip()
+
+
+def is_started() -> bool:
+    """Whether a Spark context runs in this process already."""
+    return SparkContext._active_spark_context is not None
+
+
+def submitted_options() -> str:
+    """The executors' Java options as spark-submit and spark-defaults.conf give them, before a context is there."""
+    # Starts the JVM where spark-submit has not, so that it is the JVM that reads the defaults.
+    SparkContext._ensure_initialized()
+    conf = SparkContext._jvm.org.apache.spark.SparkConf()  # type: ignore[union-attr]
+    return str(conf.get(EXECUTOR_OPTIONS, ""))
+
+
+def set_driver_zone(spark: SparkSession) -> None:
+    """UTC for the driver of a session of ours, which spark-submit may have started in another zone."""
+    zones = _jvm(spark).java.util.TimeZone
+    zones.setDefault(zones.getTimeZone("UTC"))
+
+
+def require_utc(spark: SparkSession) -> None:
+    """``SPEC_INVALID`` where the driver of somebody else's session, or one of its executors, is in another zone.
+
+    It is not changed: the session's owner would see other values from then on.
+    """
+    zones = {"driver": str(_jvm(spark).java.time.ZoneId.systemDefault())}
+    # Where there is no cluster, the driver is the executor.
+    if not re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
+        tasks = spark.sparkContext.defaultParallelism
+        rows = spark.range(0, tasks, 1, tasks).selectExpr(f"{_ZONE} AS zone").distinct().collect()
+        zones |= {"executor": next((row[0] for row in rows if not _is_utc(spark, row[0])), "UTC")}
+    for process, zone in zones.items():
+        if not _is_utc(spark, zone):
+            raise SpecInvalidError(
+                f"the {process} of the running Spark session has the time zone {zone!r}, expected 'UTC': times from "
+                "JDBC and ORC would be stored shifted.",
+                remedy=f"Start the session with spark.driver.extraJavaOptions and {EXECUTOR_OPTIONS} set to "
+                f"{UTC_OPTION}, or with TZ=UTC in the environment.",
+            )
+
+
+def _is_utc(spark: SparkSession, zone: str) -> bool:
+    jvm = _jvm(spark)
+    rules = jvm.java.time.ZoneId.of(zone).getRules()
+    return bool(rules.isFixedOffset()) and rules.getOffset(jvm.java.time.Instant.EPOCH).getTotalSeconds() == 0
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm

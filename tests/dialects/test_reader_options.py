@@ -1,0 +1,76 @@
+import pytest
+
+from lakewriter.dialects.common.reader_options import passed_on, unknown_option
+from lakewriter.dialects.lake_yaml import load_spec
+from tests.dialects import files
+
+# Of the drivers of PostgreSQL, MySQL, SQL Server and Oracle, and Derby.
+PROPERTIES = """
+ssl sslmode sslrootcert currentSchema loginTimeout connectTimeout socketTimeout defaultRowFetchSize
+prepareThreshold ApplicationName targetServerType readOnly options preferQueryMode cancelSignalTimeout
+connectionTimeZone forceConnectionTimeZoneToSession useSSL sslMode password2 allowPublicKeyRetrieval
+useCursorFetch databaseName encrypt trustServerCertificate hostNameInCertificate integratedSecurity
+lockTimeout cancelQueryTimeout oracle.jdbc.timezoneAsRegion defaultRowPrefetch internal_logon serverName
+portNumber domain connectionAttributes create territory
+""".split()  # noqa: SIM905
+
+UNKNOWN = [
+    # format, option, what it is taken for: Spark's readers ignore the case of options
+    ("csv", "delimeter", "delimiter"),
+    ("csv", "heder", "header"),
+    ("json", "multiline", None),
+    ("json", "allowSingleQuote", "allowSingleQuotes"),
+    ("parquet", "mergeShema", "mergeSchema"),
+    ("parquet", "recursive", "recursiveFileLookup"),
+    ("text", "wholeText", None),
+    ("avro", "avroShema", "avroSchema"),
+    ("xml", "rowtags", "rowTag"),
+    ("csv", "fs.s3a.endpoint", None),
+    ("kafka", "subscrib", None),
+    ("jdbc", "fetchSize", None),
+    ("jdbc", "fetchsise", "fetchsize"),
+    ("jdbc", "dbtabel", "dbtable"),
+    ("jdbc", "partitonColumn", "partitionColumn"),
+    ("jdbc", "sfPassword", None),
+    *[("jdbc", name, None) for name in PROPERTIES],
+]
+
+
+@pytest.mark.parametrize(("form", "option", "taken_for"), UNKNOWN)
+def test_unknown_option(form, option, taken_for):
+    expected = taken_for and f"{option!r} is no option of {form}; did you mean {taken_for!r}?"
+    assert unknown_option(form, [option]) == expected
+
+
+PASSED_ON = [
+    (
+        "csv",
+        {"header": "true", "fs.s3a.endpoint": "x"},
+        "'fs.s3a.endpoint': not known here, handed to Hadoop as given.",
+    ),
+    (
+        "kafka",
+        {"subscribe": "t", "a": "b"},
+        "'subscribe', 'a': not known here, handed to the reader of kafka as given.",
+    ),
+    (
+        "jdbc",
+        {"url": "u", "user": "u", "sslmode": "x"},
+        "'sslmode': not known to Spark, handed to the database's driver as properties of the connection.",
+    ),
+    ("csv", {"HEADER": "true"}, None),
+    ("kafka", {}, None),
+]
+
+
+@pytest.mark.parametrize(("form", "options", "note"), PASSED_ON)
+def test_passed_on(form, options, note):
+    assert passed_on(form, options) == note
+
+
+def test_note_of_a_pipeline(tmp_path):
+    read = {"sql": "SELECT * FROM v", "views": {"v": {"format": "delta", "options": {"versionAsOf": 3}}}}
+    spec = load_spec(files.lake(tmp_path, tables=[{"table": "t", "schema": "s", "read": read}]))
+    assert [warning for warning in spec.warnings if "options" in warning] == [
+        "table 's.t': read.options 'versionAsOf': not known here, handed to the reader of delta as given."
+    ]
