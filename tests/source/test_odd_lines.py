@@ -84,7 +84,7 @@ FAULTS = [
     (line('{"a":1}', namespace='"public"').replace(b'{"a":1}', b'"x"'), ("public", "u")),
     (line('{"a":1}')[:-10], None),
     (b'{"record":{"stream":"u","data":{"a":1}, "type', None),
-    (line('{"a":' + "[" * 3000 + "]" * 3000 + "}"), None),
+    (line('{"a":' + "[" * 3000 + "]" * 3000 + "}"), (None, "u")),
     ((STATE % '{"cursor":NaN}').encode(), (None, "u")),
     ((STATE % r'{"cursor":"\ud83d"}').encode(), (None, "u")),
     (b'{"type":"STATE","state":{"type":"GLOBAL","global":{"shared_state":NaN}}}', None),

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from lakewriter.documents.nesting import is_too_deep, too_deep
 from lakewriter.documents.typed import NULL
 from lakewriter.errors import ValueUnrepresentableError
 
@@ -40,8 +41,8 @@ class Levels:
 
     def _document(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
         try:
-            return _OBJECT.decode(text or NULL)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return _OBJECT.decode(shallow(text or NULL))
+        except ValueError as error:
             raise ValueUnrepresentableError(
                 f"row {self._first + row}: {cut(repr(text))} is no JSON object ({error}).",
                 remedy="Leave such rows out with an sql: read.",
@@ -51,8 +52,8 @@ class Levels:
         if text is None or text == NULL:
             return None
         try:
-            found: Mapping[str, msgspec.Raw] | None = _NESTED.decode(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            found: Mapping[str, msgspec.Raw] | None = _NESTED.decode(shallow(text) if path == self._above else text)
+        except ValueError as error:
             shown = text if isinstance(text, str) else text.decode(errors="replace")
             remedy = (
                 "Leave such rows out with an sql: read, or give the schema another type for it."
@@ -63,6 +64,13 @@ class Levels:
                 f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.", remedy=remedy
             ) from error
         return found
+
+
+def shallow(text: str | bytes) -> str | bytes:
+    """``text``, which a decoder takes; ``ValueError`` where it nests too deep for one."""
+    if is_too_deep(text):
+        raise ValueError(too_deep())
+    return text
 
 
 def cut(text: str) -> str:

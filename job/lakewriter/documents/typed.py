@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.column_types import UTC_MICROS
+from lakewriter.documents.nesting import is_too_deep, too_deep
 from lakewriter.documents.string_formats import FORMS, PARSED, Parsed, double, long
 from lakewriter.spec.collection import Kind
 
@@ -82,6 +83,8 @@ def from_nested_texts(kind: Kind, texts: pa.Array) -> tuple[pa.Array, int]:
     raws = [NULL if text is None else text.strip().encode() for text in texts.to_pylist()]
 
     def check(raw: bytes) -> None:
+        if is_too_deep(raw):
+            raise ValueError(too_deep())
         try:
             _NESTED[kind].decode(raw)
         except msgspec.MsgspecError as error:

@@ -88,7 +88,7 @@ def connector_spec(config: Path, catalog: Path | None) -> Spec:
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SpecInvalidError(f"{path} cannot be read as JSON ({type(error).__name__}).") from error
     if not isinstance(content, dict):
         raise SpecInvalidError(f"{path} holds {type(content).__name__}, expected a JSON object.")

@@ -38,7 +38,7 @@ def _read(folder: Path, name: Any, key: str) -> dict[str, Any]:
     path = folder / str(name)
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SpecInvalidError(f"{key}: {path} cannot be read as JSON ({_reason(error)}).") from error
     if not isinstance(content, dict):
         raise SpecInvalidError(f"{key}: {path} holds {type(content).__name__}, expected a JSON object.")

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from lakewriter.documents.nesting import MESSAGE_LEVELS, is_too_deep
 from lakewriter.spec.stream import StreamKey, stream_key
 
 NOTHING: Final = msgspec.Raw(b"")
@@ -66,11 +67,13 @@ MESSAGE: Final = msgspec.json.Decoder(Message)
 
 def parsed(line: bytes) -> Message | None:
     """The message of a line, None for a line that is none, or an odd one: see ``odd``."""
+    if is_too_deep(line, MESSAGE_LEVELS):
+        return None
     try:
         message = MESSAGE.decode(line)
         if not line.isascii():
             line.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     record = message.record
     whole = record is not None and is_object(record.data)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from lakewriter.documents.nesting import MESSAGE_LEVELS, is_too_deep, outline, too_deep
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key
 
@@ -57,31 +58,50 @@ def odd(line: bytes) -> Odd:
     """What a line is that ``parsed`` takes for none."""
     if not line.lstrip().startswith(b"{"):
         return Odd()
-    fault = _fault(line)
     try:
+        if is_too_deep(line, MESSAGE_LEVELS):
+            return _deep(line)
+        fault = _fault(line)
         return _mended(line, fault)
-    except (msgspec.MsgspecError, RecursionError):
-        return Odd(fault=fault) if _BEGINS.match(line) else Odd()
+    except msgspec.MsgspecError:
+        return Odd(fault=_fault(line)) if _BEGINS.match(line) else Odd()
 
 
 def is_cut_off(line: bytes) -> bool:
     """Whether a line is the beginning of a JSON object and no more."""
     if not line.lstrip().startswith(b"{"):
         return False
+    if is_too_deep(line, MESSAGE_LEVELS):
+        return False
     try:
         msgspec.json.decode(line.decode(errors="replace"))
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except msgspec.MsgspecError as error:
         return "truncated" in str(error)
     return False
 
 
 def _fault(line: bytes) -> str:
+    if is_too_deep(line, MESSAGE_LEVELS):
+        return too_deep(MESSAGE_LEVELS)
     try:
         MESSAGE.decode(line)
         line.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return str(error)
     return "its data is no object"
+
+
+def _deep(line: bytes) -> Odd:
+    """A RECORD or STATE of which no decoder reads all: whose it is stands in its outer levels."""
+    outer = _MEMBERS.decode(outline(line, 5))
+    kind = bytes(outer.get("type", _NULL))
+    if kind == b'"RECORD"':
+        identity = msgspec.json.decode(outer.get("record", _NULL), type=_Identity)
+        own = stream_key(identity.namespace, identity.stream)
+        return Odd(stream=own, fault=f"its data is refused: {too_deep()}")
+    return (
+        Odd(stream=_owner(outer.get("state", _NULL)), fault=too_deep(MESSAGE_LEVELS)) if kind == b'"STATE"' else Odd()
+    )
 
 
 def _mended(line: bytes, fault: str) -> Odd:
