@@ -22,6 +22,7 @@ from tests.documents.documents_strategies import SCHEMAS, WIDE_SCHEMAS, conformi
 from tests.shape.enveloped import plan, shaped, written
 
 TOO_LARGE, NO_FIT = "DESTINATION_FIELD_SIZE_LIMITATION", "DESTINATION_TYPECAST_ERROR"
+WITH_OPEN = {"oneOf": [{"type": "object", "properties": {"a": {"type": "integer"}}}, {"type": "object"}]}
 VALUES = [
     # schema of a property, JSON text, the value in Parquet, the reason of its change
     ({"type": "string"}, '"a"', "a", None),
@@ -63,6 +64,21 @@ VALUES = [
      {"type": "date", "date": dt.date(2021, 1, 2), "integer": None}, None),
     ({"oneOf": [{"properties": {"a": {"type": "integer"}}}, {"type": "integer"}]}, '{"a": 1}',
      {"type": "object", "object": {"a": 1}, "integer": None}, None),
+    # every branch's data is kept
+    (WITH_OPEN, '{"a": 1}', {"type": "object", "object": {"a": 1}, "unknown": None}, None),
+    (WITH_OPEN, '{"a": 1, "b": [2.50]}', {"type": "unknown", "object": None, "unknown": '{"a": 1, "b": [2.50]}'}, None),
+    (WITH_OPEN, '{"a": "x"}', {"type": "unknown", "object": None, "unknown": '{"a": "x"}'}, None),
+    ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]}, '[1, "x"]',
+     {"type": "unknown", "array": None, "unknown": '[1, "x"]'}, None),
+    ({"type": ["string", "integer", "object"]}, '{"b": 1}',
+     {"type": "object", "string": None, "integer": None, "object": '{"b": 1}'}, None),
+    ({"type": ["string", "integer", "object"]}, '"{}"',
+     {"type": "string", "string": "{}", "integer": None, "object": None}, None),
+    ({"type": ["string", "integer", "object"]}, "[1]",
+     {"type": "string", "string": "[1]", "integer": None, "object": None}, None),
+    ({"type": ["string", "object"]}, '{"b": 1}', '{"b": 1}', None),
+    ({"oneOf": [{"type": "string"}, {"properties": {"a": {}}}, {"type": "object"}]}, '{"b": 1}',
+     {"type": "unknown", "string": None, "object": None, "unknown": '{"b": 1}'}, None),
 ]  # fmt: skip
 
 
@@ -95,22 +111,24 @@ def test_names_are_made_safe_and_clashes_suffixed():
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_every_value_is_read_back_or_named(data: st.DataObject):
+@given(st.data(), st.booleans())
+def test_every_value_is_read_back_or_named(data: st.DataObject, one_text: bool):
     schema = data.draw(SCHEMAS)
     records = [data.draw(conforming(schema)) for _ in range(data.draw(st.integers(1, 3)))]
     texts = [json.dumps(each if isinstance(each, dict) else {}) for each in records]
-    own = plan(schema)
+    own = plan(schema, one_text=one_text)
     batch, shaper = shaped(own, *texts)
     undeclared = shaper.take_findings().undeclared
     parquet = pq.read_table(io.BytesIO(written(batch, Encoding(codec="snappy")))).to_pylist()
-    avro: list[Any] = list(fastavro.reader(io.BytesIO(written(batch, AvroEncoding(codec="deflate", level=1)))))
-    record = record_type(schema)
+    avro: list[Any] = [None] * len(texts)
+    if one_text:
+        avro = list(fastavro.reader(io.BytesIO(written(batch, AvroEncoding(codec="deflate", level=1)))))
+    record = record_type(schema, one_text=one_text)
     assert own.record == record
     for text, row, plain in zip(texts, parquet, avro, strict=True):
         changed = {change["field"] for change in row["_meta"]["changes"]}
         fields = list(row.values())[4:]
-        assert [_opened(t, value) for (_, t), value in zip(record.fields, fields, strict=True)] == [
+        assert not one_text or [_opened(t, value) for (_, t), value in zip(record.fields, fields, strict=True)] == [
             _plain(t, value) for (_, t), value in zip(record.fields, list(plain.values())[4:], strict=True)
         ]
         for (name, t), value in zip(record.fields, fields, strict=True):
@@ -121,7 +139,7 @@ def test_every_value_is_read_back_or_named(data: st.DataObject):
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(WIDE_SCHEMAS)
 def test_every_avro_schema_defines_each_of_its_names_once(schema: dict[str, Any]):
-    fastavro.parse_schema(avro_schema(plan(schema).schema))
+    fastavro.parse_schema(avro_schema(plan(schema, one_text=True).schema))
 
 
 def _differences(

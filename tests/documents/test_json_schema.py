@@ -24,6 +24,7 @@ def text(form: str, own: str | None = None) -> dict[str, str]:
     return {"type": "string", "format": form} | ({"airbyte_type": own} if own else {})
 
 
+UNKNOWN = ("unknown", JSON)
 A, B = {"a": {"type": "integer"}}, {"b": {"type": "string"}}
 TYPES = [
     # a property's schema, its type
@@ -58,11 +59,25 @@ TYPES = [
     ({"oneOf": [{"type": "integer"}, {"type": "boolean"}]}, Union((("integer", INTEGER), ("boolean", BOOLEAN)))),
     ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, INTEGER),
     ({"allOf": [{"properties": A}, {"properties": B}]}, Record((("a", INTEGER), ("b", STRING)))),
-    # objects and arrays become one, and a schema stands for those without
-    ({"oneOf": [{"properties": A}, {"properties": B}, {"type": "object"}]}, Record((("a", INTEGER), ("b", STRING)))),
+    # objects and arrays become one; those without a schema are text beside it
+    ({"oneOf": [{"properties": A}, {"properties": B}, {"type": "object"}]},
+     Union((("object", Record((("a", INTEGER), ("b", STRING)))), ("unknown", JSON)))),
+    ({"oneOf": [{"type": "object"}, {"properties": A}]}, Union((("object", Record((("a", INTEGER),))), UNKNOWN))),
+    ({"oneOf": [{"properties": {"x": {"properties": A}}}, {"properties": {"x": {"type": "object"}}}]},
+     Record((("x", Union((("object", Record((("a", INTEGER),))), UNKNOWN))),))),
+    ({"type": "array", "items": [{"properties": A}, {"type": "object"}]},
+     Items(Union((("object", Record((("a", INTEGER),))), UNKNOWN)))),
+    ({"allOf": [{"properties": A}, {"type": "object"}]}, Record((("a", INTEGER),))),
+    ({"properties": A, "anyOf": [{"type": "object"}, {"properties": B}]}, Record((("a", INTEGER), ("b", STRING)))),
+    ({"type": ["string", "integer", "object"]},
+     Union((("string", STRING), ("integer", INTEGER), ("object", JSON)))),
+    ({"oneOf": [{"type": "string"}, {"properties": A}, {"type": "object"}]},
+     Union((("string", STRING), ("object", Record((("a", INTEGER),))), UNKNOWN))),
+    ({"type": ["integer", "object", "array"]}, Union((("integer", INTEGER), UNKNOWN))),
     ({"oneOf": [{"properties": A}, {"properties": {"a": {"type": "boolean"}}}]},
      Record((("a", Union((("integer", INTEGER), ("boolean", BOOLEAN)))),))),
-    ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]}, Items(INTEGER)),
+    ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]},
+     Union((("array", Items(INTEGER)), UNKNOWN))),
     ({"type": ["object", "array"]}, JSON),
     ({"type": ["object", "string"]}, STRING),
     # a schema's own properties and items go with its options; what only constrains is no option
@@ -112,6 +127,28 @@ DEFINITIONS = {
 def test_type(schema, expected):
     found = record_type({"type": "object", "properties": {"p": schema}, "definitions": DEFINITIONS})
     assert found == Record((("p", expected),))
+
+
+ONE_TEXT = [
+    # a property's schema, its type where a union has one branch of text
+    ({"oneOf": [{"properties": A}, {"type": "object"}]}, Record((("a", INTEGER),))),
+    ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]}, Items(INTEGER)),
+    ({"type": ["string", "integer", "object"]}, Union((("string", STRING), ("integer", INTEGER)))),
+    ({"type": ["integer", "object"]}, Union((("integer", INTEGER), ("object", JSON)))),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), ONE_TEXT)
+def test_type_with_one_text(schema, expected):
+    assert record_type({"properties": {"p": schema}}, one_text=True) == Record((("p", expected),))
+
+
+def test_a_schema_without_end_is_refused():
+    schema: dict[str, object] = {"type": "integer"}
+    for _ in range(5000):
+        schema = {"properties": {"a": schema}}
+    with pytest.raises(SchemaIncompatibleError, match="nests too deep"):
+        record_type(schema)
 
 
 ROOTS = [

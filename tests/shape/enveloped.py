@@ -27,9 +27,10 @@ TABLE = TableSpec(
 START = dt.datetime(2024, 1, 15, tzinfo=dt.UTC)
 
 
-def plan(schema: dict[str, Any], envelope: Envelope = ENVELOPE) -> EnvelopePlan:
-    """The plan for documents of a schema."""
-    return plan_documents(DOCUMENTS, TABLE, envelope, record_type(schema), declared_properties(schema))
+def plan(schema: dict[str, Any], envelope: Envelope = ENVELOPE, *, one_text: bool = False) -> EnvelopePlan:
+    """The plan for documents of a schema; with ``one_text`` as Avro has them."""
+    record = record_type(schema, one_text=one_text)
+    return plan_documents(DOCUMENTS, TABLE, envelope, record, declared_properties(schema))
 
 
 def shaped(

@@ -141,23 +141,43 @@ class Documents:
 
 
 def _branch_of(union: Union, raw: bytes) -> str | None:
-    """The first branch that takes the value as it is, else one that takes it as text; None for null or no branch."""
+    """The branch that keeps all of a value, else one that takes it as text, else one that takes some of it; None for
+    null or no branch."""
     if raw == b"null":
         return None
-    shape = {b"{": Record, b"[": Items}.get(raw[:1], Leaf)
-    texts = (Kind.STRING, Kind.JSON)
-    first = [name for name, t in union.branches if isinstance(t, shape) and not _is_text(t, texts) and _fits(t, raw)]
-    if first:
-        return first[0]
-    return next((name for name, t in union.branches if _is_text(t, texts) and _fits(t, raw)), None)
+    name, shape = {b"{": ("object", Record), b"[": ("array", Items)}.get(raw[:1], ("", Leaf))
+    branches = dict(union.branches)
+    texts = [own for own, t in branches.items() if t in _TEXTS]
+    typed = [own for own, t in branches.items() if isinstance(t, shape) and t not in _TEXTS]
+    if whole := next((own for own in typed if _holds(branches[own], raw)), None):
+        return whole
+    is_string = raw.startswith(b'"')
+    free = ["string"] if is_string else [name, "unknown"]
+    some = typed if shape is not Leaf else []
+    # Text of any other name holds what has no branch of its own.
+    ordered = [*(own for own in free if own in texts), *some, *sorted(texts, key=lambda own: own != "string")]
+    return next(iter(ordered), None)
 
 
-def _is_text(t: DocumentType, kinds: Sequence[Kind]) -> bool:
-    return isinstance(t, Leaf) and t.kind in kinds
+_TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
 
 
-def _fits(t: DocumentType, raw: bytes) -> bool:
-    return not isinstance(t, Leaf) or value(t.kind, raw)[1] is None
+def _holds(t: DocumentType, raw: bytes) -> bool:
+    """Whether a column of the type keeps a value as it is, all of its properties included."""
+    if raw == b"null":
+        return True
+    if isinstance(t, Leaf):
+        return (t.kind is not Kind.STRING or raw.startswith(b'"')) and value(t.kind, raw)[1] is None
+    if isinstance(t, Union):
+        return any(_holds(own, raw) for _, own in t.branches)
+    try:
+        if isinstance(t, Items):
+            return all(_holds(t.item, bytes(each)) for each in msgspec.json.decode(raw, type=list[msgspec.Raw]))
+        fields = dict(t.fields)
+        members = _OBJECT.decode(raw)
+    except msgspec.MsgspecError:
+        return False
+    return all(name in fields and _holds(fields[name], bytes(each)) for name, each in members.items())
 
 
 def _at_root(name: str) -> Place:

@@ -13,6 +13,7 @@ Schema = Mapping[str, Any]
 Branch = tuple[str, DocumentType]
 
 _JSON: Final = Leaf(Kind.JSON)
+_STRING: Final = Leaf(Kind.STRING)
 _WELL_KNOWN: Final = {
     "String": Kind.STRING,
     "BinaryData": Kind.STRING,
@@ -37,9 +38,19 @@ _TIMES: Final = (Kind.DATE, Kind.TIME, Kind.TIME_TZ, Kind.TIMESTAMP, Kind.TIMEST
 _LONGS: Final = (Kind.TIME, Kind.TIME_TZ, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ)
 
 
-def record_type(schema: Schema) -> Record:
-    """The type of a stream's records; ``SCHEMA_INCOMPATIBLE`` for a type that no file stores."""
-    found = dict(_Reader(schema).branches(schema, "", ())).get("object")
+def record_type(schema: Schema, *, one_text: bool = False) -> Record:
+    """The type of a stream's records; ``SCHEMA_INCOMPATIBLE`` for a type that no file stores.
+
+    ``one_text`` is for files whose unions have one branch of text, as Avro's do: what has no schema is text there like
+    any other, and an object or array with a schema stands for those without.
+    """
+    try:
+        found = dict(_Reader(schema, one_text=one_text).branches(schema, "", ())).get("object")
+    except RecursionError as error:
+        raise SchemaIncompatibleError(
+            "the schema of the stream nests too deep to be read.",
+            remedy="Give the deepest objects no properties: they are JSON text then.",
+        ) from error
     return found if isinstance(found, Record) else Record(())
 
 
@@ -64,12 +75,13 @@ def declared_properties(schema: Schema) -> tuple[str, ...]:
 class _Reader:
     """Reads the parts of one document; ``seen`` are the references above, since a type may hold itself."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, *, one_text: bool = False) -> None:
         self._root = root
+        self._one_text = one_text
 
     def type(self, schema: Any, path: str, seen: tuple[str, ...]) -> DocumentType:
         """The one type of a schema."""
-        return _settled(self.branches(schema, path, seen))
+        return _settled(self.branches(schema, path, seen), one_text=self._one_text)
 
     def at(self, reference: str) -> Any:
         """What a local reference points to, nothing where it points to nothing."""
@@ -87,8 +99,9 @@ class _Reader:
             return self._reference(str(schema["$ref"]), path, seen)
         if not any(schema.get(key) for key in _COMPOSED):
             return self._typed(schema, path, seen)
-        parts = self._parts(schema, seen)
-        return _merged(branch for part in parts for branch in self.branches(part, path, seen))
+        sure, options = self._parts(schema, seen)
+        found = (branch for part in (*sure, *options) for branch in self.branches(part, path, seen))
+        return _merged(found, one_text=self._one_text, absorb=bool(sure))
 
     def _reference(self, reference: str, path: str, seen: tuple[str, ...]) -> list[Branch]:
         name = reference.rpartition("/")[2]
@@ -99,8 +112,8 @@ class _Reader:
             return self.branches(self.at(reference), path, (*seen, reference))
         return [("unknown", _JSON)]
 
-    def _parts(self, schema: Schema, seen: tuple[str, ...]) -> list[Any]:
-        """What the type is put together from: the schema's own keywords first, and no part that only constrains.
+    def _parts(self, schema: Schema, seen: tuple[str, ...]) -> tuple[list[Any], list[Any]]:
+        """What all values are, and what some of them are; no part that only constrains.
 
         Its own bare ``type`` only repeats, and less exactly, what options say that all have a type.
         """
@@ -111,7 +124,7 @@ class _Reader:
         repeated = len(typed) == len(options) and bool(sure or typed)
         if "properties" in own or "items" in own or (self._has_type(own, seen) and not repeated):
             sure = [own, *sure]
-        return [*sure, *(typed if sure else options)]
+        return sure, typed if sure else options
 
     def _has_type(self, schema: Any, seen: tuple[str, ...]) -> bool:
         """Whether a schema says what a value is, and not only what is asked of it."""
@@ -132,7 +145,7 @@ class _Reader:
             return [("unknown", _JSON)]
         names = [declared] if isinstance(declared, str) else list(declared)
         kept = [name for name in names if name != "null"]
-        return _merged(self._branch(str(name), schema, path, seen) for name in kept)
+        return _merged((self._branch(str(name), schema, path, seen) for name in kept), one_text=self._one_text)
 
     def _branch(self, name: str, schema: Schema, path: str, seen: tuple[str, ...]) -> Branch:
         if name == "object":
@@ -165,8 +178,9 @@ class _Reader:
         if not items:
             return _JSON
         options = items if isinstance(items, list) else [items]
-        branches = _merged(branch for option in options for branch in self.branches(option, f"{path}[]", seen))
-        return Items(_settled(branches))
+        found = (branch for option in options for branch in self.branches(option, f"{path}[]", seen))
+        branches = _merged(found, one_text=self._one_text)
+        return Items(_settled(branches, one_text=self._one_text))
 
 
 def _text_kind(schema: Schema) -> Kind:
@@ -180,28 +194,35 @@ def _text_kind(schema: Schema) -> Kind:
     return Kind.STRING
 
 
-def _merged(branches: Iterable[Branch]) -> list[Branch]:
-    """One branch of each name: objects and arrays become one, and one with a schema stands for those without."""
+def _merged(branches: Iterable[Branch], *, one_text: bool, absorb: bool = False) -> list[Branch]:
+    """One branch of each name: objects become one, and so do arrays. Beside one with a schema those without are text of
+    their own, ``unknown``; where all of them hold at once, ``absorb``, the one with a schema stands for them."""
     found: dict[str, DocumentType] = {}
     for name, t in branches:
         before = found.get(name)
-        found[name] = t if before is None else _both(before, t)
+        is_open = before is not None and (before == _JSON) != (t == _JSON)
+        found[name] = t if before is None else _both(before, t, one_text=one_text, absorb=absorb)
+        if is_open and not (one_text or absorb):
+            found["unknown"] = _JSON
     return list(found.items())
 
 
-def _both(a: DocumentType, b: DocumentType) -> DocumentType:
+def _both(a: DocumentType, b: DocumentType, **how: bool) -> DocumentType:
     if isinstance(a, Record) and isinstance(b, Record):
         fields = dict(a.fields)
         for name, t in b.fields:
-            fields[name] = _union_of(fields[name], t) if name in fields else t
+            fields[name] = _union_of(fields[name], t, **how) if name in fields else t
         return Record(tuple(fields.items()))
     if isinstance(a, Items) and isinstance(b, Items):
-        return Items(_union_of(a.item, b.item))
+        return Items(_union_of(a.item, b.item, **how))
     return b if a == _JSON else a
 
 
-def _union_of(a: DocumentType, b: DocumentType) -> DocumentType:
-    return a if a == b else _settled(_merged([*_opened(a), *_opened(b)]))
+def _union_of(a: DocumentType, b: DocumentType, *, one_text: bool, absorb: bool) -> DocumentType:
+    if a == b:
+        return a
+    branches = _merged([*_opened(a), *_opened(b)], one_text=one_text, absorb=absorb)
+    return _settled(branches, one_text=one_text)
 
 
 def _opened(t: DocumentType) -> Sequence[Branch]:
@@ -212,12 +233,12 @@ def _opened(t: DocumentType) -> Sequence[Branch]:
     return [("unknown" if t.kind is Kind.JSON else t.kind.value, t)]
 
 
-def _settled(branches: Sequence[Branch]) -> DocumentType:
+def _settled(branches: Sequence[Branch], *, one_text: bool) -> DocumentType:
     """A union whose branches a file can tell apart, or the one type that is left.
 
     Avro has one branch for each of its types, and a date, a time or a timestamp is a string, a number or a text
     depending on where one looks. So times beside text are text; so are several kinds of them, and those that Avro
-    stores as numbers beside integers. Whatever has no schema is text too.
+    stores as numbers beside integers. What has no schema is text as well where it is beside nothing but text.
     """
     if not branches:
         return _JSON
@@ -226,12 +247,14 @@ def _settled(branches: Sequence[Branch]) -> DocumentType:
     clash = len(times) > 1 or (Kind.INTEGER in kinds and any(kind in _LONGS for kind in times))
     if times and clash:
         kinds.add(Kind.STRING)
+    kept = list(branches)
     if Kind.STRING in kinds:
-        kept = [(name, t) for name, t in branches if not (isinstance(t, Leaf) and t.kind in (*_TIMES, Kind.JSON))]
-        if not any(isinstance(t, Leaf) and t.kind is Kind.STRING for _, t in kept):
-            kept.append((Kind.STRING.value, Leaf(Kind.STRING)))
-    else:
-        loose = [name for name, t in branches if t == _JSON]
-        kept = [(name, t) for name, t in branches if t != _JSON or name == loose[0]]
-        kept = [("unknown" if len(loose) > 1 and t == _JSON else name, t) for name, t in kept]
+        kept = [(name, t) for name, t in branches if not (isinstance(t, Leaf) and t.kind in _TIMES)]
+        if not any(t == _STRING for _, t in kept):
+            kept.append((Kind.STRING.value, _STRING))
+        if one_text or all(t in (_STRING, _JSON) for _, t in kept):
+            kept = [(name, t) for name, t in kept if t != _JSON]
+    loose = [name for name, t in kept if t == _JSON]
+    kept = [(name, t) for name, t in kept if t != _JSON or name == loose[0]]
+    kept = [("unknown" if len(loose) > 1 and t == _JSON else name, t) for name, t in kept]
     return kept[0][1] if len(kept) == 1 else Union(tuple(kept))

@@ -28,7 +28,7 @@ from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.collection import Location
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Spec, TableSpec
-from lakewriter.spec.stream import Envelope
+from lakewriter.spec.stream import AvroEncoding, Envelope
 
 SparkFactory = Callable[[], SparkSession]
 
@@ -96,7 +96,8 @@ def _enveloped(
     else:
         schema = table.stream.json_schema
         properties = () if envelope.typed else declared_properties(schema)
-        record = record_type(schema) if envelope.typed else Record(())
+        one_text = isinstance(spec.encoding, AvroEncoding)
+        record = record_type(schema, one_text=one_text) if envelope.typed else Record(())
         shape = plan_documents(source, table, envelope, record, properties)
     if sync is None:
         return shape
