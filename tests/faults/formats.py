@@ -16,7 +16,7 @@ from tests.faults.process import Process
 from tests.faults.without_spark import ForkedProcess
 from tests.iceberg.commits import strays
 from tests.iceberg.tables import IcebergLake
-from tests.load.lakes import BUCKET, PREFIX, Lake
+from tests.load.lakes import BUCKET, Lake
 from tests.load.syncs import SyncLake, catalog, read, stream
 
 FORMATS: dict[str, dict[str, Any]] = {
@@ -167,7 +167,7 @@ class IcebergShots(Shots):
 
     def _loads(self) -> dict[str, list[int]]:
         """The ids that each load has added."""
-        if not any(key.startswith(f"{PREFIX}/{SCHEMA}/{SHOTS}/metadata/") for key in self.lake.aws.objects(BUCKET)):
+        if not self.lake.catalog().table_exists((SCHEMA, SHOTS)):
             return {}
         found: dict[str, list[int]] = {}
         for row in self.lake.scan(SHOTS).select(["_supa_job_id", "id"]).to_pylist():

@@ -80,7 +80,7 @@ class Process:
             raise RuntimeError("the process is not started; enter it with `with` first")
         return self._process.pid
 
-    def wait(self, seconds: float = 240) -> int:
+    def wait(self, seconds: float = 900) -> int:
         """Its exit code."""
         assert self._process is not None
         return self._process.wait(seconds)
@@ -112,7 +112,7 @@ class Process:
         self.gate.at(match, self._stall, after=after, applied=applied)
         return self
 
-    def wait_for_stall(self, seconds: float = 240) -> None:
+    def wait_for_stall(self, seconds: float = 900) -> None:
         """Return when it stands still."""
         assert self._stalled.wait(seconds), self.errors
 
