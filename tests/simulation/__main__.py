@@ -2,15 +2,20 @@
 
 import argparse
 import hashlib
+import multiprocessing
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from tests.simulation.mutations import MUTATIONS, mutate
 
+_STOP: Final = multiprocessing.get_context("fork").Event()
+"""Set by the process that has a finding: no other one begins a history."""
 KINDS = "files,glue,iceberg,airbyte,messages,estuary,batches"
 
 
@@ -19,6 +24,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--histories", type=int, default=0, help="so many, from the seed on")
     parser.add_argument("--seconds", type=float, default=0, help="as many as there is time for")
+    parser.add_argument("--processes", type=int, default=1, help="that play at the same time")
     parser.add_argument("--kinds", default="", help=f"of tables, by default {KINDS}")
     parser.add_argument("--without", default="", help="faults and acts that are left out")
     parser.add_argument(
@@ -31,41 +37,73 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _seeds(given: argparse.Namespace) -> Iterator[int]:
-    began, played = time.perf_counter(), 0
+@dataclass
+class Sums:
+    """What some histories came to; ``digests`` are by their seeds."""
+
+    digests: dict[int, str] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    bad: int = 0
+
+    def add(self, other: "Sums") -> None:
+        """Those of another process."""
+        self.digests |= other.digests
+        self.bad += other.bad
+        for name, counts in other.counts.items():
+            self.counts[name] += counts
+
+
+def _seeds(given: argparse.Namespace, part: int) -> Iterator[int]:
+    """Every one of so many processes has its own."""
+    began = time.perf_counter()
     most = given.histories or (1 if not given.seconds else sys.maxsize)
-    while played < most and not (given.seconds and time.perf_counter() - began > given.seconds):
-        yield given.seed + played
-        played += 1
+    for number in range(part, most, given.processes):
+        if _STOP.is_set() or (given.seconds and time.perf_counter() - began > given.seconds):
+            return
+        yield given.seed + number
 
 
-def _play_all(given: argparse.Namespace, kinds: str) -> int:
+def _play_part(given: argparse.Namespace, part: int) -> Sums:
+    kinds = mutate(given.mutation).kinds if given.mutation else KINDS
     # After the rule is taken out, which has to be done before the product is imported.
     from tests.simulation.history import KNOWN, Options, play
     from tests.simulation.stand_ins import installed
 
     without = (KNOWN | set(given.without.split(","))) - set(given.with_.split(","))
-    options = Options(kinds=tuple(kinds.split(",")), without=frozenset(without), story=given.story)
-    digest, sums, bad, began = hashlib.sha256(), Counter[str](), 0, time.perf_counter()
-    met, played = Counter[str](), Counter[str]()
+    options = Options(kinds=tuple((given.kinds or kinds).split(",")), without=frozenset(without), story=given.story)
+    sums = Sums()
     with installed():
-        for seed in _seeds(given):
+        for seed in _seeds(given, part):
             told = play(seed, options)
-            digest.update(told.digest.encode())
-            met, sums = met + told.met, sums + Counter(calls=told.calls, uploads_left=told.uploads_left)
-            played[told.kind] += 1
-            sys.stdout.write("".join(f"{line}\n" for line in told.story))
-            if told.findings:
-                bad += 1
-                sys.stdout.write(f"seed {seed} ({told.kind}):\n" + "".join(f"  {text}\n" for text in told.findings))
-                if not given.go_on:
-                    break
-    spent = time.perf_counter() - began
+            sums.digests[seed] = told.digest
+            for name, counts in (
+                ("kinds", {told.kind: 1}),
+                ("met", told.met),
+                ("sums", {"calls": told.calls, "uploads_left": told.uploads_left}),
+            ):
+                sums.counts[name].update(counts)
+            lines = [*told.story, *([f"seed {seed} ({told.kind}):"] if told.findings else [])]
+            sys.stdout.write("".join(f"{line}\n" for line in [*lines, *(f"  {text}" for text in told.findings)]))
+            sys.stdout.flush()
+            sums.bad += bool(told.findings)
+            if told.findings and not given.go_on:
+                _STOP.set()
+    return sums
+
+
+def _play_all(given: argparse.Namespace) -> int:
+    began, sums = time.perf_counter(), Sums()
+    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("fork")) as pool:
+        for done in [pool.submit(_play_part, given, part) for part in range(given.processes)]:
+            sums.add(done.result())
+    spent, played = time.perf_counter() - began, len(sums.digests)
+    digest = hashlib.sha256("".join(sums.digests[seed] for seed in sorted(sums.digests)).encode()).hexdigest()[:16]
     sys.stdout.write(
-        f"{played.total()} histories from seed {given.seed} in {spent:.0f} s, {played.total() / spent:.1f} a second; "
-        f"{bad} with findings; digest {digest.hexdigest()[:16]}\n{_shown(played)}\n{_shown(met)}\n{_shown(sums)}\n"
+        f"{played} histories from seed {given.seed} in {spent:.0f} s, {played / spent:.1f} a second; "
+        f"{sums.bad} with findings; digest {digest}\n"
     )
-    return 1 if bad else 0
+    sys.stdout.write("".join(f"{_shown(counts)}\n" for counts in sums.counts.values()))
+    return 1 if sums.bad else 0
 
 
 def _shown(counts: Counter[str]) -> str:
@@ -74,33 +112,37 @@ def _shown(counts: Counter[str]) -> str:
 
 def _play_mutations(given: argparse.Namespace) -> int:
     """Each in a process of its own; 1 where one is not found."""
-    missed = 0
+    chosen = [name for name in MUTATIONS if not given.mutation or name == given.mutation]
     sys.stdout.write("| rule taken out | found after | as |\n|---|---|---|\n")
-    for name, mutation in MUTATIONS.items():
-        command: list[Any] = [sys.executable, "-m", "tests.simulation", "--mutation", name, "--seed", given.seed]
-        command += ["--histories", given.histories or 2000, "--seconds", given.seconds or 120]
-        command += ["--kinds", given.kinds or mutation.kinds, "--without", given.without]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-        lines = done.stdout.splitlines()
-        first = next((number for number, line in enumerate(lines) if line.startswith("seed ")), None)
-        if first is None:
-            missed += 1
-            said = lines[0].split(" from")[0] if lines else done.stderr.splitlines()[-1]
-            sys.stdout.write(f"| {name}: {mutation.rule} | **not found** | {said} |\n")
-        else:
-            count = int(lines[first].split()[1]) - given.seed + 1
-            sys.stdout.write(f"| {name}: {mutation.rule} | {count} | {lines[first + 1].strip()[:150]} |\n")
-        sys.stdout.flush()
+    missed = 0
+    with ThreadPoolExecutor(given.processes) as threads:
+        for is_found, row in threads.map(lambda name: _try_mutation(given, name), chosen):
+            missed += not is_found
+            sys.stdout.write(f"{row}\n")
+            sys.stdout.flush()
     return 1 if missed else 0
+
+
+def _try_mutation(given: argparse.Namespace, name: str) -> tuple[bool, str]:
+    """Whether it was found, and its row of the table."""
+    mutation = MUTATIONS[name]
+    command: list[Any] = [sys.executable, "-m", "tests.simulation", "--mutation", name, "--seed", given.seed]
+    command += ["--histories", given.histories or 2000, "--seconds", given.seconds or 120]
+    command += ["--kinds", given.kinds or mutation.kinds, "--without", given.without]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    first = next((number for number, line in enumerate(lines) if line.startswith("seed ")), None)
+    if first is None:
+        said = lines[0].split(" from")[0] if lines else done.stderr.splitlines()[-1]
+        return False, f"| {name}: {mutation.rule} | **not found** | {said} |"
+    count = int(lines[first].split()[1]) - given.seed + 1
+    return True, f"| {name}: {mutation.rule} | {count} | {lines[first + 1].strip()[:150]} |"
 
 
 def main() -> int:
     """0 where the auditor finds nothing."""
     given = _arguments()
-    if given.mutations:
-        return _play_mutations(given)
-    kinds = mutate(given.mutation).kinds if given.mutation else KINDS
-    return _play_all(given, given.kinds or kinds)
+    return _play_mutations(given) if given.mutations else _play_all(given)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """One history: pipelines that several processes work on at once, the storm, the calm after it, the audit."""
 
+import contextlib
 import random
 import tempfile
 import traceback
@@ -86,9 +87,9 @@ class History:
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without)
         scheduler.on_step = self.world.act
         self.streams = {lake.pipeline: Stream(lake, self.sources) for lake in self.lakes if lake.kind == "batches"}
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = contextlib.ExitStack()
         self.inputs = {
-            lake.pipeline: Inputs(lake, self.sources, Path(self.folder.name))
+            lake.pipeline: Inputs(lake, self.sources, Path(self.folder.enter_context(tempfile.TemporaryDirectory())))
             for lake in self.lakes
             if lake.kind == "messages"
         }

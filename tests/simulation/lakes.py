@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
+
+import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.spec.specification import Spec
@@ -42,7 +45,9 @@ def _spec(text: str) -> Spec:
         if catalog["streams"]:
             content = json.loads(text) | {"source": {"messages": "m.jsonl", "catalog": "catalog.json"}}
             file.write_text(json.dumps(content), "utf-8")
-        spec = load_spec(file)
+        # libyaml's parser gives the same documents ten times as fast.
+        with patch.object(yaml, "SafeLoader", getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            spec = load_spec(file)
     # Threads of one attempt are the simulation's; one file a task is enough.
     return spec.model_copy(update={"limits": spec.limits.model_copy(update={"upload_parallelism": 1})})
 
