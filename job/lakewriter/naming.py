@@ -130,7 +130,9 @@ class ControlKeys:
     """
 
     def __init__(self, prefix: str, pipeline: str) -> None:
-        self.root = join_key(prefix, CONTROL_DIRECTORY, pipeline)
+        self.pipelines = join_key(prefix, CONTROL_DIRECTORY) + "/"
+        """Begins the control objects of every pipeline of this prefix, each of which has a folder there."""
+        self.root = self.pipelines + pipeline
 
     @property
     def continuous(self) -> str:
@@ -144,6 +146,10 @@ class ControlKeys:
     def load(self, job_id: str) -> str:
         """The directory of one load, without a slash at its end."""
         return f"{self.root}/loads/{job_id}"
+
+    def load_of(self, folder: str, job_id: str) -> str:
+        """The directory of the load with the same job id of the pipeline whose ``folder`` this is."""
+        return f"{folder}loads/{job_id}/"
 
     def report(self, job_id: str, table_id: str) -> str:
         """A table's report: it exists when the table of this load is done."""

@@ -68,6 +68,11 @@ class Memory:
         keys = sorted(key for key in self.world.objects if key.startswith(prefix))
         return iter([Entry(key, self.world.clock) for key in keys[:limit]])
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        self._trouble()
+        within = (key.removeprefix(prefix).partition("/") for key in self.world.objects if key.startswith(prefix))
+        return iter(sorted({prefix + name + slash for name, slash, _ in within if slash}))
+
     def find(self, key: str) -> Found | None:
         self._trouble()
         return self.world.data.get(key)

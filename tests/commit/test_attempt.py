@@ -11,7 +11,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.s3_store import S3Store
-from lakewriter.commit.state import Pending, TableState
+from lakewriter.commit.state import Pending, Running, TableState
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
@@ -43,6 +43,48 @@ def test_an_earlier_attempts_uploads_go_whatever_the_clocks_say(aws, bucket):
             staged = sdk("s3").create_multipart_upload(Bucket=bucket, Key="s/t/part-a-00000.parquet")
             assert aws.uploads(bucket) == [("s/t/part-a-00000.parquet", staged["UploadId"])]
     assert aws.uploads(bucket) == []
+
+
+CLEARS_UP = {
+    "an earlier attempt of its own": lambda control, own, names: attempts.register(control, own, Clients),
+    "repeated tasks": lambda control, own, names: attempts.abort_strays(control, names, (), own),
+    "all it staged": lambda control, own, names: attempts.give_up(control, own, names, ()),
+    "elsewhere": lambda control, own, names: attempts.abort_elsewhere(control, names, own),
+}
+# (names of files, whether the other pipeline has a load of the same job id, whose uploads of the two stay)
+NAMESAKES = [
+    ("part-{job_id}-{seq}", True, {"p", "q"}),
+    ("part-{job_id}-{seq}", False, set()),
+    ("part-{uuid}", True, {"q"}),
+]
+
+
+@pytest.mark.parametrize(("file", "has_namesake", "expected"), NAMESAKES)
+@pytest.mark.parametrize("what", CLEARS_UP)
+def test_two_pipelines_that_load_one_table_under_one_job_id(what, file, has_namesake, expected):
+    """A key that has no attempt's id in it may be either's; S3 tells nothing else of an upload."""
+    world, layout = World(), Layout("s/t", Template(()), Template.parse(file), ".parquet")
+
+    def begun(pipeline: str, attempt: str) -> tuple[Control, Attempt, Names]:
+        store = Memory(world, lambda: None, random.Random(0), 0)
+        control = Control(store, ControlKeys("data", pipeline), "s.t", pause=lambda _: None)
+        own = Attempt(pipeline, "a", attempt, NOON, timedelta(days=30))
+        names = layout.bind(job_id="a", attempt=own.id, start=NOON)
+        control.write_once(control.keys.begin("a", own.id), attempts.begin_record(own, {"s.t": names}))
+        return control, own, names
+
+    if has_namesake:
+        _, _, theirs = begun("q", "A0")
+        world.stage(theirs.object_key(0), "q")
+    control, own, names = begun("p", "A1")
+    attempts.register(control, own, Clients)
+    world.stage(names.object_key(0), "p")
+    if what in ("an earlier attempt of its own", "elsewhere"):
+        control, own, names = begun("p", "A2")
+    if what == "elsewhere":
+        control.state.move(lambda state: state.changed(running={"a": Running(attempt="A2", since=NOON)}))
+    CLEARS_UP[what](control, own, names)
+    assert {load for _, load in world.staged.values()} == expected
 
 
 class Rivals:

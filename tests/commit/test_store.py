@@ -15,6 +15,7 @@ from tests.commit.intents import intent
 from tests.support.call import Answer, Call
 from tests.support.narrow import need
 from tests.support.s3_rules import Proceed, moto_bucket
+from tests.support.sdk import sdk
 from tests.support.server import StrictAws
 
 ACCESS = Access(bucket="acme-lake", region="us-east-1")
@@ -41,6 +42,13 @@ def refuse_deletion(aws: StrictAws, status: int, code: str) -> None:
         return call.error(status, code, "refused") if call.method == "DELETE" and call.key == "f" else proceed(call)
 
     aws.interceptors.append(refuse)
+
+
+def test_folders(aws, bucket):
+    for key in ("a/x", "a/y", "b/c/z", "d"):
+        sdk("s3").put_object(Bucket=bucket, Key=f"data/_lakewriter/{key}", Body=b"")
+    store = S3Store(Clients(Access(bucket=bucket, region="us-east-1")))
+    assert list(store.folders("data/_lakewriter/")) == ["data/_lakewriter/a/", "data/_lakewriter/b/"]
 
 
 def test_get_of_an_object_created_between_two_looks(aws, bucket):

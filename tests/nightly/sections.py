@@ -1,5 +1,6 @@
 """The sections of ``scripts/nightly``: what takes too long for ``scripts/test``, the quick ones first."""
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -85,7 +86,7 @@ def _tests(name: str, shows: str, file: str, variant: str = "", **environment: s
 
 def _simulation(first: int) -> Section:
     """A part of the histories; each seed is one of them."""
-    command = ("scripts/simulate", "--seed", str(first), "--histories", str(PART))
+    command = ("scripts/simulate", "--seed", str(first), "--histories", str(PART), "--processes", str(os.cpu_count()))
     shows = f"{PART:,} random histories from seed {first}"
     return Section("simulation", shows, command, variant=f"seed-{first}", figures="histories from seed")
 

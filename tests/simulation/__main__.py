@@ -27,9 +27,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1, help="that play at the same time")
     parser.add_argument("--kinds", default="", help=f"of tables, by default {KINDS}")
     parser.add_argument("--without", default="", help="faults and acts that are left out")
-    parser.add_argument(
-        "--with", default="", dest="with_", help="what is left out by default, since it is known to fail"
-    )
     parser.add_argument("--story", action="store_true", help="tell what happened")
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first finding")
     parser.add_argument("--mutation", choices=sorted(MUTATIONS), help="take one rule out first")
@@ -66,11 +63,11 @@ def _seeds(given: argparse.Namespace, part: int) -> Iterator[int]:
 def _play_part(given: argparse.Namespace, part: int) -> Sums:
     kinds = mutate(given.mutation).kinds if given.mutation else KINDS
     # After the rule is taken out, which has to be done before the product is imported.
-    from tests.simulation.history import KNOWN, Options, play
+    from tests.simulation.history import Options, play
     from tests.simulation.stand_ins import installed
 
-    without = (KNOWN | set(given.without.split(","))) - set(given.with_.split(","))
-    options = Options(kinds=tuple((given.kinds or kinds).split(",")), without=frozenset(without), story=given.story)
+    without = frozenset(given.without.split(","))
+    options = Options(kinds=tuple((given.kinds or kinds).split(",")), without=without, story=given.story)
     sums = Sums()
     with installed():
         for seed in _seeds(given, part):

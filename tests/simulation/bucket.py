@@ -172,6 +172,7 @@ class S3:
         Prefix: str = "",  # noqa: N803
         MaxKeys: int = 1000,  # noqa: N803
         StartAfter: str = "",  # noqa: N803
+        Delimiter: str = "",  # noqa: N803
         **_: Any,
     ) -> Any:
         """One page; smaller ones than S3's, so that much can happen between two."""
@@ -179,6 +180,11 @@ class S3:
         def apply() -> Any:
             most = min(MaxKeys, self._bucket.page)
             keys = sorted(key for key in self._bucket.objects if key.startswith(Prefix) and key > StartAfter)
+            if Delimiter:
+                within = {key.removeprefix(Prefix).partition(Delimiter) for key in keys}
+                folders = sorted({f"{Prefix}{name}{Delimiter}" for name, found, _ in within if found})
+                # More of them than there is room for on a page are more pipelines than there are.
+                return {"CommonPrefixes": [{"Prefix": name} for name in folders], "IsTruncated": False}
             shown = [(key, self._bucket.objects[key]) for key in keys[:most]]
             contents = [
                 {"Key": key, "ETag": own.etag, "LastModified": own.modified, "Size": len(own.body)}

@@ -34,17 +34,12 @@ CALM_TRIES: Final = 6
 """So often is each job id run again after the storm."""
 
 
-KNOWN: Final = frozenset({"shared-uploads"})
-"""What makes the product fail and is not mended yet: two pipelines that load one table under one job id, of which one
-aborts what the other has staged."""
-
-
 @dataclass(frozen=True)
 class Options:
     """What may happen. ``kinds`` are of tables, ``without`` are faults and acts that are left out."""
 
     kinds: tuple[str, ...] = KINDS
-    without: frozenset[str] = KNOWN
+    without: frozenset[str] = frozenset()
     story: bool = False
 
 
@@ -80,8 +75,6 @@ class History:
         self.auditor = Auditor(
             self.bucket, self.catalog, self.sources, [p for lake in self.lakes for p in _places(lake)]
         )
-        is_shared = any(lake.is_shared for lake in self.lakes)
-        self.auditor.lost_uploads = is_shared and "shared-uploads" in options.without
         self.bucket.watch = self.auditor.changed
         self.catalog.watch = self.auditor.published
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without)

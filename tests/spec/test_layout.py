@@ -120,12 +120,6 @@ def test_pattern_matches_own_keys_only(own: ObjectNames, key: str, expected: boo
     assert bool(own.pattern().fullmatch(key)) is expected
 
 
-def test_every_attempt_of_a_job() -> None:
-    found = DEEP_UUID.of_every_attempt()
-    assert found.fullmatch(replace(DEEP_UUID, attempt="second").object_key(7, "a=1/b=2"))
-    assert not found.fullmatch(OWN.object_key(7))
-
-
 # (names, what all their keys begin with)
 STEMS = [
     (OWN, "data/s/accounts/2024/01/15/10/part-abc123-"),

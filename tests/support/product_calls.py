@@ -140,6 +140,8 @@ def _at_destination(call: Call) -> bool:
 
 def _destination(key: str, *, certain: bool) -> str | None:
     """The key, or beginning of one, as the demo would have it; None outside every destination, unless it is certain."""
+    if key.endswith("_lakewriter/"):
+        return f"{DEMO_PREFIX}/_lakewriter/"
     if control := _CONTROL_KEY.fullmatch(key):
         known = (pattern.sub(text, control[2]) for pattern, text in _CONTROL if pattern.fullmatch(control[2]))
         return f"{DEMO_PREFIX}/_lakewriter/flights{control[1]}{next(known, control[2])}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.key_layout import Names
-from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
 _GONE_BY: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync")
 """What of a table's state a load may be planned on."""
@@ -58,11 +58,12 @@ class BeginRecord(ControlObject):
 
 def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
-    tables = {
-        table: {"location": own.location, "pattern": own.pattern().pattern, "shared": own.shared}
-        for table, own in names.items()
-    }
+    tables = {table: _begun(own).model_dump() for table, own in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
+
+
+def _begun(names: Names) -> BegunTable:
+    return BegunTable(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
 
 
 def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | None:
@@ -109,9 +110,7 @@ def _abort_earlier(control: Control, attempt: Attempt) -> None:
     for record in _begin_records(control, attempt):
         table = record.tables.get(control.table_id)
         if table is not None:
-            found = list(_uploads(control, table.location, re.compile(table.pattern)))
-            own = _own(control, attempt, found, shared=table.shared)
-            _abort_while_registered(control, attempt, own)
+            _abort_while_registered(control, attempt, _own_uploads(control, attempt.job_id, record.attempt, table))
 
 
 def _begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
@@ -125,19 +124,21 @@ def _begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
     return records
 
 
-def _own(control: Control, attempt: Attempt, found: list[Upload], *, shared: bool) -> list[Upload]:
-    """Uploads that were ``found`` by their keys; none where loads share those and another one has registered by now,
-    since they may be its own. What is left then is the lifecycle rule's."""
-    if not shared or not found:
+def _own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:
+    """Uploads whose keys show that they are this attempt's, or another's of the same load: all that S3 tells of an
+    upload is its key.
+
+    None where another load can make the same keys and has begun, since they may be its own: one of this table that
+    takes the same counter, or else another pipeline's load of the same job id. Both begin before they stage, so whoever
+    is not there after the listing has staged none of what was listed. What is left is the lifecycle rule's.
+    """
+    pattern = re.compile(files.pattern)
+    listed = control.store.uploads(f"{files.location}/" if files.location else "")
+    found = [upload for upload in listed if pattern.fullmatch(upload.key)]
+    if not found or uuid_pattern(attempt_id) in files.pattern:
         return found
-    others = control.state.read().without(attempt.job_id)
-    return [] if others else found
-
-
-def _uploads(control: Control, location: str, pattern: re.Pattern[str]) -> Iterable[Upload]:
-    return (
-        found for found in control.store.uploads(f"{location}/" if location else "") if pattern.fullmatch(found.key)
-    )
+    has_rival = bool(control.state.read().without(job_id)) if files.shared else control.has_namesake(job_id)
+    return [] if has_rival else found
 
 
 def free_names(store: Store, attempt: Attempt, names: Names) -> Names:
@@ -248,7 +249,7 @@ def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable
     of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
     none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
     """
-    strays = _own(control, attempt, list(_uploads(control, names.location, names.pattern())), shared=names.shared)
+    strays = _own_uploads(control, attempt.job_id, attempt.id, _begun(names))
     if not _moved(control, lambda state: _unbound(state, attempt)):
         strays = []
     report = control.report(attempt.job_id)
@@ -282,14 +283,16 @@ def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], at
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
     with control.clearing_up("uploads of repeated tasks"):
-        found = [each for each in _uploads(control, names.location, names.pattern()) if each.upload_id not in kept]
-        _abort_while_registered(control, attempt, _own(control, attempt, found, shared=names.shared))
+        found = _own_uploads(control, attempt.job_id, attempt.id, _begun(names))
+        _abort_while_registered(control, attempt, [upload for upload in found if upload.upload_id not in kept])
 
 
 def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> None:
     """Abort what earlier attempts staged where the catalog keeps the table, which their records do not know."""
     with control.clearing_up("uploads of earlier attempts"):
-        _abort_while_registered(control, attempt, list(_uploads(control, names.location, names.of_every_attempt())))
+        for earlier in sorted({record.attempt for record in _begin_records(control, attempt)}):
+            files = _begun(replace(names, attempt=earlier))
+            _abort_while_registered(control, attempt, _own_uploads(control, attempt.job_id, earlier, files))
 
 
 def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:

@@ -100,6 +100,11 @@ class Control:
                 remedy="Set single_writer: true, which promises that one load runs at a time; or use another store.",
             )
 
+    def has_namesake(self, job_id: str) -> bool:
+        """Whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
+        folders = [folder for folder in self.store.folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]
+        return any(any(self.store.entries(self.keys.load_of(folder, job_id), limit=1)) for folder in folders)
+
     def read_json(self, key: str) -> dict[str, Any] | None:
         """The object's content, None when it is not there."""
         found = self.store.get(key)

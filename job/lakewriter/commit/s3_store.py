@@ -60,6 +60,14 @@ class S3Store:
         for page in self._asking("ListBucket", prefix, listing):
             yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """A listing with a delimiter."""
+        listing = self._clients.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=prefix, Delimiter="/"
+        )
+        for page in self._asking("ListBucket", prefix, listing):
+            yield from (entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
+
     def find(self, key: str) -> Found | None:
         """A listing of the exact key, then HEAD."""
         return self._head(key) if self._listed(key) else None

@@ -72,6 +72,9 @@ class Store(Protocol):
     def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
         """Objects whose keys begin with ``prefix``, in the keys' order."""
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """What ``prefix``, which ends with a slash, has folders of: their prefixes, each with its slash."""
+
     def find(self, key: str) -> Found | None:
         """The object at exactly this key."""
 

@@ -26,7 +26,6 @@ from lakewriter.naming import join_key
 PER_FILE: Final = ("seq", "uuid", "backfill", "counter")
 PER_LOAD: Final = ("job_id", "date")
 
-_ANY_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _VARIABLE = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
 
 
@@ -178,10 +177,6 @@ class ObjectNames:
     def pattern(self) -> re.Pattern[str]:
         """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
         return re.compile(self._pattern(r"\d{5,}", uuid_pattern(self.attempt)))
-
-    def of_every_attempt(self) -> re.Pattern[str]:
-        """Matches the keys that any attempt at the same load can make; its template has a job id."""
-        return re.compile(self._pattern(r"\d{5,}", _ANY_UUID))
 
     def _pattern(self, seq: str, uuid_: str) -> str:
         values = {"seq": seq, "uuid": uuid_, "backfill": r"\d{10}", "counter": r"\d{20}"}
