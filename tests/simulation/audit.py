@@ -15,7 +15,7 @@ from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files, metadata_of
 from tests.simulation.source import Reading, Sources
-from tests.simulation.state_rules import faults_of
+from tests.simulation.state_rules import faults_of, faults_of_rebuilt
 
 CONTROL: Final = "_lakewriter/"
 LOAD: Final = "lakewriter-load"
@@ -58,15 +58,39 @@ class Auditor:
 
     def _state_changed(self, place: Place, change: Change) -> None:
         if change.after is None:
-            self.find(f"state deleted: {change.key}")
+            if self.books[place.state].lost is None:
+                self.find(f"state deleted: {change.key}")
             return
         before = parsed(change.before) if change.before else {}
         after = parsed(change.after)
+        lost, self.books[place.state].lost = self.books[place.state].lost, None
+        if lost is not None:
+            before = self._judge_rebuilt(place, lost, after)
         for text in faults_of(before, after):
             self.find(f"state of {place.table}: {text}")
         self._note_attempts(place, before, after)
         if after["committed"] > before.get("committed", 0):
             self._note_commit(place, before, after)
+
+    def _judge_rebuilt(self, place: Place, lost: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+        """The state that the new one follows."""
+        if not any("rebuilt" in reset["what"] for reset in after["resets"]):
+            if lost["committed"]:
+                self.find(f"{place.pipeline}/{place.table}: a load began anew where the state was lost")
+            return {}
+        old = lost["pending"] or {"job_id": "", "attempt": ""}
+        load = f"{place.pipeline}/{old['job_id']}/{old['attempt']}"
+        seen = [key for key, own in self.bucket.objects.items() if own.metadata.get(LOAD) == load]
+        is_visible = any(CONTROL not in key and "/metadata/" not in key for key in seen)
+        for text in faults_of_rebuilt(lost, after, is_visible=is_visible):
+            self.find(f"rebuilt state of {place.pipeline}/{place.table}: {text}")
+        # What the lost state said cannot be compared field by field any more; its loads and what was pending can.
+        kept = {name: after[name] for name in ("counter", "backfill", "sync")}
+        is_bound = (after["pending"] or {}).get("job_id") == old["job_id"]
+        pending = lost["pending"] if is_bound or after["committed"] > lost["committed"] else None
+        if pending is not None:
+            pending = pending | {"phase": (after["pending"] or {"phase": "uploaded"})["phase"]}
+        return kept | {"committed": lost["committed"], "write": 0, "pending": pending, "resets": after["resets"]}
 
     def _note_attempts(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         book, old, new = self.books[place.state], before.get("pending") or {}, after.get("pending") or {}
@@ -191,6 +215,16 @@ class Auditor:
         places = [place for place in self.places if place.pipeline == pipeline]
         done = any(job in {own for own, _ in self.books[place.state].commits} for place in places)
         return done and any(key.startswith(f"{place.root}/loads/{job}/") for place in places for key in self.swept)
+
+    def is_untouched(self, pipeline: str, job: str) -> bool:
+        """Whether all that the job wrote is to be there: nothing replaced it, nobody closed or forgot it."""
+        for place in self.places:
+            if place.pipeline == pipeline:
+                book = self.books[place.state]
+                jobs = [own for own, _ in book.commits]
+                if job not in jobs or (place.overwrites and jobs[-1] != job) or job in book.given_up:
+                    return False
+        return not any(f"/loads/{job}/" in key for key in self.swept)
 
     def _visible(self) -> dict[str, Counter[tuple[int, int]]]:
         """By table how often each row of each reading is seen by its readers."""

@@ -43,6 +43,8 @@ class Book:
     partitions: set[str] = field(default_factory=set)
     resets: int = 0
     given_up: set[str] = field(default_factory=set)
+    lost: dict[str, Any] | None = None
+    """The state that somebody has deleted, until there is one again."""
 
 
 def parsed(stored: Stored) -> dict[str, Any]:

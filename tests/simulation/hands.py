@@ -4,19 +4,22 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from lakewriter.commit.control import Control
+from lakewriter.commit.control import Control, control_of
 from lakewriter.commit.retention import sweep
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
+from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
+from lakewriter.operate.verification import verify
+from lakewriter.spec.specification import TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.stand_ins import SimulatedClients, Simulation
 from tests.simulation.world import World
 
 
 class Hands:
-    """Abandon, reset, backfill, and an early sweep."""
+    """Abandon, reset, backfill, rebuild, verify, and an early sweep."""
 
     def __init__(self, simulation: Simulation, world: World) -> None:
         self.simulation, self.world = simulation, world
@@ -28,6 +31,8 @@ class Hands:
             acts.append(lambda: self._reset(lake))
         if lake.kind == "estuary":
             acts.append(lambda: self._backfill(lake))
+        if self.world.has_months:
+            acts += [lambda: self._sweep(lake)] * 4
         act = rng.choice(acts)
 
         def carefully() -> None:
@@ -57,6 +62,19 @@ class Hands:
         controls, _ = self._controls(lake)
         for control in controls.values():
             repair.begin_backfill(control, "a drill")
+
+    def rebuild(self, lake: Lake, table: TableSpec, *, from_start: bool) -> None:
+        """Of a state that is gone; who lost it of a table without a record that tells the cursor says so."""
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        control = control_of(lake.spec, table, S3Store(clients))
+        catalog = rebuilding.ask_catalog(lake.spec, table, clients)
+        rebuilding.rebuild(control, table, catalog, "a drill", None, from_start=from_start)
+        self.simulation.network.note(f"{self.simulation.process} rebuilt the state of {table.id}")
+
+    def verify(self, lake: Lake, job: str) -> list[str]:
+        """What the product finds of a load that is not as it left it."""
+        controls, clients = self._controls(lake)
+        return [f"{own.table}: {own.code}: {own.message}" for own in verify(controls, job, clients).differences]
 
     def _sweep(self, lake: Lake) -> None:
         """As at the end of a run, of what is a moment old: only what no state names may go."""

@@ -17,7 +17,7 @@ from lakewriter.report import RunReport
 from lakewriter.run.load import load
 from lakewriter.spec.specification import Mode
 from tests.simulation.audit import CONTROL, Auditor
-from tests.simulation.books import Place
+from tests.simulation.books import Place, parsed
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
@@ -120,9 +120,12 @@ class History:
         rng, spread = self.rng, self.rng.choice([0.1, 0.5, 1.5, 4.0, 60.0])
         if len(self.network.weather.stalls) > len(Weather.stalls) and rng.random() < 0.5:
             spread = self.network.weather.stalls[-1]
-        names = [f"J{number}" for number in range(rng.randint(1, 3))]
-        for _ in range(rng.randint(2, 6)):
-            lake = rng.choice(self.lakes)
+        # Some histories are those of a scheduler that starts one load again and again.
+        is_crowd = rng.random() < 0.25
+        names = [f"J{number}" for number in range(1 if is_crowd else rng.randint(1, 3))]
+        lakes = [rng.choice(self.lakes)] if is_crowd else self.lakes
+        for _ in range(rng.randint(4, 8) if is_crowd else rng.randint(2, 6)):
+            lake = rng.choice(lakes)
             self._spawn(self._chosen(lake, rng.choice(names)), rng.random() * spread, lake)
         self.simulation.scheduler.run()
 
@@ -223,11 +226,19 @@ class History:
         self.world.quiet()
         self.network.weather = Weather()
         self.simulation.scheduler.switching = 0
+        if self.rng.random() < 0.15 and "lost-state" not in self.options.without:
+            self._lose_a_state()
         for lake in self.lakes:
             if lake.kind == "batches":
                 self._catch_up(lake)
             for job in self.rng.sample(self.jobs[lake.pipeline], len(self.jobs[lake.pipeline])):
                 self._finish(lake, job)
+        self._do_again()
+        for lake in self.lakes:
+            self._alone(partial(self._verify, lake), lake)
+
+    def _do_again(self) -> None:
+        """What is done stays as it is when a job runs once more."""
         before = self._data()
         for lake in self.lakes:
             for job in self.jobs[lake.pipeline][:1]:
@@ -238,6 +249,34 @@ class History:
 
     def _data(self) -> set[tuple[str, str]]:
         return {(key, own.etag) for key, own in self.bucket.objects.items() if CONTROL not in key}
+
+    def _lose_a_state(self) -> None:
+        """Somebody deletes a state; no load goes on until a person has it rebuilt.
+
+        Not where people had a hand in it or records were swept away: what they did is not concluded from any record.
+        """
+        lake = self.rng.choice(self.lakes)
+        table = self.rng.choice(lake.spec.tables)
+        place = next(own for own in self.auditor.places if (own.pipeline, own.table) == (lake.pipeline, table.id))
+        state = self.bucket.objects.get(place.state)
+        if state is None or self.world.met["hands"] or self.auditor.swept:
+            return
+        lost = self.auditor.books[place.state].lost = parsed(state)
+        self.world.met["lost-state"] += 1
+        self.bucket.delete(place.state)
+        for job in self.jobs[lake.pipeline][:1]:
+            self._alone(partial(self._attempt, lake, job), lake)
+        if place.state not in self.bucket.objects:
+            self._alone(partial(self.hands.rebuild, lake, table, from_start=lost["cursor"] is None), lake)
+
+    def _verify(self, lake: Lake) -> None:
+        """The product's own word for it, of loads that nobody else has touched."""
+        if any(self.world.met[name] for name in ("foreign-column", "foreign-commit")):
+            return
+        for job in self.jobs[lake.pipeline]:
+            if self.auditor.is_untouched(lake.pipeline, job):
+                for text in self.hands.verify(lake, job):
+                    self.auditor.find(f"verify of {lake.pipeline} {job}: {text}")
 
     def _catch_up(self, lake: Lake) -> None:
         stream = self.streams[lake.pipeline]

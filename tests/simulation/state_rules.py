@@ -1,6 +1,7 @@
 """What one replacement of a ``state.json`` may change, by its documentation alone."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 State = Mapping[str, Any]
@@ -20,6 +21,26 @@ def faults_of(before: State, after: State) -> Iterable[str]:
     yield from _pending(before.get("pending") or {}, after)
 
 
+def faults_of_rebuilt(lost: State, after: State, *, is_visible: bool) -> Iterable[str]:
+    """What a rebuilt state has that the one that was lost did not; ``is_visible`` is whether a file of the pending load
+    of the lost one is. What was pending with its report written counts as committed."""
+    old, new = lost["pending"] or {}, after["pending"] or {}
+    committed = lost["committed"] + (not new and after["last_job"] == old.get("job_id", ""))
+    if after["committed"] != committed:
+        yield f"{after['committed']} loads are committed, expected {committed}"
+    if committed == lost["committed"]:
+        for name in ("cursor", "batch", "last_job"):
+            if after[name] != lost[name]:
+                yield f"{name} is {after[name]}, expected {lost[name]}"
+        # Files of a pending load may lie beyond it already.
+        if after["counter"] < lost["counter"]:
+            yield f"counter is {after['counter']}, expected {lost['counter']} or more"
+        if is_visible and (new.get("job_id"), new.get("attempt")) != (old["job_id"], old["attempt"]):
+            yield f"pending is {new.get('job_id')}, expected {old['job_id']}, of which files are there"
+    if new and (new["job_id"], new["attempt"]) != (old.get("job_id"), old.get("attempt")):
+        yield f"{new['job_id']}/{new['attempt']} is pending, and was not"
+
+
 def _counters(before: State, after: State) -> Iterable[str]:
     for name in ("write", "committed", "counter", "backfill"):
         if after[name] < before.get(name, 0):
@@ -28,7 +49,9 @@ def _counters(before: State, after: State) -> Iterable[str]:
         yield f"write stays at {after['write']}"
     if after["committed"] > before.get("committed", 0) + 1:
         yield f"committed goes from {before.get('committed', 0)} to {after['committed']}"
-    if before.get("last_commit") and after["last_commit"] < before["last_commit"]:
+    # Written with as many digits as they need, times cannot be compared as texts.
+    times = [datetime.fromisoformat(state["last_commit"]) for state in (before, after) if state.get("last_commit")]
+    if times != sorted(times):
         yield f"last_commit goes back from {before['last_commit']} to {after['last_commit']}"
     for name in ("sync_id", "generation_id"):
         if after["sync"][name] < before.get("sync", after["sync"])[name]:

@@ -49,6 +49,8 @@ class Weather:
 
     chances: dict[str, float] = field(default_factory=dict)
     stalls: tuple[float, ...] = (1.0, 3.0, 10.0, 600.0)
+    outage: tuple[float, float] = (0.0, 0.0)
+    """When nobody gets an answer, in seconds from the beginning."""
 
     @classmethod
     def drawn(cls, rng: random.Random, without: frozenset[str]) -> "Weather":
@@ -58,12 +60,14 @@ class Weather:
         chances = {}
         for fault in FAULTS:
             present = rng.random() < (0.7 if fault in usual else 0.2)
-            chance = strength * rng.choice([0.5, 1.0, 2.0]) * (4 if fault == "stall" else 1)
+            chance = strength * rng.choice([0.5, 1.0, 2.0]) * (rng.choice([4, 4, 12]) if fault == "stall" else 1)
             if present and fault not in without:
                 chances[fault] = chance
         # Who is held for weeks finds that the others have forgotten him.
         month = (3_000_000.0,) if rng.random() < 0.1 and "month" not in without else ()
-        return cls(chances, (*cls.stalls, *month))
+        begin, has_outage = rng.random() * 10, rng.random() < 0.1 and "outage" not in without
+        outage = (begin, begin + rng.choice([60, 150, 400])) if has_outage else cls.outage
+        return cls(chances, (*cls.stalls, *month), outage)
 
     @property
     def total(self) -> float:
@@ -123,6 +127,10 @@ class Network:
         return answer
 
     def _fault(self, operation: str) -> str | None:
+        begin, end = self.weather.outage
+        if begin <= self.scheduler.now_us / 1e6 < end:
+            self.met["outage"] += 1
+            return self.rng.choice(["lost", "unsent", "late"] if operation in WRITES else ["unsent"])
         if self.rng.random() >= self.weather.total:
             return None
         names = list(self.weather.chances)

@@ -20,6 +20,7 @@ EXCUSES: Final = {
     "month": {"LOAD_GONE"},
     "cut": {"SOURCE_FAILED"},
     "hands": {"LOAD_UNDONE"},
+    "lost-state": {"STATE_LOST"},
 }
 """Failures that no retry mends, by what brings them rightly about."""
 
@@ -39,8 +40,13 @@ class World:
         self.rng, self.network, self.bucket, self.catalog, self.auditor = rng, network, bucket, catalog, auditor
         self.met: Counter[str] = Counter()
         self._acts = [act for act in ACTS if rng.random() < 0.2 and act not in without]
-        self._chance = rng.choice([0.01, 0.05])
+        self._chance = rng.choice([0.01, 0.05, 0.2])
         self._is_quiet = False
+
+    @property
+    def has_months(self) -> bool:
+        """Whether so much time may pass that records are swept away."""
+        return "month" in self._acts
 
     def act(self) -> None:
         """Called at every switch between threads."""
