@@ -75,6 +75,13 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "    if uploads and control.state.read().registered(attempt.job_id, attempt.id):\n",
         "    if uploads:\n",
     ),
+    "shared-uploads": _one(
+        "an upload that another pipeline's load may have staged is left alone",
+        "commit.attempt",
+        "    return [] if has_rival else found\n",
+        "    return found\n",
+        "files,glue",
+    ),
     "state-before-abort": _one(
         "an attempt that gives up replaces the state before it aborts what it staged",
         "commit.attempt",
