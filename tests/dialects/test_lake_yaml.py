@@ -88,6 +88,11 @@ PROBLEMS = [
     ({"tables": [{"table": "t", "read": {"sql": "SELECT 1", "views": {"v": {"format": "CSV", "options": {"heder": 1}}}}
      }]},
      "tables.0.read.views.v.options: 'heder' is no option of CSV; did you mean 'header'?"),
+    ({"tables": [{"table": "t", "read": READ | {"partition": {"column": "id", "count": 4}}}]}, "tables.0.read: "
+     "'partition' goes with 'format: jdbc'."),
+    ({"tables": [{"table": "t", "read": {"format": "jdbc", "options": {"lowerBound": 1}, "partition": {"column": "id",
+      "count": 4}}}]}, "tables.0.read: 'partition' finds the bounds itself: leave out 'lowerBound', or leave out "
+     "'partition'."),
     ({"update_aws_glue_catalog": "maybe"}, "destination.update_aws_glue_catalog: 'maybe': expected true or false."),
     ({"upload_parallelism": "many"}, "destination.upload_parallelism: 'many': expected a whole number."),
     ({"top": {1: "x"}}, "1: a key is text; put it in quotes."),

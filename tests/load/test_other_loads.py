@@ -52,6 +52,15 @@ def test_a_load_with_a_cursor_beside_a_registered_one(lake):
     assert (result.status, result.rows) == ("done", 2)
 
 
+def test_a_table_without_a_cursor_says_that_it_is_appended_again(lake):
+    lake.write(table("events", lake.csv("events.csv", "id,at\n1,5\n")))
+    told = [dict(run(lake, job)[1])["reading"] for job in ("a", "b")]
+    assert told == [
+        "no cursor: each load after this one appends all rows of the source again",
+        "no cursor: all rows of the source are appended again, as by 1 load before",
+    ]
+
+
 def test_a_plain_append_beside_a_registered_one(lake):
     lake.write(table("events", lake.csv("events.csv", "id,at\n1,5\n")))
     register(lake)

@@ -145,6 +145,12 @@ def test_value_that_does_not_cast(spark, tmp_path):
         rows(opened(spark, format="csv", path=str(tmp_path / "a.csv"), columns={"_c0": "int"}))
 
 
+def test_lag_of_a_text_cursor_is_refused_before_a_row_is_read(spark):
+    read = "select string(raise_error('it was read')) at from range(0, 9, 1, 3)"
+    with pytest.raises(SpecInvalidError, match="cursor_lag is '1 hour', which goes with a date or a timestamp"):
+        query(spark, read, cursor="at", cursor_lag="1 hour", condition="`at` > '2024'")
+
+
 UNREADABLE = [
     # format, path, options, what the message has
     ("csv", "/no/such/file", {}, "csv '/no/such/file': [PATH_NOT_FOUND]"),

@@ -10,7 +10,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
 from lakewriter.run.placement import in_catalog, numbered
-from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, check_unwritten, prepare
+from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
 from lakewriter.run.sync import TablePart, ownership, plan_sync
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.key_layout import Names
@@ -69,6 +69,9 @@ def plan(
             prepared = prepare(spec, table, state, found, spark)
             try:
                 more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}
+                # A pipeline with a checkpoint is run continuously, and reads nothing twice.
+                again = None if spec.checkpoint else appends_again(table, state.committed)
+                more["warnings"] = (*_warnings(table, prepared), *filter(None, [again]))
                 tables.append(planned.model_copy(update=more | _details(table, prepared)))
             finally:
                 prepared.feed.close()
@@ -105,7 +108,6 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
         "reads": f"rows where {prepared.condition}" if prepared.condition else "all rows",
         "columns": tuple(columns),
         "catalog": prepared.changes,
-        "warnings": tuple(_warnings(table, prepared)),
     }
 
 

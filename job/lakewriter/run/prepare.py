@@ -15,6 +15,7 @@ from lakewriter.documents.inference import merged, seen_in
 from lakewriter.documents.json_schema import declared_properties, record_type
 from lakewriter.errors import TableNotEmptyError
 from lakewriter.receipt import Cursor
+from lakewriter.report import counted
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.cursor import spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
@@ -27,7 +28,7 @@ from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.collection import Location
 from lakewriter.spec.key_layout import KeyLayout
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope
 
 SparkFactory = Callable[[], SparkSession]
@@ -160,6 +161,15 @@ def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:
         f"table {table.id} was never loaded, and {what}.",
         remedy="Move what is there away, or set destination_table_handling: APPEND.",
     )
+
+
+def appends_again(table: TableSpec, committed: int) -> str | None:
+    """What to say of a table that every load reads whole and appends, after so many loads; None for others."""
+    if table.cursor is not None or table.mode is not Mode.APPEND or table.stream is not None:
+        return None
+    if committed:
+        return f"no cursor: all rows of the source are appended again, as by {counted(committed, 'load')} before"
+    return "no cursor: each load after this one appends all rows of the source again"
 
 
 def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:

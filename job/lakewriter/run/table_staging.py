@@ -18,7 +18,7 @@ from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Batch, Receipt
 from lakewriter.report import counted
 from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
-from lakewriter.run.prepare import Prepared, SparkFactory, check_empty, check_unwritten, prepare
+from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
 from lakewriter.run.stop import Stop
 from lakewriter.run.sync import Sync, TableSync
 from lakewriter.shape.cursor import highest
@@ -83,7 +83,7 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     _tell_of_others(load, table, began, exclusive=exclusive)
     check_empty(control.store, table, began, control.state.read)
     names = numbered(control.store, load.names[table.id], began)
-    load.progress(table, "reading", "")
+    load.progress(table, "reading", "" if load.micro_batch else appends_again(table, began.committed) or "")
     in_place = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
     check_unwritten(in_place, table, began, control.state.read)
     opener = load.micro_batch.opener if load.micro_batch is not None else open_feed

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.parquet_splits import open_splits
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.spec.specification import TableSpec
@@ -83,6 +84,7 @@ def open_feed(
     found = found or ("all rows go into one file" if single else None)
     splits = found or open_splits(spark_factory, table)
     if not isinstance(splits, str):
+        check_lag(table, splits.schema)
         return splits
     if prefer == "splits":
         raise SpecInvalidError(

@@ -14,6 +14,7 @@ from lakewriter.aws import resolve
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import arrow_schema, delivered
 from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
+from lakewriter.source.jdbc import is_jdbc, with_bounds, with_driver
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 
@@ -36,7 +37,10 @@ def loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str]) ->
     reader = session.read
     if read.format is not None:
         reader = reader.format(read.format)
-    reader = reader.options(**reader_options(read, secrets))
+    options = reader_options(read, secrets)
+    if read.partition is not None:
+        options = with_bounds(session, options, read.partition)
+    reader = reader.options(**options)
     if read.columns is not None:
         reader = reader.schema(plain_columns(read.columns))
     return reader.load(list(read.paths)) if read.paths else reader.load()
@@ -47,7 +51,7 @@ def reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, s
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
-    return options
+    return with_driver(options) if is_jdbc(read) else options
 
 
 def plain_columns(columns: str) -> str:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
 from lakewriter.source.arrow_types import conform
+from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.frames import as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
 from lakewriter.source.session import isolated
@@ -148,6 +149,8 @@ def open_rows(
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
         source = declared(loaded(session, table.read, secrets), table)
+        if table.cursor_lag is not None:
+            check_lag(table, as_delivered(source)[1])
         if condition is not None:
             source = source.where(condition)
     except SPARK_ERRORS as error:

@@ -34,6 +34,13 @@ class TrackingColumn(Model):
     holds: Tracking
 
 
+class JdbcPartition(Model):
+    """A column whose ranges of values are read by ``count`` tasks."""
+
+    column: str
+    count: int
+
+
 class Read(Model):
     """One source: a ``spark.read`` format with its options, or SQL over other reads.
 
@@ -44,6 +51,7 @@ class Read(Model):
     path: str | tuple[str, ...] | None = None
     options: Mapping[str, str | SecretText] = {}
     columns: str | None = None
+    partition: JdbcPartition | None = None
     sql: str | None = None
     views: Mapping[str, "Read"] = {}
 

@@ -12,12 +12,22 @@ from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
-from lakewriter.spec.specification import IndexKind, Mode, PartitionField, Read
+from lakewriter.spec.specification import IndexKind, JdbcPartition, Mode, PartitionField, Read
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
+_BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+class PartitionEntry(Model):
+    """How a database's table is read by several tasks; the bounds are asked of the database."""
+
+    column: str = Field(min_length=1)
+    """A number, a date or a timestamp."""
+    count: int = Field(ge=2, le=1000)
+    """Tasks, and as many connections at a time as there are cores."""
 
 
 class ReadEntry(Model):
@@ -31,6 +41,8 @@ class ReadEntry(Model):
     """The source's own options; a value may be a secret reference."""
     columns: str | None = None
     """The source's schema as Spark DDL, such as ``id BIGINT, name STRING``."""
+    partition: PartitionEntry | None = None
+    """JDBC only."""
     sql: str | None = None
     """A statement over ``views``."""
     views: "dict[str, ReadEntry]" = Field(default_factory=dict)
@@ -48,8 +60,18 @@ class ReadEntry(Model):
             raise ValueError("expected either 'format' or 'sql'")
         if self.sql is None and self.views:
             raise ValueError("'views' goes with 'sql'")
-        if self.sql is not None and (self.path or self.options or self.columns):
-            raise ValueError("'path', 'options' and 'columns' go with 'format', or into 'views'")
+        if self.sql is not None and (self.path or self.options or self.columns or self.partition):
+            raise ValueError("'path', 'options', 'columns' and 'partition' go with 'format', or into 'views'")
+        return self
+
+    @model_validator(mode="after")
+    def _partition_of_jdbc(self) -> "ReadEntry":
+        if self.partition is None:
+            return self
+        if (self.format or "").lower() != "jdbc":
+            raise ValueError("'partition' goes with 'format: jdbc'")
+        if given := [name for name in self.options if name.lower() in _BOUNDS]:
+            raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
         return self
 
     def at(self, root: str) -> Read:
@@ -60,6 +82,7 @@ class ReadEntry(Model):
             path=tuple(absolute(path, root) for path in paths) if paths else None,
             options={key: _option(value) for key, value in self.options.items()},
             columns=self.columns,
+            partition=self.partition and JdbcPartition(column=self.partition.column, count=self.partition.count),
             sql=self.sql,
             views={name: view.at(root) for name, view in self.views.items()},
         )

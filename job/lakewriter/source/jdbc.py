@@ -1,0 +1,102 @@
+"""JDBC reads: the driver's class, the session's time zone, and tasks that read a range of a column each."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DateType, NumericType, StructField, TimestampNTZType, TimestampType
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.specification import JdbcPartition, Read
+
+# A driver that comes with --packages or --jars is not in the class loader that java.sql.DriverManager asks: without its
+# class, Spark finds "No suitable driver". https://spark.apache.org/docs/4.1.1/sql-data-sources-jdbc.html
+_DRIVERS: Final[Mapping[str, str]] = {
+    r"jdbc:postgresql:": "org.postgresql.Driver",
+    r"jdbc:mysql:": "com.mysql.cj.jdbc.Driver",
+    r"jdbc:mariadb:": "org.mariadb.jdbc.Driver",
+    r"jdbc:sqlserver:": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+    r"jdbc:oracle:": "oracle.jdbc.OracleDriver",
+    r"jdbc:derby://": "org.apache.derby.client.ClientAutoloadedDriver",
+    r"jdbc:derby:": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+}
+
+# The server converts TIMESTAMP to the session's zone, which the drivers take for Java's without asking for it.
+# https://dev.mysql.com/doc/connector-j/en/connector-j-time-instants.html
+_INIT_STATEMENTS: Final[Mapping[str, str]] = dict.fromkeys(
+    (r"jdbc:mysql:", r"jdbc:mariadb:"), "SET time_zone = '+00:00'"
+)
+
+_BOUNDED: Final = (NumericType, DateType, TimestampType, TimestampNTZType)
+
+
+def is_jdbc(read: Read) -> bool:
+    """Whether it reads a database."""
+    return (read.format or "").lower() == "jdbc"
+
+
+def with_driver(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with the driver's class and a statement that sets the zone, where they name none themselves."""
+    url, given = _option(options, "url"), {name.lower() for name in options}
+    added = {"driver": _for(url, _DRIVERS), "sessionInitStatement": _for(url, _INIT_STATEMENTS)}
+    return {**options, **{name: value for name, value in added.items() if value and name.lower() not in given}}
+
+
+def with_bounds(session: SparkSession, options: Mapping[str, str], partition: JdbcPartition) -> dict[str, str]:
+    """The options with the lowest and the highest value of the column, for which the database is asked.
+
+    They cut the table into tasks and leave out no row: the first task reads nulls and what is below, the last one what
+    is above. A table without rows, or with nulls alone, is read by one task.
+    """
+    source = _option(options, "dbtable") or f"({_option(options, 'query')}) lakewriter_source"
+    plain = {name: value for name, value in options.items() if name.lower() not in ("dbtable", "query")}
+    whole = {**plain, "dbtable": source}
+    field = _field(list(session.read.format("jdbc").options(**whole).load().schema), partition.column)
+    jvm = session._jvm
+    assert jvm is not None
+    name = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(_option(options, "url")).quoteIdentifier(field.name)
+    bounds = f"(SELECT MIN({name}) AS lowest, MAX({name}) AS highest FROM {source}) lakewriter_bounds"
+    found = session.read.format("jdbc").options(**{**plain, "dbtable": bounds}).load().toDF("lowest", "highest")
+    ends = [F.col("lowest"), F.col("highest")]
+    if isinstance(field.dataType, NumericType):
+        # Spark takes whole numbers of 64 bits only.
+        ends = [F.floor(ends[0]).cast("bigint"), F.ceil(ends[1]).cast("bigint")]
+    (row,) = found.select(*[end.cast("string") for end in ends]).collect()
+    if row[0] is None:
+        return whole
+    return {
+        **whole,
+        "partitionColumn": field.name,
+        "lowerBound": row[0],
+        "upperBound": row[1],
+        "numPartitions": str(partition.count),
+    }
+
+
+def _option(options: Mapping[str, str], name: str) -> str:
+    return next((value for key, value in options.items() if key.lower() == name), "")
+
+
+def _for(url: str, values: Mapping[str, str]) -> str | None:
+    return next((value for start, value in values.items() if re.match(start, url, re.IGNORECASE)), None)
+
+
+def _field(fields: list[StructField], wanted: str) -> StructField:
+    names = [field.name for field in fields]
+    found = [f for f in fields if f.name == wanted] or [f for f in fields if f.name.lower() == wanted.lower()]
+    if not found:
+        nearest = difflib.get_close_matches(wanted, names, 1, 0.0)
+        raise SpecInvalidError(
+            f"read.partition names column {wanted!r}, which the source does not have.",
+            remedy=f"The nearest is {nearest[0]!r}." if nearest else "",
+        )
+    if not isinstance(found[0].dataType, _BOUNDED):
+        raise SpecInvalidError(
+            f"read.partition names column {wanted!r} of type {found[0].dataType.simpleString()}, expected a number, a "
+            "date or a timestamp.",
+            remedy="Name another column.",
+        )
+    return found[0]

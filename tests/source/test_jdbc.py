@@ -1,0 +1,117 @@
+"""Databases: drivers by URL, and tables read by several tasks; Derby comes with Spark."""
+
+import pytest
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.feed import open_feed
+from lakewriter.source.jdbc import with_driver
+from lakewriter.spec.specification import JdbcPartition
+from tests.source.tables import DELETED, partitions, table
+
+DERBY = "jdbc:derby:memory:partitions;create=true"
+ROWS = 40
+
+DRIVERS = [
+    # URL, the driver's class: as the drivers' own documents name it
+    ("jdbc:postgresql://h:5432/d", "org.postgresql.Driver"),
+    ("JDBC:PostgreSQL://h/d", "org.postgresql.Driver"),
+    ("jdbc:mysql://h/d", "com.mysql.cj.jdbc.Driver"),
+    ("jdbc:mysql:loadbalance://a,b/d", "com.mysql.cj.jdbc.Driver"),
+    ("jdbc:mariadb://h/d", "org.mariadb.jdbc.Driver"),
+    ("jdbc:sqlserver://h;databaseName=d", "com.microsoft.sqlserver.jdbc.SQLServerDriver"),
+    ("jdbc:oracle:thin:@//h:1521/s", "oracle.jdbc.OracleDriver"),
+    ("jdbc:derby:memory:x;create=true", "org.apache.derby.iapi.jdbc.AutoloadedDriver"),
+    ("jdbc:derby://h:1527/x", "org.apache.derby.client.ClientAutoloadedDriver"),
+    ("jdbc:h2:mem:x", None),
+]
+
+
+@pytest.mark.parametrize(("url", "driver"), DRIVERS)
+def test_driver_by_url(url, driver):
+    assert with_driver({"URL": url}).get("driver") == driver
+
+
+GIVEN = [
+    # options, what is added: MySQL converts TIMESTAMP to the zone of its session
+    ({"url": "jdbc:postgresql://h/d", "Driver": "my.Driver"}, {}),
+    (
+        {"url": "jdbc:mysql://h/d"},
+        {"driver": "com.mysql.cj.jdbc.Driver", "sessionInitStatement": "SET time_zone = '+00:00'"},
+    ),
+    (
+        {"url": "jdbc:mariadb://h/d", "sessioninitstatement": "SET x = 1"},
+        {"driver": "org.mariadb.jdbc.Driver"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "added"), GIVEN)
+def test_given_options_stay(options, added):
+    assert with_driver(options) == options | added
+
+
+@pytest.fixture(scope="module")
+def database(spark):
+    """Rows whose columns have nulls, gaps, negative numbers and one value."""
+    rows = f"""
+        select id, if(id = 7, null, id * 1000 - 20000) gaps, cast(id / 3 as decimal(9, 3)) d, cast(id as double) f,
+            date_add(date'1960-01-01', cast(id * 400 as int)) day, string('x') t, 5 same, int(null) nothing,
+            timestamp'1890-01-01 12:00:00' + make_dt_interval(cast(id * 900 as int)) at
+        from range({ROWS})
+    """
+    frame = spark.sql(rows).withColumnRenamed("gaps", "a b")
+    options = {"url": DERBY, "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+    frame.write.format("jdbc").options(**options, dbtable="numbers").save()
+    frame.limit(0).write.format("jdbc").options(**options, dbtable="empty").save()
+    return spark
+
+
+def read(spark, column, count=4, **options):
+    source = options or {"dbtable": "numbers"}
+    partition = JdbcPartition(column=column, count=count)
+    found = table(format="jdbc", options={"url": DERBY, **source}, partition=partition)
+    return open_feed(lambda: spark, found, deleted_column=DELETED)
+
+
+PARTITIONED = [
+    # column, options, the least number of tasks that have rows
+    ("id", {}, 4),
+    ("ID", {}, 4),
+    ("a b", {}, 4),
+    ("d", {}, 4),
+    ("f", {}, 4),
+    ("day", {}, 4),
+    ("at", {}, 4),
+    ("same", {}, 1),
+    ("nothing", {}, 1),
+    ("id", {"query": "SELECT * FROM numbers"}, 4),
+    ("id", {"dbtable": "(SELECT * FROM numbers) AS n"}, 4),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("column", "options", "tasks"), PARTITIONED)
+def test_every_row_is_read_once(database, column, options, tasks):
+    feed = read(database, column, **options)
+    found = partitions(feed)
+    assert sorted(row[0] for rows in found.values() for row in rows) == list(range(ROWS))
+    assert len(found) == tasks
+
+
+@pytest.mark.spark
+def test_partitions_of_no_row(database):
+    assert partitions(read(database, "id", dbtable="empty")) == {}
+
+
+REFUSED = [
+    ("idd", "read.partition names column 'idd', which the source does not have. The nearest is 'id'."),
+    ("t", "read.partition names column 't' of type string, expected a number, a date or a timestamp."),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("column", "text"), REFUSED)
+def test_column_that_gives_no_ranges(database, column, text):
+    with pytest.raises(SpecInvalidError) as caught:
+        read(database, column)
+    assert text in str(caught.value)
