@@ -36,7 +36,7 @@ def test_vendor_file_unchanged(tmp_path):
     found = load(from_vendor(tmp_path, config))
     assert (found.spec.access.region, found.spec.access.role_arn) == ("eu-new-9", None)
     unknown = ("future", "format.schema", "format.compression.level")
-    assert found.spec.warnings == tuple(f"s3.json: {name} is not known here and has no effect." for name in unknown)
+    assert found.spec.warnings == tuple(f"s3.json:1: {name} is not known here and has no effect." for name in unknown)
     assert "config_file" not in found.data["destination"]
 
 

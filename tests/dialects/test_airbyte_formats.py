@@ -94,7 +94,7 @@ def test_codec_of_the_documents_in_the_vendors_file(tmp_path):
     form = {"format_type": "Avro", "compression_codec": {"codec": "deflate", "compression_level": 9, "future": 1}}
     spec = load_spec(from_vendor(tmp_path, {"format": form}))
     assert spec.encoding == AvroEncoding(codec="deflate", level=9)
-    assert spec.warnings == ("s3.json: format.compression_codec.future is not known here and has no effect.",)
+    assert spec.warnings == ("s3.json:1: format.compression_codec.future is not known here and has no effect.",)
 
 
 PROBLEMS = [

@@ -15,8 +15,9 @@ from lakewriter.dialects.airbyte.vendor_file import expanded
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.problems import keys_of, model_at, nearest, problems
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry, refuse_unsupported
+from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableEntry, absolute, option_notes
-from lakewriter.dialects.common.yaml_text import Document, Location, read
+from lakewriter.dialects.common.yaml_text import Document, read
 from lakewriter.dialects.estuary import translate as estuary
 from lakewriter.dialects.estuary.flow_file import with_flow
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet

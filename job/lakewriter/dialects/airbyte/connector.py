@@ -1,6 +1,5 @@
 """The files that Airbyte's platform gives a destination, and the specification by which it asks for them."""
 
-import json
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,6 +11,7 @@ from lakewriter.dialects.airbyte.file_formats import FORMATS, PARTS
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import known
 from lakewriter.dialects.common.problems import keys_of, problems
+from lakewriter.dialects.common.source_files import SourceFile, mapping_of, read_json
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Limits, Spec
@@ -73,32 +73,24 @@ def _plain(schema: Any, definitions: dict[str, Any]) -> Any:
 
 def connector_spec(config: Path, catalog: Path | None) -> Spec:
     """The Spec of a connection; without a catalog it has no tables."""
-    content, unknown = known(AirbyteS3, _json(config), _EXTRA)
-    form = _validated(AirbyteS3, {"type": "airbyte-s3"} | content, config)
+    file = read_json(config, "--config")
+    content, unknown = known(AirbyteS3, mapping_of(file, "a JSON object"), _EXTRA)
+    form = _validated(AirbyteS3, {"type": "airbyte-s3"} | content, file)
     source = None
     if catalog is not None:
-        streams = _validated(ConfiguredCatalog, _json(catalog), catalog)
+        of_catalog = read_json(catalog, "--catalog")
+        streams = _validated(ConfiguredCatalog, mapping_of(of_catalog, "a JSON object"), of_catalog)
         source = SourceEntry(messages="-", catalog=streams)
     spec = airbyte.translate(PIPELINE, form, (), source, None)
     limits = airbyte.limits(form, Limits(upload_parallelism=form.upload_parallelism))
-    warnings = (*(f"{key} is not known here and has no effect." for key in unknown), *spec.warnings)
+    warnings = (*(f"{file.where(place)} is not known here and has no effect." for place in unknown), *spec.warnings)
     return spec.model_copy(update={"limits": limits, "warnings": warnings})
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SpecInvalidError(f"{path} cannot be read as JSON ({type(error).__name__}).") from error
-    if not isinstance(content, dict):
-        raise SpecInvalidError(f"{path} holds {type(content).__name__}, expected a JSON object.")
-    return content
-
-
-def _validated(model: type[M], content: dict[str, Any], path: Path) -> M:
+def _validated(model: type[M], content: dict[str, Any], file: SourceFile) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        document = Document(path.name, path.parent, content, {})
+        document = Document(file, Path(), content)
         found = problems(error, document, lambda _: keys_of(model), TAGS)
-        raise SpecInvalidError(f"{path.name} cannot be used:", problems=found) from error
+        raise SpecInvalidError(f"{file.name} cannot be used:", problems=found) from error

@@ -7,7 +7,8 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from lakewriter.dialects.common.yaml_text import Document, Location
+from lakewriter.dialects.common.source_files import Location
+from lakewriter.dialects.common.yaml_text import Document
 
 _CONFIDENTIAL: Final = re.compile(r"secret|passw|pwd|token|credential|external_?id|access_?key|url|^options$", re.I)
 """Keys whose values, and those below them, may hold a secret: no message shows them."""

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from lakewriter.dialects.common.problems import nearest
-from lakewriter.dialects.common.yaml_text import Document, Location
+from lakewriter.dialects.common.source_files import Location, Place, kind_of, mapping_of, read_yaml
+from lakewriter.dialects.common.yaml_text import Document, file_name
 from lakewriter.dialects.estuary.flow_keys import Data, FlowKeys
-from lakewriter.dialects.estuary.schema_references import mapping, opened
+from lakewriter.dialects.estuary.schema_references import opened
 from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet
 from lakewriter.errors import SpecInvalidError
 
@@ -26,7 +27,9 @@ def with_flow(document: Document) -> tuple[Document, tuple[str, ...]]:
         return document, ()
     warnings: Sequence[str] = ()
     if "config_file" in destination:
-        flow = _Flow(document.folder / str(destination["config_file"]), destination.get("materialization"))
+        flow = _Flow(
+            document.folder / file_name(document, ("destination", "config_file")), destination.get("materialization")
+        )
         document, warnings = flow.laid_under(document, destination), flow.keys.warnings
     tables = document.data.get("tables")
     if isinstance(tables, list):
@@ -46,106 +49,137 @@ class _Table:
 
     number: int
     content: dict[str, Any]
-    origins: Mapping[str, Location]
+    origins: Mapping[str, Place]
 
 
 class _Flow:
     """One materialization of a Flow file."""
 
     def __init__(self, path: Path, name: Any) -> None:
-        self.keys = FlowKeys(path.name)
+        self.keys = FlowKeys()
         self._path = path
-        self._data = mapping(path)
-        self._own = self._materialization(name)
+        self._file = read_yaml(path, "destination.config_file")
+        self._data = mapping_of(self._file, "a Flow specification with 'materializations'")
+        self._name = self._chosen(name)
+        self._place = Place(self._file, ("materializations", self._name))
+        self._own = self._materialization()
 
     def laid_under(self, document: Document, destination: Data) -> Document:
         """``document`` with what the file says, except where it says something itself."""
         own = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
         endpoint, origins = self._endpoint()
-        given = document.data.get("tables")
-        tables = self._tables([entry for entry in given if isinstance(entry, dict)] if isinstance(given, list) else [])
-        lines = {place: line for place, line in document.lines.items() if place[:1] != ("tables",) or len(place) == 1}
+        entries = _entries(document)
+        tables = self._tables(entries)
         for number, table in enumerate(tables):
-            above = ("tables", table.number)
-            lines |= {("tables", number, *at[2:]): line for at, line in document.lines.items() if at[:2] == above}
-            origins |= {("tables", number, key): (self._path.name, at) for key, at in table.origins.items()}
+            place = document.place(("tables", table.number))
+            origins[("tables", number)] = place
+            origins |= {("tables", number, key): at for key, at in table.origins.items()}
+            origins |= {("tables", number, key): place.inside(key) for key in entries[table.number]}
         data = {**document.data, "destination": endpoint | own, "tables": [table.content for table in tables]}
-        origins = {at: origin for at, origin in origins.items() if at not in lines}
-        return replace(document, data=data, lines=lines, origins=origins)
+        origins = {at: place for at, place in origins.items() if at[0] == "tables" or at[1] not in own}
+        return replace(document, data=data, origins={**document.origins, **origins})
 
-    def _materialization(self, name: Any) -> Data:
-        """The one materialization, or the named one."""
-        found = self._data.get("materializations")
-        if not isinstance(found, dict) or not found:
-            raise SpecInvalidError(f"{self._path.name} has no materializations.")
-        if name is None and len(found) > 1:
+    def _chosen(self, name: Any) -> str:
+        """The name of the one materialization, or of the one asked for."""
+        materializations = self._data.get("materializations")
+        if not isinstance(materializations, dict) or not materializations:
             raise SpecInvalidError(
-                f"{self._path.name} has {len(found)} materializations: {', '.join(map(repr, found))}.",
+                f"{self._file.where(())}: there are no 'materializations'.",
+                remedy="Name the Flow specification that has the materialization, its endpoint and its bindings.",
+            )
+        names = [str(each) for each in materializations]
+        if name is None and len(names) > 1:
+            raise SpecInvalidError(
+                f"{self._file.where(('materializations',))}: there are {len(names)}: {', '.join(map(repr, names))}.",
                 remedy="Name one as destination.materialization.",
             )
-        chosen = next(iter(found)) if name is None else str(name)
-        if chosen not in found:
-            raise SpecInvalidError(f"{self._path.name} has no materialization {chosen!r}{nearest(chosen, found)}.")
-        own = found[chosen]
+        chosen = names[0] if name is None else str(name)
+        if chosen not in names:
+            raise SpecInvalidError(
+                f"{self._file.where(('materializations',))}: there is no {chosen!r}"
+                f"{nearest(chosen, names) or '; expected ' + ' or '.join(map(repr, names)) + '.'}"
+            )
+        return chosen
+
+    def _materialization(self) -> Data:
+        own = next(each for name, each in self._data["materializations"].items() if str(name) == self._name)
         bindings = _at(own, "bindings")
         if not isinstance(bindings, list) or not bindings:
-            raise SpecInvalidError(f"{self._path.name}: materialization {chosen!r} has no bindings.")
-        self.keys.note(own, ("endpoint", "bindings"), f"materializations.{chosen}")
+            raise SpecInvalidError(
+                f"{self._place.inside('bindings')}: {kind_of(bindings)}, expected a list of bindings.",
+                remedy="Give each collection a binding with 'source' and 'resource'.",
+            )
+        self.keys.note(own, ("endpoint", "bindings"), self._place)
         return dict(own)
 
-    def _endpoint(self) -> tuple[dict[str, Any], dict[Location, tuple[str, Location]]]:
+    def _endpoint(self) -> tuple[dict[str, Any], dict[Location, Place]]:
         """The connector's configuration, from the file that it names where it is a name; and where it stands."""
         config = _at(_at(self._own.get("endpoint"), "connector"), "config")
-        name = self._path.name
-        above: Location = _CONFIG
+        place = self._place.inside(*_CONFIG)
         if isinstance(config, str):
-            name, above = config, ()
-            config = mapping(self._path.parent / config)
+            file = read_yaml(self._path.parent / config, str(place))
+            config, place = mapping_of(file, "the endpoint's configuration"), Place(file)
         if not isinstance(config, dict):
-            raise SpecInvalidError(f"{self._path.name} has no endpoint.connector.config.")
-        kept = self.keys.kept(config, EstuaryS3Parquet, ".".join(_CONFIG), ENDPOINT_KEYS)
-        return kept, {("destination", key): (name, (*above, key)) for key in kept}
+            raise SpecInvalidError(
+                f"{place}: {kind_of(config)}, expected the endpoint's configuration or the name of its file."
+            )
+        kept = self.keys.kept(config, EstuaryS3Parquet, place, ENDPOINT_KEYS)
+        return kept, {("destination", key): place.inside(key) for key in kept}
 
     def _tables(self, entries: Sequence[Data]) -> list[_Table]:
         """The lake.yaml's tables in their order, each with the binding of the same source."""
         waiting = dict(enumerate(entries))
         tables, disabled = [], []
         for number, binding in enumerate(self._own["bindings"]):
+            place = self._place.inside("bindings", number)
             if not isinstance(binding, dict):
-                continue
-            place, source = f"bindings.{number}", binding.get("source")
+                raise SpecInvalidError(f"{place}: {kind_of(binding)}, expected a mapping with 'source' and 'resource'.")
+            source = binding.get("source")
             if binding.get("disable"):
                 disabled.append(_at(source, "name") or source)
                 continue
-            name = self.keys.source(source, f"{place}.source")
+            name = self.keys.source(source, place.inside("source"))
             old = next((each for each, entry in waiting.items() if entry.get("source") == name), None)
             if old is None:
                 known = ", ".join(repr(each.get("source")) for each in entries) or "none"
                 raise SpecInvalidError(
-                    f"{self._path.name}: collection {name!r} of {place} has no source of documents; "
-                    f"tables has: {known}.",
+                    f"{place}: collection {name!r} has no source of documents; tables has: {known}.",
                     remedy=f"Add to tables: {{source: {name}, read: ...}}.",
                 )
             tables.append(self._table(binding, name, old, waiting.pop(old), place))
         for entry in waiting.values():
             if entry.get("source") not in disabled:
-                raise SpecInvalidError(f"tables has {entry.get('source')!r}, and no binding of {self._path.name} has.")
+                raise SpecInvalidError(
+                    f"tables has {entry.get('source')!r}, and no binding of {self._file.name} has.",
+                    remedy="Leave it out of tables, or add a binding with this source.",
+                )
             self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")
         return sorted(tables, key=lambda table: table.number)
 
-    def _table(self, binding: Data, source: str, number: int, entry: Data, place: str) -> _Table:
+    def _table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
         self.keys.note(binding, (*_BINDING, "source", "disable", "backfill"), place)
-        self.keys.backfill(binding.get("backfill"), f"{place}.backfill")
+        self.keys.backfill(binding.get("backfill"), place.inside("backfill"))
         own = {key: value for key, value in binding.items() if key in _BINDING}
         kept = self.keys.kept(own, BindingEntry, place)
-        origins: dict[str, Location] = {key: (place, key) for key in kept}
-        collection = _at(_at(self._data, "collections"), source)
+        origins = {key: place.inside(key) for key in kept}
+        collection = _at(self._data.get("collections"), source)
         if isinstance(collection, dict) and "collection" not in entry:
-            at = f"collections.{source}"
+            at = Place(self._file, ("collections", source))
             known = {key: value for key, value in collection.items() if key in _COLLECTION}
             kept["collection"] = opened(self.keys.kept(known, CollectionEntry, at), self._path.parent)
-            origins["collection"] = (at,)
+            origins["collection"] = at
         return _Table(number, kept | {"source": source} | dict(entry), origins)
+
+
+def _entries(document: Document) -> list[Data]:
+    """The lake.yaml's own tables."""
+    given = document.data.get("tables") or []
+    if not isinstance(given, list):
+        raise SpecInvalidError(f"{document.where(('tables',))}: {kind_of(given)}, expected a list.")
+    for number, entry in enumerate(given):
+        if not isinstance(entry, dict):
+            raise SpecInvalidError(f"{document.where(('tables', number))}: {kind_of(entry)}, expected a mapping.")
+    return given
 
 
 def _at(value: Any, key: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel
 
 from lakewriter.dialects.common.problems import keys_of, models
+from lakewriter.dialects.common.source_files import Place
 from lakewriter.errors import SpecInvalidError
 
 Data = Mapping[str, Any]
@@ -17,53 +18,51 @@ _CHOOSING: Final = ("partitions", "notBefore", "notAfter")
 class FlowKeys:
     """What is kept of one Flow file; ``warnings`` name what is not."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def kept(self, found: Data, model: type[BaseModel], place: str, only: Collection[str] = ()) -> dict[str, Any]:
+    def kept(self, found: Data, model: type[BaseModel], place: Place, only: Collection[str] = ()) -> dict[str, Any]:
         """``found`` with the keys of ``model``, or ``only`` those of them, inside it too."""
         known = [key for key in keys_of(model) if not only or key in only]
         self.note(found, known, place)
         kept = {}
         for key, value in found.items():
             if key in known and value not in (None, ""):
-                kept[key] = self._inner(value, _annotation(model, key), f"{place}.{key}")
+                kept[key] = self._inner(value, _annotation(model, key), place.inside(key))
         return kept
 
-    def note(self, found: Any, known: Collection[str], place: str) -> None:
+    def note(self, found: Any, known: Collection[str], place: Place) -> None:
         """Warn of keys that are not known."""
         for key in found if isinstance(found, Mapping) else ():
             if key not in known:
-                self.warnings.append(f"{self._name}: {place}.{key} is not known here and has no effect.")
+                self.warnings.append(f"{place.inside(key)} is not known here and has no effect.")
 
-    def source(self, value: Any, place: str) -> str:
+    def source(self, value: Any, place: Place) -> str:
         """The collection of a binding's source, which is a name, or a mapping with the name."""
         if not isinstance(value, Mapping):
             return str(value)
         for key in _CHOOSING:
             if _says(value.get(key)):
                 raise SpecInvalidError(
-                    f"{self._name}: {place}.{key} chooses among the documents, and here the table's 'read' does.",
+                    f"{place.inside(key)} chooses among the documents, and here the table's 'read' does.",
                     remedy="Choose with an sql: read, and leave the key out.",
                 )
         self.note(value, ("name", *_CHOOSING), place)
         return str(value.get("name"))
 
-    def backfill(self, value: Any, place: str) -> None:
+    def backfill(self, value: Any, place: Place) -> None:
         """Warn of a counter that is kept elsewhere."""
         if value:
             self.warnings.append(
-                f"{self._name}: {place} has no effect; a new backfill begins by"
-                " lakewriter reset LAKE TABLE --backfill --reason TEXT."
+                f"{place} has no effect; a new backfill begins by lakewriter reset LAKE TABLE --backfill --reason TEXT."
             )
 
-    def _inner(self, value: Any, annotation: Any, place: str) -> Any:
+    def _inner(self, value: Any, annotation: Any, place: Place) -> Any:
         model = next(models(annotation), None)
         if model is None or not isinstance(value, Mapping):
             return value
         if any(get_origin(each) is dict for each in _members(annotation)):
-            return {name: self._inner(own, model, f"{place}.{name}") for name, own in value.items()}
+            return {name: self._inner(own, model, place.inside(name)) for name, own in value.items()}
         return self.kept(value, model, place)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-import yaml
-
+from lakewriter.dialects.common.source_files import mapping_of, read_yaml
 from lakewriter.errors import SpecInvalidError
 
 _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
@@ -20,27 +19,12 @@ def opened(collection: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {key: _schema(own, folder) if key in _SCHEMAS else own for key, own in collection.items()}
 
 
-def mapping(path: Path) -> dict[str, Any]:
-    """A YAML or JSON file's content; messages hold none of it, as it may hold a secret."""
-    try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SpecInvalidError(f"{path} cannot be read ({error}).") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise SpecInvalidError(f"{path} is not YAML: {where}{getattr(error, 'problem', '')}.") from error
-    if not isinstance(content, dict):
-        raise SpecInvalidError(f"{path} holds {type(content).__name__}, expected a mapping.")
-    return content
-
-
 def _schema(own: Any, folder: Path) -> Any:
     if isinstance(own, str):
         name, _, fragment = own.partition("#")
         if fragment:
             return _schema({"$ref": own}, folder)
-        own, start = mapping(folder / name), (folder / name).parent
+        own, start = mapping_of(read_yaml(folder / name)), (folder / name).parent
     else:
         start = folder
     if not isinstance(own, Mapping):
@@ -79,7 +63,7 @@ class _Bundle:
         known = "file:" + Path(os.path.relpath(path, self._folder.resolve())).as_posix()
         if known not in self.files:
             self.files[known] = {}
-            content = mapping(path)
+            content = mapping_of(read_yaml(path))
             self.files[known] = self.rewritten(content, path.parent, content)
         return f"{known}{mark}{fragment}"
 

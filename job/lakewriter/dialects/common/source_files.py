@@ -1,0 +1,181 @@
+"""The files of a specification, YAML and JSON: read within bounds, with the line of every key."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter.dialects.common.yaml_nodes import MAX_DEPTH, Node, compose, plain
+from lakewriter.dialects.common.yaml_problems import YamlProblemError
+from lakewriter.errors import SpecInvalidError
+
+Location = tuple[str | int, ...]
+
+MAX_MIB: Final = 8
+"""Of a YAML file. A Flow file with the schemas of a hundred collections has about 1 MiB."""
+MAX_JSON_MIB: Final = 64
+"""Of a JSON file. The configured catalog of a source with thousands of streams has tens of MiB."""
+MAX_VALUES: Final = 2_000_000
+"""Of a JSON file, which has no aliases."""
+_KINDS: Final[Mapping[type, str]] = {
+    type(None): "nothing",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "a mapping",
+}
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, as a person says it."""
+    return _KINDS.get(type(value), "a date")
+
+
+class SourceFile:
+    """One file: its name, its content, and where in it each key stands."""
+
+    def __init__(self, name: str, content: Any, node: Node | None = None, text: str = "") -> None:
+        self.name = name
+        self.content = content
+        self._node = node
+        self._text = text
+
+    def where(self, location: Location) -> str:
+        """``lake.yaml:12: tables.0.read``: the nearest line to ``location`` that the file has, keys as it has them."""
+        node, line, steps = self._root, None, []
+        line = node and node.line if not location else None
+        for step in location:
+            found = node.child(step) if node is not None else None
+            node, line = (found.node, found.line) if found else (None, line)
+            steps.append(found.text if found else str(step))
+        place = f"{self.name}:{line}" if line else self.name
+        return f"{place}: {'.'.join(steps)}" if steps else place
+
+    @cached_property
+    def _root(self) -> Node | None:
+        """Of JSON only asked for when something is wrong with it: most of it is YAML too."""
+        if self._node is not None or not self._text:
+            return self._node
+        try:
+            return compose(self._text)
+        except YamlProblemError:
+            return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A key's place in a file."""
+
+    file: SourceFile
+    steps: Location = ()
+
+    def inside(self, *steps: str | int) -> "Place":
+        """The place of a key in the mapping or the list here."""
+        return Place(self.file, (*self.steps, *steps))
+
+    def __str__(self) -> str:
+        return self.file.where(self.steps)
+
+
+def read_yaml(path: Path, called: str = "") -> SourceFile:
+    """The YAML or JSON file at ``path``; ``called`` is the key that names it."""
+    name = path.name
+    text = _text(path, called, MAX_MIB)
+    try:
+        node = compose(text)
+    except YamlProblemError as problem:
+        raise SpecInvalidError(f"{name}:{problem.line}: {problem.text}.") from problem
+    return SourceFile(name, None if node is None else plain(node), node)
+
+
+def read_json(path: Path, called: str = "") -> SourceFile:
+    """The JSON file at ``path``; ``called`` is the key that names it."""
+    text = _text(path, called, MAX_JSON_MIB)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        said = f"{error.msg[0].lower()}{error.msg[1:]}"
+        raise SpecInvalidError(f"{path.name}:{error.lineno}: this is not JSON: {said}.") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecInvalidError(
+            f"{path.name}: has a number of thousands of digits, or more than {MAX_DEPTH} lists and objects inside each "
+            "other."
+        ) from error
+    _refuse_unbounded(path.name, content)
+    return SourceFile(path.name, content, text=text)
+
+
+def mapping_of(file: SourceFile, expected: str = "a mapping") -> dict[str, Any]:
+    """The content where it is a mapping."""
+    if not isinstance(file.content, dict):
+        raise SpecInvalidError(f"{file.name}: the file holds {kind_of(file.content)}, expected {expected}.")
+    return file.content
+
+
+def _text(path: Path, called: str, limit: int) -> str:
+    prefix = f"{called}: " if called else ""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(limit * 1024 * 1024 + 1)
+    except FileNotFoundError as error:
+        raise SpecInvalidError(f"{prefix}there is no file {str(path)!r}.", remedy=_beside(path)) from error
+    except IsADirectoryError as error:
+        raise SpecInvalidError(f"{prefix}{str(path)!r} is a folder.", remedy="Name a file in it.") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SpecInvalidError(f"{prefix}{str(path)!r} cannot be read ({reason}).") from error
+    if len(content) > limit * 1024 * 1024:
+        raise SpecInvalidError(f"{prefix}{path.name} has more than {limit} MiB, which no such file needs.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SpecInvalidError(
+            f"{prefix}{path.name}:{line}: this is not UTF-8 text.", remedy="Save the file in the encoding UTF-8."
+        ) from error
+
+
+def _beside(path: Path) -> str:
+    """What to name instead: files of the kind that lie where the missing one was looked for."""
+    try:
+        names = sorted(each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml", ".json"))
+    except OSError:
+        return f"There is no folder {str(path.parent)!r} either."
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"The folder has: {shown}." if names else ""
+
+
+def _refuse_unbounded(name: str, content: Any) -> None:
+    """What would end a later step without an error of its own: depth, and text that no UTF-8 has."""
+    level: list[Any] = [content]
+    seen = 0
+    for _ in range(MAX_DEPTH + 1):
+        seen += len(level)
+        if seen > MAX_VALUES:
+            raise SpecInvalidError(f"{name}: has more than {MAX_VALUES:,} keys and values.")
+        if not all(_is_utf8(each) for each in level if isinstance(each, str)):
+            raise SpecInvalidError(f"{name}: has half of a pair of \\u escapes, which is no character.")
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return
+    raise SpecInvalidError(f"{name}: has more than {MAX_DEPTH} lists and objects inside each other.")
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
