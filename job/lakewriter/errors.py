@@ -3,7 +3,9 @@
 LakeError
 ├── SpecInvalidError                SPEC_INVALID               exit 2
 ├── SecretUnresolvedError           SECRET_UNRESOLVED
+├── CredentialsInvalidError         CREDENTIALS_INVALID
 ├── RoleNotAssumableError           ROLE_NOT_ASSUMABLE
+├── EndpointUnreachableError        ENDPOINT_UNREACHABLE
 ├── BucketNotFoundError             BUCKET_NOT_FOUND
 ├── BucketRegionMismatchError       BUCKET_REGION_MISMATCH
 ├── S3AccessDeniedError             S3_ACCESS_DENIED
@@ -83,6 +85,18 @@ class SecretUnresolvedError(LakeError):
     """A secret reference names nothing that can be read here."""
 
     code = "SECRET_UNRESOLVED"
+
+
+class CredentialsInvalidError(LakeError):
+    """A service does not know the keys, or they sign wrongly."""
+
+    code = "CREDENTIALS_INVALID"
+
+
+class EndpointUnreachableError(LakeError):
+    """An endpoint has not answered anything, not once: more likely it is not there than busy."""
+
+    code = "ENDPOINT_UNREACHABLE"
 
 
 class RoleNotAssumableError(LakeError):

@@ -59,7 +59,7 @@ WRONG = [
     ({"client_id": "nobody"}, "CATALOG_UNAUTHORIZED", "rotated or revoked"),
     ({"warehouse": "sea"}, "CATALOG_NOT_FOUND", "catalog_name"),
     ({"scope": "PRINCIPAL_ROLE:nobody"}, "CATALOG_UNAUTHORIZED", "PRINCIPAL_ROLE:nobody"),
-    ({"uri": "http://127.0.0.1:1"}, "TIMEOUT", "catalog_endpoint"),
+    ({"uri": "http://127.0.0.1:1"}, "ENDPOINT_UNREACHABLE", "catalog_endpoint"),
 ]
 
 

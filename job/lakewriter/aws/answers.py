@@ -1,19 +1,29 @@
 """From what AWS answered to an error a user can act on."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     HTTPClientError,
     NoCredentialsError,
+    PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as SdkConnectionError
 
+from lakewriter.aws.error_codes import Meaning, meaning_of
+from lakewriter.aws.request_hooks import never_answered
 from lakewriter.errors import (
     BucketNotFoundError,
     BucketRegionMismatchError,
+    CatalogNotFoundError,
+    CredentialsInvalidError,
+    EndpointUnreachableError,
     GlueAccessDeniedError,
     LakeError,
     NoAnswerError,
@@ -22,43 +32,6 @@ from lakewriter.errors import (
 )
 from lakewriter.spec.access import Access
 
-_DENIED: Final = {
-    "AccessDenied",
-    "AccessDeniedException",
-    "AllAccessDisabled",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "InvalidToken",
-    "SignatureDoesNotMatch",
-    "UnauthorizedOperation",
-    "UnrecognizedClientException",
-    "403",
-}
-_PASSING: Final = {
-    "ConcurrentModificationException",
-    "ConditionalRequestConflict",
-    "OperationAborted",
-    "OperationTimeoutException",
-    "RequestLimitExceeded",
-    "RequestTimeout",
-    "ResourceNotReadyException",
-    "SlowDown",
-}
-ELSEWHERE: Final = {
-    "PermanentRedirect",
-    "AuthorizationHeaderMalformed",
-    "IllegalLocationConstraintException",
-    "TemporaryRedirect",
-    "301",
-    "307",
-}
-
-ROLE_REMEDY: Final = (
-    "Check that the ARN is complete and the role exists; that its trust policy names the principal that assumes it; "
-    "and that sts:ExternalId there equals external_id to the letter (case counts, no spaces around it)."
-)
 S3_REMEDY: Final = (
     "Check the S3 policy of the role (bucket name and prefix in it), the bucket's own policy, its KMS key, "
     "and that the bucket is not Requester Pays."
@@ -67,65 +40,139 @@ GLUE_REMEDY: Final = (
     "Check that the Glue policy is attached to the role, names this region and account, and that its database "
     "prefix matches glue_database_prefix; where Lake Formation governs the catalog, grant there too."
 )
-TIME_OUT_REMEDY: Final = "Check bucket_region and the network path, and try again."
+CLOCK_REMEDY: Final = "Synchronise the clock (NTP), and run the same job id again."
+_EXPIRED_REMEDY: Final = (
+    "Renew the session (aws sso login, new temporary keys, or a role, whose sessions are renewed by themselves), and "
+    "run the same job id again."
+)
+_CATALOG_REMEDY: Final = "Check the region and the account: Glue's catalog is that of the account that signs."
+_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s\"']+@")
 
 
 def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -> LakeError:
     """The error to raise for ``error``; ``doing`` is the call, as IAM names it, with what it was called on."""
+    if doing.startswith("sts:AssumeRole"):
+        doing = f"{doing} on {access.role_arn}"
     if isinstance(error, ClientError):
         return _explain_answer(error, doing, access)
+    if isinstance(error, SdkConnectionError | HTTPClientError):
+        return _explain_silence(error, doing, access)
     if isinstance(error, NoCredentialsError):
         return S3AccessDeniedError(
             f"no AWS credentials for {doing}.",
             remedy="Configure credentials: a profile, environment variables, or the job's role.",
         )
-    if isinstance(error, SdkConnectionError | HTTPClientError):
-        return NoAnswerError(f"{doing}: no answer ({_brief(error)}).", remedy=TIME_OUT_REMEDY)
+    if isinstance(error, _UNUSABLE):
+        return CredentialsInvalidError(f"{doing}: {_brief(error)}.", remedy=credentials_remedy(access))
     if doing.startswith("sts:AssumeRole"):
-        return RoleNotAssumableError(f"{doing} on {access.role_arn}: {_brief(error)}.", remedy=ROLE_REMEDY)
+        return RoleNotAssumableError(f"{doing}: {_brief(error)}.", remedy=role_remedy(access))
     return S3AccessDeniedError(f"{doing}: {_brief(error)}.")
+
+
+_UNUSABLE: Final = (CredentialRetrievalError, PartialCredentialsError, SSOError, TokenRetrievalError)
+
+
+def role_remedy(access: Access) -> str:
+    """What to do where STS refuses the role."""
+    names = access.key_names
+    return (
+        f"Check that the ARN ({names.role_arn}) is complete and the role exists; that its trust policy names the "
+        f"principal that assumes it; and that sts:ExternalId there equals {names.external_id} to the letter (case "
+        "counts, no spaces around it)."
+    )
+
+
+def bucket_remedy(access: Access) -> str:
+    """What to do where no bucket has the name."""
+    names = access.key_names
+    return f"Check {names.bucket} for typing errors, and {names.endpoint} if there is one."
+
+
+def region_remedy(access: Access, region: str | None) -> str:
+    """What to do where the bucket is in another region."""
+    return f"Set {access.key_names.region} to {region or 'the region of the bucket'}."
+
+
+def credentials_remedy(access: Access) -> str:
+    """What to do about keys that are not known, or sign wrongly."""
+    names = access.key_names
+    if access.access_key_id:
+        return (
+            f"Check {names.access_key_id} and {names.secret_access_key}: that they belong together, are active, and "
+            "were copied whole, not as a form shows them (****)."
+        )
+    return "Check the credentials of the profile, the environment variables or the job's role; renew old ones."
+
+
+def timeout_remedy(access: Access) -> str:
+    """What to do where nothing answers for now."""
+    return f"Check {_address(access)} and the network path, and try again."
+
+
+def _address(access: Access) -> str:
+    names = access.key_names
+    return names.endpoint if access.endpoint else names.region
+
+
+def _explain_silence(error: BotoCoreError, doing: str, access: Access) -> LakeError:
+    if not never_answered(error):
+        return NoAnswerError(f"{doing}: no answer ({_brief(error)}).", remedy=timeout_remedy(access))
+    # What the SDK tells is the address of the call: with the bucket's name, and without a proxy's.
+    endpoint = _USER_INFO.sub("", str(getattr(error, "kwargs", {}).get("endpoint_url") or access.endpoint or "AWS"))
+    return EndpointUnreachableError(
+        f"{doing}: {endpoint} has not answered once ({_brief(error)}).",
+        remedy=f"Check {_address(access)}, and the network path from here: name, port, TLS, proxy, VPC endpoint.",
+    )
 
 
 def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError:
     details: Mapping[str, object] = error.response.get("Error", {})
-    code = str(details.get("Code", ""))
-    said = f"{code}: {str(details.get('Message', '')).rstrip('.')}".strip(": ")
+    code, message = str(details.get("Code", "")), str(details.get("Message", ""))
+    said = f"{code}: {message.rstrip('.')}".strip(": ")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    match meaning_of(code, status, message):
+        case Meaning.PASSING:
+            return NoAnswerError(f"{doing} failed ({said}).", remedy=timeout_remedy(access))
+        case Meaning.EXPIRED:
+            return NoAnswerError(f"{doing}: the credentials have expired ({said}).", remedy=_EXPIRED_REMEDY)
+        case Meaning.CLOCK:
+            return NoAnswerError(
+                f"{doing}: the clock of this machine and the service's differ too much ({said}).", remedy=CLOCK_REMEDY
+            )
+        case Meaning.WRONG_KEYS:
+            return CredentialsInvalidError(
+                f"{doing}: the credentials are not accepted ({said}).", remedy=credentials_remedy(access)
+            )
+        case Meaning.NO_CATALOG:
+            return CatalogNotFoundError(f"{doing}: there is no such catalog ({said}).", remedy=_CATALOG_REMEDY)
+        case meaning:
+            return _explain_refusal(error, doing, access, said, meaning)
+
+
+def _explain_refusal(error: ClientError, doing: str, access: Access, said: str, meaning: Meaning) -> LakeError:
     if doing.startswith("sts:AssumeRole"):
-        if _passing(code, status):
-            return NoAnswerError(f"{doing} on {access.role_arn}: {said}.", remedy=TIME_OUT_REMEDY)
-        return RoleNotAssumableError(f"{doing} on {access.role_arn} was refused ({said}).", remedy=ROLE_REMEDY)
-    if code == "NoSuchBucket":
-        return BucketNotFoundError(
-            f"bucket {access.bucket!r} does not exist ({doing}).",
-            remedy="Check s3_bucket_name for typing errors, and custom_s3_endpoint if there is one.",
-        )
-    if code in ELSEWHERE:
+        return RoleNotAssumableError(f"{doing} was refused ({said}).", remedy=role_remedy(access))
+    if meaning is Meaning.NO_BUCKET:
+        return BucketNotFoundError(f"bucket {access.bucket!r} does not exist ({doing}).", remedy=bucket_remedy(access))
+    if meaning is Meaning.ELSEWHERE:
         return _elsewhere(error, doing, access, said)
-    if code in _DENIED or status == 403:
-        if doing.startswith("glue:"):
-            return GlueAccessDeniedError(f"{doing} was denied ({said}).", remedy=GLUE_REMEDY)
-        return S3AccessDeniedError(f"{doing} was denied ({said}).", remedy=S3_REMEDY)
-    if _passing(code, status):
-        return NoAnswerError(f"{doing} failed ({said}).", remedy=TIME_OUT_REMEDY)
-    kind = GlueAccessDeniedError if doing.startswith("glue:") else S3AccessDeniedError
+    is_glue = doing.startswith("glue:")
+    kind = GlueAccessDeniedError if is_glue else S3AccessDeniedError
+    if meaning is Meaning.DENIED:
+        return kind(f"{doing} was denied ({said}).", remedy=GLUE_REMEDY if is_glue else S3_REMEDY)
     return kind(f"{doing} failed ({said}).")
-
-
-def _passing(code: str, status: int) -> bool:
-    """Whether the answer may be another one a moment later."""
-    return status >= 500 or "Throttl" in code or code in _PASSING
 
 
 def _elsewhere(error: ClientError, doing: str, access: Access, said: str) -> LakeError:
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    region = headers.get("x-amz-bucket-region") or error.response.get("Error", {}).get("Region")
+    named = headers.get("x-amz-bucket-region") or error.response.get("Error", {}).get("Region")
+    region = str(named) if named else None
     where = f"it is in {region!r}" if region else said
     return BucketRegionMismatchError(
         f"bucket {access.bucket!r} is not in {access.region!r}: {where} ({doing}).",
-        remedy=f"Set bucket_region to {region or 'the region of the bucket'}.",
+        remedy=region_remedy(access, region),
     )
 
 
 def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(".")
+    return _USER_INFO.sub("", f"{type(error).__name__}: {error}").rstrip(".")

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,8 +13,10 @@ from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 from urllib3.exceptions import HTTPError as TransportError
 
-from lakewriter.aws.answers import ELSEWHERE, explain
+from lakewriter.aws.answers import explain
 from lakewriter.aws.credentials import config, own_client, session
+from lakewriter.aws.error_codes import ELSEWHERE
+from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
 from lakewriter.spec.access import Access
@@ -109,11 +111,13 @@ class Clients:
     """The clients of one destination; credentials of a role or of a vendor are renewed before they expire.
 
     ``requests`` counts the HTTP requests sent, by method, retries included. A ``vendor`` is asked before the default
-    chain, not where ``access`` names a role or keys.
+    chain, not where ``access`` names a role or keys. ``reached`` are services that are known to answer: others that do
+    not are told apart from those that are busy.
     """
 
-    def __init__(self, access: Access, vendor: Vendor | None = None) -> None:
+    def __init__(self, access: Access, vendor: Vendor | None = None, reached: Iterable[str] = ()) -> None:
         self.access = access
+        self.reached = set(reached)
         self.requests: Counter[str] = Counter()
         self._counting = threading.Lock()
         self._session = boto3.Session(botocore_session=session(access, vendor), region_name=access.region)
@@ -127,6 +131,7 @@ class Clients:
             if vendor not in self._by:
                 clients = self._by[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
+                clients.reached = self.reached
             return self._by[vendor]
 
     @property
@@ -174,6 +179,7 @@ class Clients:
                 client.meta.events.register_first("needs-retry.s3", _refuse_redirect)
                 client.meta.events.register("before-send", self._count)
                 require_fields(client)
+                watch_answers(client, self.reached)
                 self._made[service] = client
             return self._made[service]
 
@@ -204,8 +210,11 @@ def _refuse_redirect(response: Any, operation: Any, **_: Any) -> None:
 
 @lru_cache(maxsize=32)
 def shared_clients(access: Access, vendor: Vendor | None = None) -> Clients:
-    """One set of clients per destination, vendor and process: Spark's Python workers live for many tasks."""
-    return Clients(access, vendor)
+    """One set of clients per destination, vendor and process: Spark's Python workers live for many tasks.
+
+    The driver has reached the services before there are tasks.
+    """
+    return Clients(access, vendor, reached=("s3", "sts", "glue"))
 
 
 def _s3_config(access: Access) -> Config:

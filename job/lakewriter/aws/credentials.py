@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -16,16 +17,18 @@ from botocore.credentials import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lakewriter.aws.answers import explain
+from lakewriter.aws.answers import credentials_remedy, explain
+from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
-from lakewriter.errors import LakeError, RoleNotAssumableError, SecretUnresolvedError
+from lakewriter.errors import CredentialsInvalidError, LakeError, RoleNotAssumableError, SecretUnresolvedError
 from lakewriter.spec.access import Access, SecretText
 
 SESSION_SECONDS: Final = 3600
 """The longest a chained role's session may last."""
 
 _ROLE_RETRY_SECONDS: Final = 5.0
+_MASKED: Final = re.compile(r"[*•●…]+|<?(redacted|masked|hidden|secret)>?", re.I)
 
 
 def resolve(secret: SecretText, *, region: str | None = None) -> str:
@@ -86,6 +89,7 @@ def own_client(service: str, region: str | None = None) -> Any:
     """A client with the default chain's credentials, for what is not at the destination."""
     client = boto3.client(service, region_name=region, config=config())  # type: ignore[call-overload]
     require_fields(client)
+    watch_answers(client, set())
     return client
 
 
@@ -113,9 +117,24 @@ def _base_session(access: Access) -> botocore.session.Session:
     """A session with the keys given, else with the default chain's credentials: what a role is assumed with."""
     session = _empty_session(access)
     if access.access_key_id and access.secret_access_key:
-        key_id = resolve(access.access_key_id, region=access.region)
-        session.set_credentials(key_id, resolve(access.secret_access_key, region=access.region))
+        names = access.key_names
+        key_id = _usable_key(access.access_key_id, names.access_key_id, access)
+        session.set_credentials(key_id, _usable_key(access.secret_access_key, names.secret_access_key, access))
     return session
+
+
+def _usable_key(secret: SecretText, name: str, access: Access) -> str:
+    """The key's value; ``CREDENTIALS_INVALID`` for one that cannot be a key, such as what a form shows in its place."""
+    value = resolve(secret, region=access.region)
+    why = (
+        "is blank" if not value
+        else "is masked (****)" if _MASKED.fullmatch(value)
+        else "begins or ends with a space, or holds a line's end" if value != value.strip() or not value.isprintable()
+        else ""
+    )  # fmt: skip
+    if why:
+        raise CredentialsInvalidError(f"the value of {name} {why}.", remedy=credentials_remedy(access))
+    return value
 
 
 class _AssumedRole(CredentialProvider):
@@ -127,6 +146,7 @@ class _AssumedRole(CredentialProvider):
     def __init__(self, access: Access) -> None:
         super().__init__()
         self._access = access
+        self._reached: set[str] = set()
 
     def load(self) -> DeferredRefreshableCredentials:
         """Credentials that are fetched at their first use."""
@@ -147,6 +167,7 @@ class _AssumedRole(CredentialProvider):
         def create(service: str, **options: Any) -> Any:
             client = base.create_client(service, region_name=self._access.region, config=config(), **options)
             require_fields(client)
+            watch_answers(client, self._reached)
             return client
 
         fetcher = AssumeRoleCredentialFetcher(create, credentials, str(self._access.role_arn), extra_args=arguments)

@@ -18,7 +18,9 @@ def reach_from(clients: Clients) -> Reach:
 
     def reach(access: Access) -> Clients:
         same = (access.role_arn, access.region) == (clients.access.role_arn, clients.access.region)
-        return clients if same else Clients(access)
+        # What messages call the keys is what today's lake.yaml does.
+        named = access.model_copy(update={"key_names": clients.access.key_names})
+        return clients if same else Clients(named)
 
     return reach
 

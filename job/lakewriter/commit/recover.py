@@ -21,6 +21,7 @@ from lakewriter.errors import (
     CODES,
     CatalogNotFoundError,
     CatalogUnauthorizedError,
+    CredentialsInvalidError,
     GlueAccessDeniedError,
     LakeError,
     PendingUnrecoverableError,
@@ -32,6 +33,7 @@ from lakewriter.errors import (
 from lakewriter.report import TableReport
 
 _OUT_OF_REACH = (
+    CredentialsInvalidError,
     S3AccessDeniedError,
     GlueAccessDeniedError,
     RoleNotAssumableError,

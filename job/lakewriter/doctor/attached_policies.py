@@ -20,7 +20,7 @@ _MOST_SHOWN: Final = 5
 _REMEDY: Final = "Deploy the stacks again, or attach what `lakewriter policy` prints for this role."
 _UNNAMED: Final = "the file names no role that writes: a role that the stacks make gets its name from CloudFormation."
 _NAME_IT: Final = (
-    "A role of your own is compared once iam_role_arn or deployment.existing.job_role_arn names it; for the stacks' "
+    "A role of your own is compared once {role_arn} or deployment.existing.job_role_arn names it; for the stacks' "
     "own have CloudFormation detect the drift of the destination's stack."
 )
 _UNREADABLE: Final = (
@@ -46,7 +46,9 @@ class PolicyProbes:
         """Every permission on its own: how they are put together into statements makes no difference."""
         found = self._role()
         if found is None:
-            yield Finding("policies", "skipped", _UNNAMED, _NAME_IT)
+            yield Finding(
+                "policies", "skipped", _UNNAMED, _NAME_IT.format(role_arn=self.spec.access.key_names.role_arn)
+            )
             return
         account, name = found
         try:

@@ -8,10 +8,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from lakewriter import aws
+from lakewriter.aws.answers import bucket_remedy, region_remedy
 from lakewriter.doctor.probe import Finding, Probe, call, explained
 from lakewriter.errors import (
     BucketNotFoundError,
     BucketRegionMismatchError,
+    EndpointUnreachableError,
     NoAnswerError,
     RoleNotAssumableError,
     S3AccessDeniedError,
@@ -64,7 +66,7 @@ class AccessProbes:
             own = aws.Clients(self.access.model_copy(update={"role_arn": None, "external_id": None}))
         try:
             who = call("sts:GetCallerIdentity", self.access, own.sts.get_caller_identity)
-        except NoAnswerError as error:
+        except (NoAnswerError, EndpointUnreachableError) as error:
             if self.access.role_arn:
                 raise
             message = f"{error.message} Only a role to assume needs STS, and none is configured."
@@ -86,7 +88,7 @@ class AccessProbes:
             yield Finding("external id", "ok", "the external id can be read.")
             return
         message = "the external id begins or ends with a space, and it is compared to the letter."
-        remedy = "Remove the space from external_id, or from the secret it refers to."
+        remedy = f"Remove the space from {self.access.key_names.external_id}, or from the secret it refers to."
         yield Finding("external id", "warning", message, remedy, RoleNotAssumableError.code)
 
     def role(self) -> Iterator[Finding]:
@@ -130,7 +132,7 @@ class AccessProbes:
         if status == 404:
             raise BucketNotFoundError(
                 f"bucket {self.access.bucket!r} does not exist ({doing}).",
-                remedy="Check s3_bucket_name for typing errors, and custom_s3_endpoint if there is one.",
+                remedy=bucket_remedy(self.access),
             ) from error
         if status == 403 or self._region(error.response) not in {None, self.access.region}:
             return error.response
@@ -141,7 +143,7 @@ class AccessProbes:
         if region not in {None, self.access.region} and not self.access.endpoint:
             raise BucketRegionMismatchError(
                 f"bucket {self.access.bucket!r} is in {region!r}, not in {self.access.region!r}.",
-                remedy=f"Set bucket_region to {region}.",
+                remedy=region_remedy(self.access, region),
             )
 
     @staticmethod

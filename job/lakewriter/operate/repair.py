@@ -16,6 +16,7 @@ from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,
     ConcurrentLoadError,
+    EndpointUnreachableError,
     NoAnswerError,
     SecretUnresolvedError,
     SpecInvalidError,
@@ -85,7 +86,13 @@ def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients)
     try:
         store = data_store(control.store, intent.catalog, intent.access, reach_from(clients))
         undo(control, aborting, intent, store)
-    except (CatalogNotFoundError, CatalogUnauthorizedError, NoAnswerError, SecretUnresolvedError):
+    except (
+        CatalogNotFoundError,
+        CatalogUnauthorizedError,
+        EndpointUnreachableError,
+        NoAnswerError,
+        SecretUnresolvedError,
+    ):
         # Of a catalog that is out of reach there are no credentials to be had: the destination's own may do.
         undo(control, aborting, intent, control.store)
 

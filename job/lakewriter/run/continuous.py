@@ -9,10 +9,10 @@ from typing import Any
 
 from lakewriter.aws import Clients
 from lakewriter.commit.s3_store import S3Store
-from lakewriter.errors import LakeError
+from lakewriter.errors import EndpointUnreachableError, LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
-from lakewriter.run.continuous_table import TableRun, Watch
+from lakewriter.run.continuous_table import RESTARTS, TableRun, Watch, restart_pause
 from lakewriter.run.outcome import ending
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.spec.specification import Spec
@@ -26,7 +26,7 @@ def run_continuously(
     require_continuous(spec)
     runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
     status = StatusObject(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline).continuous)
-    status.require_understood()
+    _wait_for(status.require_understood, stop)
     describe, over = _described(spec, runs), threading.Event()
     beating = threading.Thread(
         target=lambda: beat(status, lambda: describe("stopping" if stop.is_set() else "running"), over), name="status"
@@ -46,6 +46,18 @@ def run_continuously(
     final = describe("failed" if error else "stopped")
     status.write(final, time.monotonic())
     return final, error
+
+
+def _wait_for(step: Callable[[], None], stop: threading.Event) -> None:
+    """Take ``step`` again while the store does not answer, as often as a table's query is started again."""
+    for restarts in range(RESTARTS + 1):
+        try:
+            step()
+        except EndpointUnreachableError:
+            if restarts == RESTARTS or stop.wait(restart_pause(restarts)):
+                raise
+        else:
+            return
 
 
 def _until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> None:

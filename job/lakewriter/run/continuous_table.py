@@ -13,7 +13,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.batches import KEPT, clear_batches, require_stream
 from lakewriter.commit.control import control_of
 from lakewriter.commit.s3_store import S3Store
-from lakewriter.errors import CODES, LakeError, SourceFailedError
+from lakewriter.errors import CODES, EndpointUnreachableError, LakeError, SourceFailedError
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult, counted
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
@@ -28,6 +28,11 @@ from lakewriter.spec.specification import Spec, TableSpec
 RESTARTS: Final = 6
 """Times in a row that a table's query is started again after a failure that a retry can mend."""
 LONGEST_PAUSE: Final = 60.0
+
+
+def restart_pause(restarts: int) -> float:
+    """Seconds before the next start, after so many in a row."""
+    return min(LONGEST_PAUSE, 2.0**restarts)
 
 
 class Watch(Protocol):
@@ -220,9 +225,11 @@ class TableRun:
     def _failed(self, error: LakeError) -> None:
         self._query = None
         # What ails a source that ran until now is not known from its error: a broker may be back in a moment.
-        may_pass = error.transient or (isinstance(error, SourceFailedError) and self.status.query is not None)
+        # A load alone gives an endpoint up that never answered; this run is here to wait for it.
+        may_pass = error.transient or isinstance(error, EndpointUnreachableError)
+        may_pass |= isinstance(error, SourceFailedError) and self.status.query is not None
         again = may_pass and self.status.restarts < RESTARTS
-        pause = min(LONGEST_PAUSE, 2.0**self.status.restarts)
+        pause = restart_pause(self.status.restarts)
         self._retry_at = time.monotonic() + pause
         restarts = self.status.restarts + again
         state = "restarting" if again else "failed"

@@ -46,7 +46,7 @@ def data_directory(location: str, access: Access) -> str:
     if scheme not in S3_SCHEMES or bucket != access.bucket:
         raise SpecInvalidError(
             f"the catalog keeps the table at {location!r}, which is not in bucket {access.bucket!r}.",
-            remedy="Name the bucket of the catalog's storage, s3_bucket_name, or use another catalog.",
+            remedy=f"Set {access.key_names.bucket} to the bucket of the catalog's storage, or use another catalog.",
         )
     return join_key(key, "data")
 

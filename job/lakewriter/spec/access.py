@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from lakewriter.spec.model import Model
@@ -56,6 +56,19 @@ class SecretText:
         )
 
 
+class KeyNames(Model):
+    """What the user's own file calls the parts of an ``Access``: messages say these."""
+
+    bucket: str = "s3_bucket_name"
+    region: str = "bucket_region"
+    prefix: str = "s3_path_prefix"
+    endpoint: str = "custom_s3_endpoint"
+    role_arn: str = "iam_role_arn"
+    external_id: str = "external_id"
+    access_key_id: str = "access_key_id"
+    secret_access_key: str = "secret_access_key"
+
+
 class Access(Model):
     """How to reach the destination bucket. ``endpoint`` is a custom S3 endpoint; STS and Glue never use it."""
 
@@ -69,6 +82,8 @@ class Access(Model):
     secret_access_key: SecretText | None = None
     single_writer: bool = False
     role_wait_seconds: float = 60.0
+    key_names: KeyNames = Field(KeyNames(), exclude=True)
+    """In no intent: whoever recovers one reads the messages beside a lake.yaml of today."""
 
     @property
     def explicit(self) -> bool:

@@ -1,6 +1,6 @@
 """The Iceberg catalogs: AWS Glue, and a REST catalog such as Snowflake Open Catalog; and what their errors mean."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -18,11 +18,12 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
-from lakewriter.commit.iceberg.rest_session import CatalogAdapter
+from lakewriter.commit.iceberg.rest_session import CatalogAdapter, ForeignAnswer
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogRegionMismatchError,
     CatalogUnauthorizedError,
+    EndpointUnreachableError,
     LakeError,
     NoAnswerError,
     SchemaIncompatibleError,
@@ -134,9 +135,15 @@ def explained(service: IcebergService, clients: aws.Clients, doing: str) -> Iter
         yield
     except (aws.ClientError, aws.BotoCoreError) as error:
         raise aws.explain(error, doing=f"glue: {doing}", access=clients.access) from error
-    except (exceptions.RESTError, exceptions.NoSuchNamespaceError, requests.RequestException) as error:
+    except requests.RequestException as error:
         assert isinstance(service, RestService)
+        raise _silence(service, doing, error, clients.reached) from error
+    except (exceptions.RESTError, exceptions.NoSuchNamespaceError) as error:
+        assert isinstance(service, RestService)
+        clients.reached.add(service.uri)
         raise _rest_error(service, doing, error) from error
+    else:
+        clients.reached.update([service.uri] if isinstance(service, RestService) else [])
 
 
 @contextmanager
@@ -163,6 +170,19 @@ _LIMITS: Final = (
 )
 
 
+def _silence(service: RestService, doing: str, error: requests.RequestException, reached: Collection[str]) -> LakeError:
+    where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
+    if not isinstance(error, _UNANSWERED):
+        return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
+    # What a proxy or a portal says in the catalog's place is an answer of some kind: it may be gone in a moment.
+    if service.uri in reached or isinstance(error, ForeignAnswer):
+        return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
+    return EndpointUnreachableError(
+        f"catalog {service.warehouse!r}: {service.uri} has not answered once ({doing}: {error}).",
+        remedy="Check catalog_endpoint, and the network path from here: name, port, TLS, proxy.",
+    )
+
+
 def _rest_error(service: RestService, doing: str, error: Exception) -> LakeError:
     where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
     if isinstance(error, exceptions.OAuthError | exceptions.UnauthorizedError):
@@ -170,8 +190,6 @@ def _rest_error(service: RestService, doing: str, error: Exception) -> LakeError
         return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope) if invalid else _SECRET_REMEDY)
     if isinstance(error, exceptions.ForbiddenError):
         return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope))
-    if isinstance(error, _UNANSWERED):
-        return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
     if isinstance(error, exceptions.ServerError | exceptions.ServiceUnavailableError | exceptions.TooManyRequestsError):
         return NoAnswerError(where, remedy="Run the same job id again.")
     return CatalogNotFoundError(where, remedy=_NAME_REMEDY)

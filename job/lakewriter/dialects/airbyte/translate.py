@@ -25,7 +25,7 @@ from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.tables import TableSource
 from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
-from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.access import Access, KeyNames, SecretText
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.specification import MIB, Encoding, IndexKind, Limits, Mode, Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
@@ -45,6 +45,9 @@ _AVRO: Final = {
     Zstandard: "zstandard",
     Snappy: "snappy",
 }
+_KEY_NAMES: Final = KeyNames(
+    region="s3_bucket_region", prefix="s3_bucket_path", endpoint="s3_endpoint", role_arn="role_arn"
+)
 _GZIP_LEVEL, _ZSTD_LEVEL, _BROTLI_LEVEL = 6, 3, 5
 _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 """No dot either: it parts the namespace from the name in a table's id."""
@@ -170,6 +173,7 @@ def _access(form: AirbyteForm) -> Access:
         secret_access_key=form.secret_access_key,
         single_writer=form.single_writer,
         role_wait_seconds=form.role_wait_seconds,
+        key_names=_KEY_NAMES,
     )
 
 

@@ -10,7 +10,7 @@ from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet
 from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.spec.access import Access
+from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, TableSpec
@@ -24,6 +24,14 @@ CODECS: Final = {
     "lz4": Encoding(codec="lz4"),
     "zstd": Encoding(codec="zstd", level=3),
 }
+_KEY_NAMES: Final = KeyNames(
+    bucket="bucket",
+    region="region",
+    prefix="pathPrefix",
+    endpoint="advanced.endpoint",
+    access_key_id="awsAccessKeyId",
+    secret_access_key="awsSecretAccessKey",
+)
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -116,6 +124,7 @@ def _access(destination: EstuaryS3Parquet) -> Access:
         secret_access_key=destination.awsSecretAccessKey,
         single_writer=destination.single_writer,
         role_wait_seconds=destination.role_wait_seconds,
+        key_names=_KEY_NAMES,
     )
 
 

@@ -1,0 +1,96 @@
+"""Which error codes of AWS and of S3-compatible stores mean what; all codes of the calls that are made are here."""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from typing import Final
+
+
+class Meaning(Enum):
+    """What an error answer says of a call; a retry may help with ``PASSING``, ``EXPIRED`` and ``CLOCK``."""
+
+    PASSING = auto()
+    EXPIRED = auto()
+    CLOCK = auto()
+    WRONG_KEYS = auto()
+    DENIED = auto()
+    ELSEWHERE = auto()
+    NO_BUCKET = auto()
+    NO_CATALOG = auto()
+    FINAL = auto()
+
+
+_CODES: Final[Mapping[Meaning, str]] = {
+    Meaning.PASSING: """
+        BandwidthLimitExceeded BadDigest BusyException ConcurrentModification ConcurrentModificationException
+        ConditionalRequestConflict EC2ThrottledException FederationSourceRetryableException ForeignAnswer
+        IDPCommunicationError IncompleteBody InternalError InternalFailure InternalServerError InternalServiceError
+        InternalServiceException LimitExceededException OperationAborted OperationTimeoutException
+        PriorRequestNotComplete ProvisionedThroughputExceededException RequestLimitExceeded RequestThrottled
+        RequestThrottledException RequestTimeout RequestTimeoutException ResourceNotReadyException
+        ServerBusy ServiceFailure ServiceUnavailable ServiceUnavailableException SlowDown SlowDownRead SlowDownWrite
+        Throttling ThrottlingException ThrottledException TooManyRequests TooManyRequestsException
+        TransactionInProgressException XMinioServerNotInitialized
+    """,
+    Meaning.EXPIRED: "ExpiredToken ExpiredTokenException TokenRefreshRequired",
+    Meaning.CLOCK: "RequestExpired RequestInTheFuture RequestTimeTooSkewed XAmzDateTooSkewed",
+    Meaning.WRONG_KEYS: """
+        AuthFailure CredentialsNotSupported IncompleteSignature IncompleteSignatureException InvalidAccessKeyId
+        InvalidAccessKeyIdException InvalidClientTokenId InvalidSecurity InvalidSignatureException InvalidToken
+        MissingAuthenticationToken MissingAuthenticationTokenException MissingSecurityHeader
+        SignatureDoesNotMatch UnrecognizedClientException
+    """,
+    Meaning.DENIED: """
+        403 AccessDenied AccessDeniedException AccountProblem AllAccessDisabled GlueEncryptionException
+        InvalidObjectState InvalidPayer NotSignedUp OptInRequired RegionDisabledException UnauthorizedAccess
+        UnauthorizedAccessError UnauthorizedOperation
+    """,
+    Meaning.ELSEWHERE: """
+        301 307 308 AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect Redirect
+        TemporaryRedirect
+    """,
+    Meaning.NO_BUCKET: "NoSuchBucket",
+    Meaning.FINAL: """
+        AlreadyExistsException DecryptionFailure EncryptionTypeMismatch EntityNotFoundException
+        FederatedResourceAlreadyExistsException FederationSourceException InvalidInput InvalidInputException
+        InvalidKeyId InvalidParameterException InvalidRequest InvalidRequestException InvalidWriteOffset
+        MalformedPolicyDocument NoSuchEntity NoSuchKey NoSuchUpload NotImplemented PackedPolicyTooLarge
+        ParameterNotFound ParameterVersionNotFound ResourceNotFoundException ResourceNumberLimitExceededException
+        TooManyParts VersionMismatchException
+    """,
+}
+
+MEANINGS: Final[Mapping[str, Meaning]] = {code: meaning for meaning, codes in _CODES.items() for code in codes.split()}
+
+ELSEWHERE: Final = frozenset(code for code, meaning in MEANINGS.items() if meaning is Meaning.ELSEWHERE)
+"""The bucket is in another region than the one asked."""
+
+_PASSING_STATUSES: Final = frozenset({408, 425, 429, 509})
+_NEVER_STATUSES: Final = frozenset({501, 505})
+"""The server has not what was asked for, and will not have it a moment later."""
+
+
+def meaning_of(code: str, status: int, message: str = "") -> Meaning:
+    """By the code, and by the status where the code is not known; some codes mean two things, told apart by message."""
+    return next(_meanings(code, status, message.lower()))
+
+
+def _meanings(code: str, status: int, message: str) -> Iterator[Meaning]:
+    known = MEANINGS.get(code)
+    # STS and Glue answer "Signature expired: ... is now earlier than ..." under the code of a wrong signature.
+    if known is Meaning.WRONG_KEYS and ("signature expired" in message or "signature not yet current" in message):
+        yield Meaning.CLOCK
+    # "the Credential is mal-formed" and "a non-empty Access Key (AKID) must be provided" come under the code of a
+    # region that is wrong.
+    if (
+        code == "AuthorizationHeaderMalformed"
+        and "region" not in message.replace("/region/", "")
+        and ("credential" in message or "access key" in message)
+    ):
+        yield Meaning.WRONG_KEYS
+    if code == "EntityNotFoundException" and "catalog" in message.split("not found")[0] and "not found" in message:
+        yield Meaning.NO_CATALOG
+    if known is not None:
+        yield known
+    if status in _PASSING_STATUSES or "Throttl" in code or (status >= 500 and status not in _NEVER_STATUSES):
+        yield Meaning.PASSING
+    yield Meaning.DENIED if status in (401, 403) else Meaning.FINAL
