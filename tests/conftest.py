@@ -1,6 +1,7 @@
 """Fixtures that every test may use."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,28 @@ LONG = tuple(f"tests/{name}/" for name in ("interop", "faults", "load", "iceberg
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only scripts/nightly runs."""
-    left_out = [item for item in items if item.get_closest_marker("exhaustive") and not EVERYTHING]
+    left_out = [] if EVERYTHING else [*_exhaustive(items), *_rows_left_out(items)]
     config.hook.pytest_deselected(items=left_out)
     chosen = [item for item in items if item not in left_out]
     items[:] = sorted(chosen, key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def _exhaustive(items: list[pytest.Item]) -> list[pytest.Item]:
+    return [item for item in items if item.get_closest_marker("exhaustive")]
+
+
+def _rows_left_out(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The rows of a table that is marked ``one_in(n)``, but for the first of every n."""
+    seen: Counter[str] = Counter()
+    left_out = []
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is not None and not item.get_closest_marker("exhaustive"):
+            table = item.nodeid.partition("[")[0]
+            if seen[table] % mark.args[0]:
+                left_out.append(item)
+            seen[table] += 1
+    return left_out
 
 
 class ByFile(LoadScopeScheduling):

@@ -29,6 +29,7 @@ def both(platform):
     return platform.ids("data/public/a/"), platform.ids("data/public/b/")
 
 
+@pytest.mark.exhaustive
 def test_overwrite_without_generations_in_steps(platform):
     first = [user(1, "a"), user(2, "b"), shared(1)]
     _, error = platform.sync(*first, streams=(A, B))

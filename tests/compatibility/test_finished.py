@@ -145,6 +145,7 @@ COMMITTED = ["files-closing", "glue-aborting", "iceberg-glue-intended", "iceberg
              "airbyte-append-intended", "airbyte-overwrite-aborting", "estuary-intended"]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", COMMITTED)
 def test_verify_a_load_of_then(put_back, name):
     lake = put_back(name)

@@ -34,6 +34,7 @@ GROWN = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "ids", "places"), GROWN)
 def test_unknown_fields_keep_no_load_from_its_end(put_back, name, ids, places):
     lake = put_back(name, grown=True)

@@ -45,6 +45,7 @@ def killed(books: Books, job: str, match, after: int, phase: str | None) -> None
     books.glance()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("match", "after", "phase"), sampled(3, *SAMPLE))
 def test_killed_then_the_same_job_again(events, match, after, phase):
     killed(events, "a", match, after, phase)
@@ -52,6 +53,7 @@ def test_killed_then_the_same_job_again(events, match, after, phase):
     assert events.audit(again=["a"]).left_uploads == {}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("match", "after", "phase", "committed", "staged"), sampled(5, "state intended"))
 def test_killed_then_the_next_load_instead(events, match, after, phase, committed, staged):
     killed(events, "a", match, after, phase)

@@ -76,6 +76,7 @@ def overtaken(books: Books, monkeypatch: pytest.MonkeyPatch, number: int, applie
         ended.result()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("number", "applied"), cases(FORWARD, 0, 2, 5))
 def test_overtaken_while_publishing(events, monkeypatch, number, applied):
     events.lake.cut_off("a", completes)

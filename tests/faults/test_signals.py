@@ -55,6 +55,7 @@ STOPS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("send", "number", "code"), STOPS)
 def test_a_signal_while_tables_are_staged(books, send, number, code):
     process = Process(books.lake.file, "a", books.lake.aws.url)
@@ -83,6 +84,7 @@ def test_a_signal_while_tables_are_staged(books, send, number, code):
     books.audit(again=["a"])
 
 
+@pytest.mark.exhaustive
 def test_a_signal_while_a_table_is_committed_finishes_that_one(books):
     process = Process(books.lake.file, "a", books.lake.aws.url)
     process.gate.at(completes, lambda: signalled(process, to_driver, signal.SIGINT))

@@ -155,6 +155,7 @@ def table(aws, bucket):
     return table
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("edit", "said"), BEGINS)
 def test_a_load_that_begins(aws, table, edit, said):
     """It is refused before anything is written, or it is committed."""
@@ -172,6 +173,7 @@ def test_a_load_that_begins(aws, table, edit, said):
     assert aws.objects(BUCKET) == before
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("edit", "said"), STAGED)
 def test_a_load_whose_files_are_there(aws, table, edit, said):
     """It is committed, or refused with a way out; the table takes it once it is changed back."""

@@ -65,6 +65,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("status", [403, 500])
 @pytest.mark.parametrize(("match", "words"), REFUSED)
 def test_what_cannot_be_cleared_up_is_told(aws, table, monkeypatch, match, words, status):

@@ -52,6 +52,7 @@ def fitted(table: Table, job: str, name: str, source: pa.DataType) -> pa.Schema:
     return schema
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("first", "second", "expected"), CHANGES)
 def test_change(aws, bucket, first, second, expected):
     table = Table(aws)

@@ -60,6 +60,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("engine", ["arro3", "pyarrow"])
 def test_every_type(lake, engine):
     read = {"sql": TYPES, "views": {"x": {"format": "csv", "path": lake.csv("x.csv", "a\n1\n")}}}
@@ -103,6 +104,7 @@ EVOLUTIONS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("second", "expected"), EVOLUTIONS)
 def test_evolution(lake, second, expected):
     lake.write(table("t", lake.csv("t.csv", "id,name\n1,a\n")))

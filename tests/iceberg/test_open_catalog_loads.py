@@ -122,6 +122,7 @@ def test_abandoned_by_vended_credentials(lake, open_catalog):
     assert not [key for key in lake.aws.objects(BUCKET) if key.endswith(".parquet")]
 
 
+@pytest.mark.exhaustive
 def test_partitions_after_a_death(lake, open_catalog):
     text = lake.file.read_text("utf-8")
     lake.file.write_text(text.replace("cursor: at\n", "cursor: at\n  partition_by: ['bucket(2, id)']\n"), "utf-8")

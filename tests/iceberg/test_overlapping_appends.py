@@ -9,6 +9,7 @@ from tests.load.lakes import table
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("handling", ["APPEND", "FAIL"])
 def test_a_load_during_another(lake, handling, first):

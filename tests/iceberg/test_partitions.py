@@ -124,6 +124,7 @@ TRANSFORMS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("partition_by", "expected"), TRANSFORMS)
 def test_transforms(lake, partition_by, expected):
     lake.write(events(lake) | {"partition_by": partition_by})
@@ -132,6 +133,7 @@ def test_transforms(lake, partition_by, expected):
     assert sorted(lake.scan("events")["id"].to_pylist()) == [1, 2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("query", [False, True], ids=["counted", "kept and counted"])
 def test_many_tasks_write_a_file_for_each_partition(lake, spark, query):
     frame = spark.range(3000).selectExpr("id", "id % 3 AS kind", "timestamp_micros(id * 3600000000 - 7200000000) AS at")
@@ -159,6 +161,7 @@ POINTS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("match", "after"), [point[1:] for point in POINTS], ids=[point[0] for point in POINTS])
 def test_cut_off_then_the_same_job_again(lake, match, after):
     lake.write(events(lake))
@@ -178,6 +181,7 @@ OTHER = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("first", "second"), OTHER)
 def test_table_partitioned_in_another_way(lake, first, second):
     lake.write(events(lake) | {"partition_by": first})
@@ -209,6 +213,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("partition_by", "message"), REFUSED)
 def test_refused_before_a_byte_is_written(lake, partition_by, message):
     lake.write(events(lake) | {"partition_by": partition_by})

@@ -24,6 +24,7 @@ def verified(lake, job):
     return verify({f"{SCHEMA}.t": lake.control(f"{SCHEMA}.t")}, job, Clients(lake.spec.access))
 
 
+@pytest.mark.exhaustive
 def test_a_load_that_was_rolled_back_is_not_done(lake):
     lake.write(table("t", lake.csv("t.csv", "id,name\n1,a\n")))
     for job in "ab":

@@ -108,6 +108,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("steps", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_loads_that_are_there_and_loads_that_are_gone(loads, steps, expected):
     for step in steps:

@@ -56,6 +56,7 @@ def sources(demo: Any, tables: dict[str, pa.Table]) -> tuple[dict[str, pa.Table]
     return first, second
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_demo_read_back_after_each_load(lake):
     spec = need(importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py"))

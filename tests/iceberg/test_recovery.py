@@ -136,6 +136,7 @@ def events(lake: IcebergLake, request, monkeypatch):
         yield Events(lake, catalog)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", sampled(ALL, SAMPLE))
 def test_dies_then_the_same_job_again(events, point):
     events.dies(point)
@@ -155,6 +156,7 @@ def test_killed_then_the_same_job_again(events, point):
     assert not events.aws.uploads(BUCKET)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", NEXT)
 def test_dies_then_the_next_load_instead(events, point):
     events.dies(point)
@@ -166,6 +168,7 @@ def test_dies_then_the_next_load_instead(events, point):
     assert {row["_supa_job_id"]: row["count_all"] for row in jobs} == by
 
 
+@pytest.mark.exhaustive
 def test_dies_in_an_evolution_then_the_same_job_again(events):
     events.lake.load("a")
     events.lake.csv("events.csv", EVENTS.replace("id,at", "id,at,more").replace("\n", ",x\n").replace("more,x", "more"))

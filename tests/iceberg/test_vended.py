@@ -25,6 +25,7 @@ def catalog(aws, bucket):
         yield catalog
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("told_by", ["config", "storage-credentials"])
 @pytest.mark.parametrize("tells_end", [True, False])
 def test_metadata_by_vended_credentials(catalog, told_by, tells_end):

@@ -65,6 +65,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("kind", "fields", "columns", "row"), FIELDS)
 def test_recentchange(wiki, kind, fields, columns, row):
     entry = binding("changes", "changes.jsonl", fields=fields, primary_key=["/meta/id"])

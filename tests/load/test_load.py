@@ -141,6 +141,7 @@ EVOLUTIONS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("second", "expected"), EVOLUTIONS)
 def test_evolution(lake, second, expected):
     lake.write(table("t", lake.csv("t.csv", "id,name\n1,a\n")))

@@ -48,6 +48,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("first", "second", "expected", "there"), CASES)
 @pytest.mark.parametrize("table", ["users", "orders"])
 def test_two_pipelines(pipelines, first, second, expected, there, table):

@@ -32,6 +32,7 @@ READS = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("read", "feed"), READS, ids=["csv", "json", "parquet", "orc", "jdbc", "sql"])
 def test_source(people, read, feed):
     people.write({"table": "people", "schema": "public", "read": read, "primary_key": ["id"]})

@@ -107,6 +107,7 @@ TURNS = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("steps", "code"), TURNS)
 def test_turns(tmp_path, monkeypatch, aws, bucket, steps, code):
     table = Table(tmp_path, monkeypatch)

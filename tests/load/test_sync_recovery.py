@@ -67,6 +67,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("match", "after"), STEPS)
 def test_overwrite_killed_leaves_one_generation_whole(lake, match, after):
     for key in NEIGHBOURS:

@@ -143,6 +143,7 @@ LOADS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loads", LOADS.values(), ids=list(LOADS))
 def test_the_state_as_it_was(table, aws, loads):
     for job_id, fields in zip("abc", loads, strict=False):

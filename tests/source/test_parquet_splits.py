@@ -65,6 +65,7 @@ PACKINGS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("sizes", "group", "settings"), PACKINGS)
 def test_partitions_are_those_of_spark(spark, scan, tmp_path, sizes, group, settings):
     write(tmp_path, sizes, row_group_size=group)
@@ -116,6 +117,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("kind", "options", "value"), TYPES)
 def test_types_are_those_of_spark(spark, tmp_path, kind, options, value):
     file = str(tmp_path / "a.parquet")
