@@ -12,7 +12,7 @@ PROBLEMS = [
     ({"s3_bucket_region": None}, "destination.s3_bucket_region: is required."),
     ({"format": None}, "destination.format: is required."),
     ({"s3_bucket_nam": "x"}, "destination.s3_bucket_nam: unknown key, with value 'x'; did you mean 's3_bucket_name'?"),
-    ({"purge_first": True}, "destination.purge_first: unknown key, with value True; known keys: access_key_id, "
+    ({"purge_first": True}, "destination.purge_first: unknown key, with value true; known keys: access_key_id, "
      "allow_insecure, external_id, file_name_pattern, format, record_undeclared, role_arn, role_wait_seconds, "
      "s3_bucket_name, s3_bucket_path, s3_bucket_region, s3_endpoint, s3_path_format, secret_access_key, "
      "single_writer, type, upload_parallelism."),

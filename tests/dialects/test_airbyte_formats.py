@@ -103,23 +103,24 @@ PROBLEMS = [
      "'LZO': no Parquet writer or reader here has LZO; take 'SNAPPY' or 'LZ4' for speed, or 'ZSTD'."),
     ({"format": {"format_type": "Parquet", "compression_codec": "LZ5"}}, "destination.format.compression_codec: 'LZ5' "
      "is not allowed; expected 'UNCOMPRESSED', 'SNAPPY', 'GZIP', 'BROTLI', 'LZ4' or 'ZSTD'; did you mean 'LZ4'?"),
-    ({"format": {"format_type": "XML"}}, "destination.format: a mapping: input tag 'XML' found using 'format_type' "
-     "does not match any of the expected tags: 'CSV', 'JSONL', 'Avro', 'Parquet'."),
+    ({"format": {"format_type": "XML"}}, "destination.format.format_type: 'XML' is not allowed; expected 'CSV', "
+     "'JSONL', 'Avro' or 'Parquet'."),
     ({"format": {"format_type": "CSV", "flatening": "x"}}, "destination.format.flatening: unknown key, with value "
      "'x'; did you mean 'flattening'?"),
     ({"format": {"format_type": "CSV", "flattening": "Deep"}}, "destination.format.flattening: 'Deep' is not allowed; "
      "expected 'No flattening' or 'Root level flattening'."),
     ({"format": {"format_type": "Avro", "compression_codec": {"codec": "xz", "compression_level": 10}}},
-     "destination.format.compression_codec.compression_level: 10: input should be less than or equal to 9."),
+     "destination.format.compression_codec.compression_level: 10: expected at most 9."),
     ({"format": {"format_type": "Avro", "compression_codec": {"codec": "zstandard", "compression_level": -6}}},
-     "destination.format.compression_codec.compression_level: -6: input should be greater than or equal to -5."),
+     "destination.format.compression_codec.compression_level: -6: expected at least -5."),
     ({"format": {"format_type": "Avro", "compression_codec": "SNAPPY"}}, "destination.format.compression_codec: "
      "'SNAPPY': expected a mapping."),
     ({"format": {"format_type": "Avro", "compression_codec": {"codec": "deflate", "level": 1}}},
      "destination.format.compression_codec.level: unknown key, with value 1; known keys: codec, "
      "compression_level."),
     ({"format": {"format_type": "Avro", "compression_codec": {"compression_level": 1}}},
-     "destination.format.compression_codec: a mapping: unable to extract tag using discriminator 'codec'."),
+     "destination.format.compression_codec.codec: is required; expected 'no compression', 'Deflate', 'bzip2', 'xz', "
+     "'zstandard' or 'snappy'."),
 ]  # fmt: skip
 
 

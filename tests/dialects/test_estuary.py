@@ -134,7 +134,7 @@ def test_binding_under_another(tmp_path):
 
 
 def test_binding_keys_belong_to_this_destination(tmp_path):
-    with pytest.raises(SpecInvalidError, match="has keys of the destination 'estuary-s3-parquet'"):
+    with pytest.raises(SpecInvalidError, match="'source' goes with the destination 'estuary-s3-parquet'"):
         load_spec(lake(tmp_path, tables=[BINDING]))
     with pytest.raises(SpecInvalidError, match="has no binding's keys"):
         load_spec(bindings(tmp_path, {"table": "a", "read": {"format": "csv", "path": "a.csv"}}))

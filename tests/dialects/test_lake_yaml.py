@@ -35,12 +35,12 @@ PROBLEMS = [
     ({"access_key_id": "abc"}, "destination: 'access_key_id' and 'secret_access_key' go together."),
     ({"custom_s3_endpoint": "minio"}, "destination.custom_s3_endpoint: 'minio': expected a URL such as "
      "'https://s3.example.com'."),
-    ({"upload_parallelism": 11}, "destination.upload_parallelism: 11: input should be less than or equal to 10."),
+    ({"upload_parallelism": 11}, "destination.upload_parallelism: 11: expected at most 10."),
     ({"table_format": "DELTA"}, "destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."),
     ({"type": "supaflow-s3", "update_aws_glue_catalog": True}, "destination.update_aws_glue_catalog: unknown key, "
-     "with value True; did you mean 'sync_schema_with_aws_glue_catalog'?"),
+     "with value true; did you mean 'sync_schema_with_aws_glue_catalog'?"),
     ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet'; did you mean 'supaflow-s3'?"),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'; did you mean 'supaflow-s3'?"),
     ({"file_name_pattern": "part-{seq}"}, "destination.file_name_pattern: 'part-{seq}': two loads would give one "
      "name; add {supa_job_id} or {uuid}."),
     ({"file_name_pattern": "{supa_job_id}"}, "destination.file_name_pattern: '{supa_job_id}': two files of a load "
@@ -55,12 +55,12 @@ PROBLEMS = [
      "inside the bucket, such as 'data-lake/production'."),
     ({"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "us_1"}, "destination.bucket_region: 'us_1': "
      "expected the store's name for its region, such as 'us-east-1' or 'nyc3'."),
-    ({"type": ["a"]}, "destination.type: ['a'] is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet'."),
+    ({"type": ["a"]}, "destination.type: a list is no known destination; expected 'supaflow-s3', "
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."),
     ({"type": None}, "destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
-     "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet'."),
-    ({"top": {"destination": "s3"}}, "destination: expected a mapping with the key 'type'."),
-    ({"tables": []}, "tables: []: expected at least one table."),
+     "'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."),
+    ({"top": {"destination": "s3"}}, "destination: 's3': expected a mapping with the key 'type'."),
+    ({"tables": []}, "tables: an empty list: expected at least one table."),
     ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0: 'cursor_lag' goes with 'cursor'."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
      "a time such as '2 hours'."),
@@ -75,7 +75,7 @@ PROBLEMS = [
     ({"tables": ["accounts"]}, "tables.0: 'accounts': expected a mapping."),
     ({"tables": [{"table": "t"}]}, "tables.0.read: is required."),
     ({"tables": [TABLE | {"table": 5}]}, "tables.0.table: 5: expected text, in quotes."),
-    ({"tables": [TABLE | {"primary_key": "id"}]}, "tables.0.primary_key: 'id': expected a list."),
+    ({"tables": [TABLE | {"primary_key": "id"}]}, "tables.0.primary_key: 'id': expected a list, such as [id]."),
     ({"tables": [TABLE | {"columns": ["a"]}]}, "tables.0.columns: a list: expected a mapping."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": ["a"]}]}, "tables.0.cursor_lag: a list: expected text or a "
      "number."),
@@ -102,7 +102,7 @@ PROBLEMS = [
     ({"tables": [TABLE | {"on_bad_row": {"action": "skip"}}]}, "tables.0.on_bad_row.action: 'skip' is not allowed; "
      "expected 'fail' or 'set_aside'."),
     ({"tables": [TABLE | {"on_bad_row": {"action": "set_aside", "at_most": 2}}]}, "tables.0.on_bad_row.at_most: 2: "
-     "input should be less than or equal to 1."),
+     "expected at most 1."),
     ({"tables": [TABLE | {"on_bad_row": {"action": "fail", "at_most": 0.5}}]}, "tables.0.on_bad_row: 'at_most' goes "
      "with action 'set_aside'."),
     ({"tables": [TABLE | {"on_bad_row": 5}]}, "tables.0.on_bad_row: 5: expected a mapping."),

@@ -9,11 +9,12 @@ from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 
 from lakewriter.dialects.airbyte import translate as airbyte
 from lakewriter.dialects.airbyte.configured_catalog import SourceEntry
-from lakewriter.dialects.airbyte.file_formats import FORMATS, PARTS, part_of
+from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, part_of
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.airbyte.vendor_file import expanded
+from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
-from lakewriter.dialects.common.problems import keys_of, model_at, nearest, problems
+from lakewriter.dialects.common.problems import keys_of, listed, model_at, nearest, problems, shown
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry, refuse_unsupported
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableEntry, absolute, option_notes
@@ -40,7 +41,7 @@ DESTINATIONS: dict[str, type[Model]] = {
 MODELS: dict[str, type[Model]] = DESTINATIONS | {ICEBERG: S3DataLakeIceberg}
 BINDING: Final = "a binding"
 PLAIN: Final = "a plain table"
-TAGS: Final = (*MODELS, *FORMATS, *PARTS, BINDING, PLAIN)
+TAGS: Final = {"": (*MODELS, BINDING, PLAIN), **FORMAT_TAGS}
 """What pydantic puts into the place of a problem for the members of its unions."""
 
 
@@ -144,14 +145,9 @@ class LakeFile(Model):
         return self
 
     @model_validator(mode="after")
-    def _tables_of_the_destination(self) -> "LakeFile":
-        if isinstance(self.destination, EstuaryS3Parquet):
-            if self.interval_seconds is not None:
-                raise ValueError("'interval_seconds' is this destination's 'uploadIntervalInSeconds'")
-            return self
-        bindings = [entry.source for entry in self.tables if isinstance(entry, BindingEntry)]
-        if bindings:
-            raise ValueError(f"table {bindings[0]!r} has keys of the destination 'estuary-s3-parquet'")
+    def _interval_of_the_destination(self) -> "LakeFile":
+        if isinstance(self.destination, EstuaryS3Parquet) and self.interval_seconds is not None:
+            raise ValueError("'interval_seconds' is this destination's 'uploadIntervalInSeconds'")
         return self
 
 
@@ -175,8 +171,11 @@ def load_spec(path: Path, *, stage: str | None = None) -> Spec:
 
 def load(path: Path, *, stage: str | None = None) -> Lake:
     """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
-    document, of_flow = with_flow(read(path, stage=stage))
+    document = read(path, stage=stage)
+    refuse_foreign(document)
+    document, of_flow = with_flow(document)
     document, of_vendor = expanded(document, DESTINATIONS)
+    _refuse_bindings(document)
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
     spec, form = _translated(file, root, str(document.folder))
@@ -247,11 +246,34 @@ def _validated(document: Document) -> LakeFile:
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        found = problems(error, document, known_keys, TAGS)
+        found = problems(error, document, known_keys, TAGS, _homes(kind))
         if "destination" in document.data and not kind:
-            found = [_unknown_type(document), *(line for line in found if "using discriminator" not in line)]
+            found = [_unknown_type(document), *found]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
         raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
+
+
+def _homes(kind: str | None) -> dict[str, str]:
+    """Where keys belong that stand at the top of a file by mistake."""
+    parts: dict[str, type[Model]] = {"deployment": Deployment, "limits": LimitsEntry}
+    if kind:
+        parts["destination"] = MODELS[kind]
+    return {key: part for part, model in parts.items() for key in keys_of(model)}
+
+
+def _refuse_bindings(document: Document) -> None:
+    """``SPEC_INVALID`` for a table in the words of another destination."""
+    kind, tables = _tag(document.data.get("destination")), document.data.get("tables")
+    if kind is None or kind == "estuary-s3-parquet" or not isinstance(tables, list):
+        return
+    for number, entry in enumerate(tables):
+        for key in ("source", "resource"):
+            if isinstance(entry, dict) and key in entry:
+                raise SpecInvalidError(
+                    f"{document.where(('tables', number, key))}: {key!r} goes with the destination "
+                    f"'estuary-s3-parquet', and this one is {document.data['destination']['type']!r}.",
+                    remedy="Name the table with 'table', and its namespace with 'schema'.",
+                )
 
 
 def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
@@ -266,10 +288,12 @@ def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]
 
 
 def _unknown_type(document: Document) -> str:
-    destination, known = document.data["destination"], ", ".join(map(repr, DESTINATIONS))
+    destination, known = document.data["destination"], listed(list(DESTINATIONS))
     if not isinstance(destination, dict):
-        return f"{document.where(('destination',))}: expected a mapping with the key 'type'."
+        where = document.where(("destination",))
+        return f"{where}: {shown(destination, ('destination',))}: expected a mapping with the key 'type'."
     where, kind = document.where(("destination", "type")), destination.get("type")
     if kind is None:
         return f"{where}: is required; expected {known}."
-    return f"{where}: {kind!r} is no known destination; expected {known}{nearest(str(kind), DESTINATIONS) or '.'}"
+    guess = nearest(kind, DESTINATIONS) if isinstance(kind, str) else ""
+    return f"{where}: {shown(kind, ())} is no known destination; expected {known}{guess or '.'}"

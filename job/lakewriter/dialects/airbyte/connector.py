@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from lakewriter.dialects.airbyte import translate as airbyte
 from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, SourceEntry
-from lakewriter.dialects.airbyte.file_formats import FORMATS, PARTS
+from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import known
 from lakewriter.dialects.common.problems import keys_of, problems
@@ -19,7 +19,6 @@ from lakewriter.spec.specification import Limits, Spec
 PIPELINE: Final = "airbyte"
 """Control objects of all connections with one bucket path lie together: a stream's generations are its own."""
 
-TAGS: Final = (*FORMATS, *PARTS)
 M = TypeVar("M", bound=BaseModel)
 
 _STRICT: Final = ("discriminator", "minLength", "additionalProperties")
@@ -92,5 +91,5 @@ def _validated(model: type[M], content: dict[str, Any], file: SourceFile) -> M:
         return model.model_validate(content)
     except ValidationError as error:
         document = Document(file, Path(), content)
-        found = problems(error, document, lambda _: keys_of(model), TAGS)
+        found = problems(error, document, lambda _: keys_of(model), FORMAT_TAGS)
         raise SpecInvalidError(f"{file.name} cannot be used:", problems=found) from error

@@ -139,6 +139,13 @@ PARTS: Final[dict[str, type[Model]]] = {
 }
 """The models of a format's own objects, by what tells them apart."""
 
+FORMAT_TAGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "format_type": tuple(FORMATS),
+    "compression_type": ("No Compression", "GZIP"),
+    "codec": ("no compression", "Deflate", "bzip2", "xz", "zstandard", "snappy"),
+}
+"""The keys that tell the members of unions apart, each with what it may hold."""
+
 
 def part_of(value: Mapping[str, Any]) -> type[Model] | None:
     """The model of a format's own object, if what it says it is is known."""

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from lakewriter.dialects.airbyte.file_formats import FORMATS, part_of
 from lakewriter.dialects.airbyte.settings import AirbyteDestination
+from lakewriter.dialects.common.foreign_files import AIRBYTE, CATALOG, SUPAFLOW, refuse_other
 from lakewriter.dialects.common.source_files import Location, Place, SourceFile, mapping_of, read_json
 from lakewriter.dialects.common.yaml_text import Document, file_name
 
@@ -21,12 +22,14 @@ def expanded(document: Document, destinations: Mapping[str, type[BaseModel]]) ->
         kind = destinations.get(str(destination.get("type")))
         file, content = _read(document, ("destination", "config_file"))
         if kind is not None and issubclass(kind, AirbyteDestination):
+            refuse_other(file, (AIRBYTE, SUPAFLOW), document.where(("destination", "config_file")))
             content, unknown = known(kind, content)
             warnings = [f"{file.where(place)} is not known here and has no effect." for place in unknown]
         data["destination"] = content | own
         origins |= {("destination", key): Place(file, (key,)) for key in content if key not in own}
     if isinstance(source, dict) and isinstance(source.get("catalog"), str):
         file, content = _read(document, ("source", "catalog"))
+        refuse_other(file, (CATALOG,), document.where(("source", "catalog")))
         data["source"] = source | {"catalog": content}
         origins["source", "catalog"] = Place(file)
     return replace(document, data=data, origins=origins), tuple(warnings)

@@ -1,14 +1,19 @@
 """Pydantic's findings in the words of this project: place, value, what was expected, the nearest known key."""
 
 import difflib
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from lakewriter.dialects.common.source_files import Location
+from lakewriter.dialects.common.source_files import Location, kind_of
 from lakewriter.dialects.common.yaml_text import Document
+
+MAX_PROBLEMS: Final = 50
+"""Told of at once."""
 
 _CONFIDENTIAL: Final = re.compile(r"secret|passw|pwd|token|credential|external_?id|access_?key|url|^options$", re.I)
 """Keys whose values, and those below them, may hold a secret: no message shows them."""
@@ -16,7 +21,9 @@ _CONFIDENTIAL: Final = re.compile(r"secret|passw|pwd|token|credential|external_?
 _EXPECTED: Final = {
     "string_type": "text",
     "is_instance_of": "text",
+    "string_unicode": "text",
     "tuple_type": "a list",
+    "list_type": "a list",
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
@@ -24,19 +31,56 @@ _EXPECTED: Final = {
     "bool_parsing": "true or false",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number of fewer digits",
     "int_from_float": "a whole number",
     "float_type": "a number",
     "float_parsing": "a number",
+    "finite_number": "a number",
 }
+_BOUNDS: Final = {
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "string_too_short": "text that is not blank",
+    "string_too_long": "at most {max_length} characters",
+}
+_COUNTS: Final = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
+FORMS: Final[Mapping[str, str]] = {
+    "kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    "job_role_arn": "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'",
+    "topic_arn": "a topic's ARN such as 'arn:aws:sns:us-east-1:123456789012:alarms'",
+    "permissions_boundary_arn": "a policy's ARN such as 'arn:aws:iam::123456789012:policy/Boundary'",
+    "role_path": "a path such as '/teams/data/'",
+    "bootstrap_qualifier": "at most 10 lower-case letters and digits",
+    "name": "at most 32 lower-case letters, digits and '-', a letter first",
+}
+"""What the patterns of keys ask for."""
+
+_ALIKE: Final = 0.6
+_EQUALLY: Final = 0.01
+_LONGEST: Final = 80
+"""Characters of a value or a key that are shown and compared."""
 
 KnownKeys = Callable[[Location], Iterable[str]]
+Tags = Mapping[str, Sequence[str]]
+"""The members of unions by the key that tells them apart, blank for those that no one key does."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known word most like ``word``, or nothing."""
-    close = difflib.get_close_matches(str(word).lower(), {str(k).lower(): k for k in known}, n=1, cutoff=0.6)
-    found = next((k for k in known if close and str(k).lower() == close[0]), None)
-    return f"; did you mean {found!r}?" if found is not None else ""
+    """``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing."""
+    if len(word) > _LONGEST:
+        return ""
+    alike = {each: difflib.SequenceMatcher(None, each.lower(), word.lower()).ratio() for each in map(str, known)}
+    best = max(alike.values(), default=0.0)
+    if best < _ALIKE:
+        return ""
+    return f"; did you mean {listed([each for each, ratio in alike.items() if ratio >= best - _EQUALLY][:3])}?"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``'a', 'b' or 'c'``."""
+    return " or ".join(filter(None, [", ".join(map(repr, words[:-1])), *map(repr, words[-1:])]))
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
@@ -61,53 +105,145 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from models(inner)
 
 
-def problems(error: ValidationError, document: Document, known_keys: KnownKeys, tags: Sequence[str]) -> list[str]:
-    """One line for each place; ``tags`` are the union tags that pydantic puts into locations."""
+def problems(
+    error: ValidationError,
+    document: Document,
+    known_keys: KnownKeys,
+    tags: Tags,
+    homes: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """One line for each place. ``homes`` are the keys under which what stands at the top by mistake belongs."""
+    members = {member for each in tags.values() for member in each}
     places: dict[Location, list[Any]] = {}
     for found in error.errors(include_url=False):
-        location = _in_data(found, tuple(step for step in found["loc"] if step not in tags), document.data)
+        location = _in_data(found, tuple(step for step in found["loc"] if step not in members), document.data)
+        if found["type"] in ("union_tag_invalid", "union_tag_not_found"):
+            key = _discriminator(found)
+            if not key:
+                # Whoever gives the function that tells the members apart says what is wrong with what it is told by.
+                continue
+            location = (*location, key)
         places.setdefault(location, []).append(found)
-    return [f"{document.where(place)}: {_what(found, place, known_keys)}" for place, found in places.items()]
+    places = {place: own for place, own in places.items() if not _is_said_below(own, place, places)}
+    lines = [
+        f"{document.where(place)}: {_what(found, place, known_keys, tags)}{_home(found, homes)}"
+        for place, found in list(places.items())[:MAX_PROBLEMS]
+    ]
+    return lines + ([f"{len(places) - MAX_PROBLEMS} more."] if len(places) > MAX_PROBLEMS else [])
+
+
+def _is_said_below(findings: Sequence[Any], place: Location, places: Iterable[Location]) -> bool:
+    """Whether only a part is wrong: of a list whose other entries are right, of a member that a union may have."""
+    of_whole = all(each["type"] in _EXPECTED or (each["type"] == "too_short" and each["input"]) for each in findings)
+    return of_whole and any(other[: len(place)] == place and other != place for other in places)
+
+
+def _home(findings: Sequence[Any], homes: Mapping[str, str]) -> str:
+    found = findings[0]
+    home = homes.get(str(found["loc"][0])) if len(found["loc"]) == 1 and found["type"] == "extra_forbidden" else None
+    return f" It goes into {home!r}." if home else ""
+
+
+def _discriminator(found: Any) -> str:
+    """The key that tells the members of a union apart; blank where it is a function of ours."""
+    name = str(found.get("ctx", {}).get("discriminator", "")).strip("'")
+    return "" if name.endswith(")") or name.startswith("_") else name
 
 
 def _in_data(found: Any, location: Location, data: Any) -> Location:
     """``location`` without the members of a union, which pydantic puts behind the place of the value."""
     if found["type"] in {"missing", "invalid_key"}:
         return location
-    for end, step in enumerate(location):
+    place: Location = ()
+    for step in location:
+        if isinstance(data, list) and isinstance(step, str):
+            continue
         try:
             data = data[step]
         except (KeyError, IndexError, TypeError):
-            return location[:end] or location
-    return location
+            return place or location
+        place = (*place, step)
+    return place or location
 
 
-def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys) -> str:
+def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
     """What is wrong at one place; a value that no member of a union takes has a finding for each member."""
     found = next((each for each in findings if each["type"] not in _EXPECTED), findings[0])
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
-    shown = _shown(value, found["loc"])
+    said = shown(value, found["loc"])
     if kind in _EXPECTED:
-        return f"{shown}: expected {_either(findings)}{_unquoted(findings, value)}."
-    if kind == "missing":
-        return "is required."
-    if kind == "invalid_key":
-        return "a key is text; put it in quotes."
+        return f"{said}: expected {_either(findings)}{_unquoted(findings, value)}{_as_list(findings, value, said)}."
+    if kind in _PLAIN:
+        return _PLAIN[kind]
     if kind == "extra_forbidden":
-        known = sorted(known_keys(location[:-1]))
-        guess = nearest(str(location[-1]), known)
-        shown = _shown(value, (*found["loc"], guess))
-        return f"unknown key, with value {shown}{guess or '; known keys: ' + ', '.join(known) + '.'}"
-    if kind in {"literal_error", "enum"}:
-        options = [option.strip(" '") for option in str(context["expected"]).replace(" or ", ", ").split(",")]
-        return f"{shown} is not allowed; expected {context['expected']}{nearest(str(value), options) or '.'}"
+        return _unknown_key(value, found["loc"], sorted(known_keys(location[:-1])))
+    if kind in _CHOICES:
+        return _choice(found, tags.get(str(location[-1]), ()))
     if kind == "value_error":
-        return _closed(context["error"]) if isinstance(value, dict) else f"{shown}: {_closed(context['error'])}"
-    return f"{shown}: {found['msg'][0].lower()}{found['msg'][1:]}."
+        return _closed(context["error"]) if isinstance(value, dict) else f"{said}: {_closed(context['error'])}"
+    return f"{said}: expected {_bound(kind, context, location)}."
+
+
+_PLAIN: Final = {"missing": "is required.", "invalid_key": "a key is text; put it in quotes."}
+_CHOICES: Final = ("literal_error", "enum", "union_tag_invalid", "union_tag_not_found")
+
+
+def _choice(found: Any, members: Sequence[str]) -> str:
+    """What is wrong where only some words may stand; ``members`` are those of a union."""
+    kind, value, context = found["type"], found["input"], found.get("ctx", {})
+    if kind == "union_tag_not_found":
+        return f"is required; expected {listed(members)}."
+    if kind == "union_tag_invalid":
+        value, expected, options = context["tag"], listed(members), list(members)
+    else:
+        expected = str(context["expected"])
+        options = [option.strip(" '") for option in expected.replace(" or ", ", ").split(",")]
+    guess = nearest(value, options) if isinstance(value, str) else ""
+    return f"{shown(value, found['loc'])} is not allowed; expected {expected}{guess or '.'}"
+
+
+def _unknown_key(value: Any, location: Location, known: Sequence[str]) -> str:
+    guess = _same_meaning(str(location[-1]), known) or nearest(str(location[-1]), known)
+    said = shown(value, (*location, guess))
+    return f"unknown key, with value {said}{guess or '; known keys: ' + ', '.join(known) + '.'}"
+
+
+def _same_meaning(key: str, known: Sequence[str]) -> str:
+    """What another destination's key is called here."""
+    names = next((names for names in _SAME if key in names), ())
+    here = [name for name in known if name in names]
+    return f"; did you mean {listed(here)}?" if here else ""
+
+
+_SAME: Final = (
+    ("bucket", "bucket_name", "s3_bucket_name"),
+    ("region", "aws_region", "bucket_region", "s3_bucket_region"),
+    ("prefix", "path_prefix", "s3_path_prefix", "s3_bucket_path"),
+    ("endpoint", "endpoint_url", "s3_endpoint", "custom_s3_endpoint"),
+    ("role", "role_arn", "iam_role_arn"),
+    ("aws_access_key_id", "access_key_id", "awsAccessKeyId"),
+    ("aws_secret_access_key", "secret_access_key", "awsSecretAccessKey"),
+    ("update_aws_glue_catalog", "sync_schema_with_aws_glue_catalog"),
+)
+"""Keys that mean the same, of the destinations and of AWS."""
+
+
+def _bound(kind: str, context: Mapping[str, Any], location: Location) -> str:
+    if kind in _BOUNDS:
+        return _BOUNDS[kind].format(**{key: _number(value) for key, value in context.items()})
+    if kind in _COUNTS:
+        least, key = _COUNTS[kind]
+        count = context[key]
+        return f"{least} {'one entry' if count == 1 else f'{count} entries'}"
+    return FORMS.get(str(location[-1]) if location else "", "another value")
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _either(findings: Sequence[Any]) -> str:
-    kinds = list(dict.fromkeys(_EXPECTED[each["type"]] for each in findings))
+    kinds = list(dict.fromkeys(_EXPECTED.get(each["type"], "another value") for each in findings))
     if "a number" in kinds and "a whole number" in kinds:
         kinds.remove("a whole number")
     return " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
@@ -119,14 +255,26 @@ def _unquoted(findings: Sequence[Any], value: Any) -> str:
     return ", in quotes" if scalar and _EXPECTED[findings[0]["type"]] == "text" else ""
 
 
-def _shown(value: Any, location: Location) -> str:
-    """The value as far as it can hold no secret."""
+def _as_list(findings: Sequence[Any], value: Any, said: str) -> str:
+    """One entry where a list is expected is shown as one."""
+    is_entry = isinstance(value, str) and said == repr(value) and all(e["type"] == "tuple_type" for e in findings)
+    return f", such as [{value}]" if is_entry and value.isidentifier() else ""
+
+
+def shown(value: Any, location: Location) -> str:
+    """The value as far as it can hold no secret, as YAML has it."""
     if any(_CONFIDENTIAL.search(str(step)) for step in location):
         return "(not shown)"
-    if isinstance(value, list | dict) and value:
-        return "a list" if isinstance(value, list) else "a mapping"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    if isinstance(value, list | dict):
+        return kind_of(value) if value else kind_of(value).replace("a ", "an empty ", 1)
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    text = repr(value) if isinstance(value, str | int | float) else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _closed(text: Any) -> str:

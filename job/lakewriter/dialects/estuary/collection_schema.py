@@ -31,6 +31,10 @@ _EITHER_WAY: Final[Mapping[tuple[frozenset[str], Kind | None], Kind]] = {
 }
 """Of two types, and numeric columns to the vendor's connector all the same."""
 _DEEPEST: Final = 30
+_MOST_PARTS: Final = 50_000
+"""Of a schema, those it refers to counted wherever it does: two references in each of twenty make a million."""
+_MOST_REFERENCES: Final = 100
+"""One behind the other."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +104,19 @@ class _Reader:
     def __init__(self, references: References) -> None:
         self._references = references
         self.inferred = False
+        self._parts = 0
 
     def read(self, schema: Any, document: Schema, path: tuple[str, ...], above: tuple[Any, ...]) -> _Found:
         """What the schema of one location says; ``document`` is what its references start in."""
         if not isinstance(schema, Mapping) or len(path) > _DEEPEST:
             return _Found()
+        self._parts += 1
+        if self._parts > _MOST_PARTS or len(above) > _MOST_REFERENCES:
+            raise SpecInvalidError(
+                f"the collection's schema has more than {_MOST_PARTS:,} parts, or {_MOST_REFERENCES} references one "
+                "behind the other, where its references are followed.",
+                remedy="Leave out of it what is not materialized.",
+            )
         parts = [self._own(schema, document, path, above)]
         if "$ref" in schema:
             parts.append(self._referred(str(schema["$ref"]), document, path, above))
@@ -135,6 +147,12 @@ class _Reader:
         if types is not None and "object" not in types:
             return _Found(types, text)
         named = _properties(schema)
+        for name in named:
+            if not isinstance(name, str):
+                raise SpecInvalidError(
+                    f"the collection's schema has a property at {_place(path)} whose name is not text.",
+                    remedy="Put the name in quotes.",
+                )
         return _Found(
             types, text, {name: self.read(own, document, (*path, name), above) for name, own in named.items()}
         )

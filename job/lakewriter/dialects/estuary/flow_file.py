@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lakewriter.dialects.common.problems import nearest
+from lakewriter.dialects.common.foreign_files import FLOW, refuse_other
+from lakewriter.dialects.common.problems import nearest, shown
 from lakewriter.dialects.common.source_files import Location, Place, kind_of, mapping_of, read_yaml
 from lakewriter.dialects.common.yaml_text import Document, file_name
 from lakewriter.dialects.estuary.flow_keys import Data, FlowKeys
@@ -59,6 +60,7 @@ class _Flow:
         self.keys = FlowKeys()
         self._path = path
         self._file = read_yaml(path, "destination.config_file")
+        refuse_other(self._file, (FLOW,), "destination.config_file")
         self._data = mapping_of(self._file, "a Flow specification with 'materializations'")
         self._name = self._chosen(name)
         self._place = Place(self._file, ("materializations", self._name))
@@ -141,7 +143,7 @@ class _Flow:
             name = self.keys.source(source, place.inside("source"))
             old = next((each for each, entry in waiting.items() if entry.get("source") == name), None)
             if old is None:
-                known = ", ".join(repr(each.get("source")) for each in entries) or "none"
+                known = ", ".join(shown(each.get("source"), ()) for each in entries) or "none"
                 raise SpecInvalidError(
                     f"{place}: collection {name!r} has no source of documents; tables has: {known}.",
                     remedy=f"Add to tables: {{source: {name}, read: ...}}.",
@@ -150,7 +152,7 @@ class _Flow:
         for entry in waiting.values():
             if entry.get("source") not in disabled:
                 raise SpecInvalidError(
-                    f"tables has {entry.get('source')!r}, and no binding of {self._file.name} has.",
+                    f"tables has {shown(entry.get('source'), ())}, and no binding of {self._file.name} has.",
                     remedy="Leave it out of tables, or add a binding with this source.",
                 )
             self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")

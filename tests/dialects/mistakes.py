@@ -1,0 +1,287 @@
+"""Mistakes in a lake.yaml and the whole of what is said: place, value, what was expected, what to do.
+
+The messages were read aloud. Each has the keys of its own destination, and the line at fault.
+"""
+
+S = """\
+pipeline: flights
+destination:
+  type: supaflow-s3-data-lake
+  s3_bucket_name: acme-lake
+  bucket_region: us-east-1
+  s3_path_prefix: data
+tables:
+  - table: flights
+    schema: public
+    read: {format: csv, path: flights.csv}
+deployment:
+  stages: {dev: {}}
+"""
+A = """\
+pipeline: users
+destination:
+  type: airbyte-s3
+  s3_bucket_name: acme-lake
+  s3_bucket_path: sync
+  s3_bucket_region: us-east-1
+  format: {format_type: CSV}
+tables:
+  - table: users
+    read: {format: csv, path: users.csv}
+"""
+E = """\
+pipeline: changes
+destination:
+  type: estuary-s3-parquet
+  bucket: acme-lake
+  region: us-east-1
+  uploadIntervalInSeconds: 300
+tables:
+  - source: acme/changes
+    primary_key: [id]
+    read: {format: json, path: changes.json}
+    resource: {pathPrefix: /changes}
+"""
+
+MISTAKES = [
+    # a file, what of it is replaced by what, and what is said
+    (S, "pipeline: flights", "pipeline: My Flights", [
+     "lake.yaml:1: pipeline: 'My Flights': expected lower-case letters, digits, '-' and '_', at most 63, a "
+     "letter or digit first."]),
+    (S, "pipeline: flights\n", "", [
+     "lake.yaml: pipeline: is required."]),
+    (S, "pipeline: flights", "pipeline: 5", [
+     "lake.yaml:1: pipeline: 5: expected text, in quotes."]),
+    (S, "pipeline: flights", "pipeline:", [
+     "lake.yaml:1: pipeline: nothing: expected text."]),
+    (S, "pipeline: flights", "piplin: flights", [
+     "lake.yaml: pipeline: is required.",
+     "lake.yaml:1: piplin: unknown key, with value 'flights'; did you mean 'pipeline'?"]),
+    (S, "tables:\n", "tables: []\nother:\n", [
+     "lake.yaml:7: tables: an empty list: expected at least one table.",
+     "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
+     "deployment, destination, interval_seconds, keep_loads_days, limits, on_bad_row, on_failure, pipeline, "
+     "source, source_root, tables."]),
+    (S, "type: supaflow-s3-data-lake", "type: supaflow-s3-datalake", [
+     "lake.yaml:3: destination.type: 'supaflow-s3-datalake' is no known destination; expected 'supaflow-s3', "
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'; did you mean "
+     "'supaflow-s3-data-lake'?"]),
+    (S, "type: supaflow-s3-data-lake", "type: snowflake", [
+     "lake.yaml:3: destination.type: 'snowflake' is no known destination; expected 'supaflow-s3', "
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."]),
+    (S, "  type: supaflow-s3-data-lake\n", "", [
+     "lake.yaml:2: destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
+     "'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."]),
+    (S, "type: supaflow-s3-data-lake", "type: [a, b]", [
+     "lake.yaml:3: destination.type: a list is no known destination; expected 'supaflow-s3', "
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."]),
+    (S, "s3_bucket_name: acme-lake", "s3_bucket_name: Acme_Lake", [
+     "lake.yaml:4: destination.s3_bucket_name: 'Acme_Lake': expected a bucket name: 3 to 63 lower-case letters, "
+     "digits, '.' and '-'."]),
+    (S, "s3_bucket_name: acme-lake", "s3_bucket_name:", [
+     "lake.yaml:4: destination.s3_bucket_name: nothing: expected text."]),
+    (S, "s3_bucket_name: acme-lake", "bucket: acme-lake", [
+     "lake.yaml:2: destination.s3_bucket_name: is required.",
+     "lake.yaml:4: destination.bucket: unknown key, with value 'acme-lake'; did you mean 's3_bucket_name'?"]),
+    (S, "s3_bucket_name: acme-lake", "s3_bucket: acme-lake", [
+     "lake.yaml:2: destination.s3_bucket_name: is required.",
+     "lake.yaml:4: destination.s3_bucket: unknown key, with value 'acme-lake'; did you mean 's3_bucket_name'?"]),
+    (S, "bucket_region: us-east-1", "bucket_region: Virginia", [
+     "lake.yaml:5: destination.bucket_region: 'Virginia': expected an AWS region such as 'us-east-1'."]),
+    (S, "bucket_region: us-east-1", "region: us-east-1", [
+     "lake.yaml:2: destination.bucket_region: is required.",
+     "lake.yaml:5: destination.region: unknown key, with value 'us-east-1'; did you mean 'bucket_region'?"]),
+    (S, "s3_path_prefix: data", "s3_path_prefix: s3://acme-lake/data", [
+     "lake.yaml:6: destination.s3_path_prefix: 's3://acme-lake/data': expected a path inside the bucket, such "
+     "as 'data-lake/production'."]),
+    (S, "s3_path_prefix: data", "s3_path_prefix: 2024-01-02", [
+     "lake.yaml:6: destination.s3_path_prefix: 2024-01-02: expected text, in quotes."]),
+    (S, "s3_path_prefix: data", "s3_path_prefix: yes", [
+     "lake.yaml:6: destination.s3_path_prefix: true: expected text, in quotes."]),
+    (S, "s3_path_prefix: data", "upload_parallelism: 11", [
+     "lake.yaml:6: destination.upload_parallelism: 11: expected at most 10."]),
+    (S, "s3_path_prefix: data", "upload_parallelism: 0", [
+     "lake.yaml:6: destination.upload_parallelism: 0: expected at least 1."]),
+    (S, "s3_path_prefix: data", "upload_parallelism: many", [
+     "lake.yaml:6: destination.upload_parallelism: 'many': expected a whole number."]),
+    (S, "s3_path_prefix: data", "upload_parallelism: 2.5", [
+     "lake.yaml:6: destination.upload_parallelism: 2.5: expected a whole number."]),
+    (S, "s3_path_prefix: data", "role_wait_seconds: .nan", [
+     "lake.yaml:6: destination.role_wait_seconds: .nan: expected at most 600."]),
+    (S, "s3_path_prefix: data", "role_wait_seconds: .inf", [
+     "lake.yaml:6: destination.role_wait_seconds: .inf: expected at most 600."]),
+    (S, "s3_path_prefix: data", "update_aws_glue_catalog: maybe", [
+     "lake.yaml:6: destination.update_aws_glue_catalog: 'maybe': expected true or false."]),
+    (S, "s3_path_prefix: data", "partition_strategy: HOURLY", [
+     "lake.yaml:6: destination.partition_strategy: 'HOURLY' is not allowed; expected 'NONE', 'DAY', 'HOUR' or "
+     "'SYNC_ID'; did you mean 'HOUR'?"]),
+    (S, "s3_path_prefix: data", "partition_stratgy: DAY", [
+     "lake.yaml:6: destination.partition_stratgy: unknown key, with value 'DAY'; did you mean 'partition_strategy'?"]),
+    (S, "s3_path_prefix: data", "file_name_pattern: part-{seq}", [
+     "lake.yaml:6: destination.file_name_pattern: 'part-{seq}': two loads would give one name; add "
+     "{supa_job_id} or {uuid}."]),
+    (S, "s3_path_prefix: data", "file_name_pattern: '{job_id}-{seq}'", [
+     "lake.yaml:6: destination.file_name_pattern: '{job_id}-{seq}': '{job_id}' is no variable; known: {seq}, "
+     "{uuid}, {timestamp}, {supa_job_id}, {date}; did you mean '{supa_job_id}'?"]),
+    (S, "s3_path_prefix: data", "iam_role_arn: LakeWriter", [
+     "lake.yaml:6: destination.iam_role_arn: 'LakeWriter': expected a role's ARN such as "
+     "'arn:aws:iam::123456789012:role/LakeWriter'."]),
+    (S, "s3_path_prefix: data", "external_id: abc", [
+     "lake.yaml:2: destination: 'external_id' goes with 'iam_role_arn'."]),
+    (S, "s3_path_prefix: data", "access_key_id: abc", [
+     "lake.yaml:2: destination: 'access_key_id' and 'secret_access_key' go together."]),
+    (S, "s3_path_prefix: data", "secret_access_key: [hush]", [
+     "lake.yaml:6: destination.secret_access_key: (not shown): expected text."]),
+    (S, "s3_path_prefix: data", "external_id: ${ENV:HUSH}\n  iam_role_arn: arn:aws:iam::123456789012:role/L", [
+     "lake.yaml:6: destination.external_id: (not shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or "
+     "${ssm:NAME}, and nothing around it."]),
+    (S, "s3_path_prefix: data", "custom_s3_endpoint: minio", [
+     "lake.yaml:6: destination.custom_s3_endpoint: 'minio': expected a URL such as 'https://s3.example.com'."]),
+    (S, "s3_path_prefix: data", "table_format: DELTA", [
+     "lake.yaml:6: destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."]),
+    (S, "s3_path_prefix: data", "iceberg_catalog: GLUE", [
+     "lake.yaml:2: destination: 'iceberg_catalog' goes with 'table_format: ICEBERG'."]),
+    (S, "s3_path_prefix: data", "table_format: ICEBERG\n  partition_strategy: DAY", [
+     "lake.yaml:2: destination: 'partition_strategy' goes with 'table_format: PARQUET'."]),
+    (S, "s3_path_prefix: data", "table_format: ICEBERG\n  iceberg_catalog: SNOWFLAKE_OPEN_CATALOG", [
+     "lake.yaml:2: destination: SNOWFLAKE_OPEN_CATALOG needs 'catalog_endpoint', 'catalog_name', 'client_id', "
+     "'client_secret'."]),
+    (S, "s3_path_prefix: data", "destination_table_handling: REPLACE", [
+     "lake.yaml:6: destination.destination_table_handling: 'REPLACE' is not allowed; expected 'APPEND' or 'FAIL'."]),
+    (S, "read: {format: csv, path: flights.csv}", "read: {}", [
+     "lake.yaml:10: tables.0.read: expected either 'format' or 'sql'."]),
+    (S, "    read: {format: csv, path: flights.csv}\n", "", [
+     "lake.yaml:8: tables.0.read: is required."]),
+    (S, "read: {format: csv, path: flights.csv}", "read: flights.csv", [
+     "lake.yaml:10: tables.0.read: 'flights.csv': expected a mapping."]),
+    (S, "path: flights.csv", "pth: flights.csv", [
+     "lake.yaml:10: tables.0.read.pth: unknown key, with value 'flights.csv'; did you mean 'path'?"]),
+    (S, "path: flights.csv", "path: [a.csv, 5]", [
+     "lake.yaml:10: tables.0.read.path.1: 5: expected text, in quotes."]),
+    (S, "schema: public", "primary_key: flight_id", [
+     "lake.yaml:9: tables.0.primary_key: 'flight_id': expected a list, such as [flight_id]."]),
+    (S, "schema: public", "cursor_lag: 2 hours", [
+     "lake.yaml:8: tables.0: 'cursor_lag' goes with 'cursor'."]),
+    (S, "schema: public", "cursor: at\n    cursor_lag: soon", [
+     "lake.yaml:10: tables.0.cursor_lag: 'soon': expected a number, or a time such as '2 hours'."]),
+    (S, "schema: public", "mode: apend", [
+     "lake.yaml:9: tables.0.mode: 'apend' is not allowed; expected 'append' or 'overwrite'; did you mean 'append'?"]),
+    (S, "schema: public", "partition_by: [week(at)]", [
+     "lake.yaml:9: tables.0.partition_by.0: 'week(at)': expected a column, or year(c), month(c), day(c), "
+     "hour(c), bucket(16, c) or truncate(4, c)."]),
+    (S, "schema: public", "columns: [note]", [
+     "lake.yaml:9: tables.0.columns: a list: expected a mapping."]),
+    (S, "schema: public", "columns: {note: 5}", [
+     "lake.yaml:9: tables.0.columns.note: 5: expected text, in quotes."]),
+    (S, "  - table: flights", "  - table: ''", [
+     "lake.yaml:8: tables.0.table: '': expected text that is not blank."]),
+    (S, "  - table: flights", "  - source: flights", [
+     "lake.yaml:8: tables.0.source: 'source' goes with the destination 'estuary-s3-parquet', and this one is "
+     "'supaflow-s3-data-lake'. Name the table with 'table', and its namespace with 'schema'."]),
+    (S, "  - table: flights\n    schema: public\n    read: {format: csv, path: flights.csv}", "  - flights", [
+     "lake.yaml:8: tables.0: 'flights': expected a mapping."]),
+    (S, "  stages: {dev: {}}", "  existing: {kms_key_arn: my-key}", [
+     "lake.yaml:12: deployment.existing.kms_key_arn: 'my-key': expected a key's ARN such as "
+     "'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'."]),
+    (S, "  stages: {dev: {}}", "  network: {subnet_ids: [], security_group_ids: [sg-1]}", [
+     "lake.yaml:12: deployment.network.subnet_ids: an empty list: expected at least one entry."]),
+    (S, "  stages: {dev: {}}", "  schedule: {cron: '0 * * * *'}", [
+     "lake.yaml:12: deployment.schedule: cron '0 * * * *' has not six fields; expected such as '0 * * * ? *'."]),
+    (S, "  stages: {dev: {}}", "  schedule: {}", [
+     "lake.yaml:12: deployment.schedule: expected either 'cron' or 'rate'."]),
+    (S, "  stages: {dev: {}}", "  account: 123456789012", [
+     "lake.yaml:12: deployment.account: 123456789012: expected text, in quotes."]),
+    (S, "  stages: {dev: {}}", "  trust: [{vendor: snowflake, external_id: x1}]", [
+     "lake.yaml:12: deployment.trust.0.vendor: 'snowflake' is not allowed; expected 'supaflow', 'airbyte-cloud' "
+     "or 'heropixel-cloud'."]),
+    (S, "  stages: {dev: {}}", "  spark: {driver: {cores: 3}}", [
+     "lake.yaml:12: deployment.spark.driver.cores: 3 is not allowed; expected 1, 2, 4, 8 or 16."]),
+    (S, "  stages: {dev: {}}", "  log_retention_days: 31", [
+     "lake.yaml:12: deployment.log_retention_days: 31 is not allowed; expected 1, 3, 5, 7, 14, 30, 60, 90, 120, "
+     "150, 180, 365, 400, 545 or 731."]),
+    (S, "  stages: {dev: {}}", "  role_path: teams", [
+     "lake.yaml:12: deployment.role_path: 'teams': expected a path such as '/teams/data/'."]),
+    (S, "  stages: {dev: {}}", "  stages: {Dev: {}}", [
+     "lake.yaml:12: deployment.stages: stage 'Dev': expected at most 16 lower-case letters and digits, a letter "
+     "first."]),
+    (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
+     "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
+     "delta_encodings, deployment, destination, interval_seconds, keep_loads_days, limits, on_bad_row, "
+     "on_failure, pipeline, source, source_root, tables. It goes into 'deployment'."]),
+    (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
+     "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
+    (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [
+     "lake.yaml:11: on_failure: 'skip' is not allowed; expected 'continue' or 'stop'."]),
+    (S, "deployment:\n", "limits: {parallel_tables: 64}\ndeployment:\n", [
+     "lake.yaml:11: limits.parallel_tables: 64: expected at most 32."]),
+    (S, "deployment:\n", "1: x\ndeployment:\n", [
+     "lake.yaml:11: 1: a key is text; put it in quotes."]),
+    (S, "deployment:\n", "source: {messages: a.jsonl, catalog: {streams: [{stream: {name: a}}]}}\ndeployment:\n", [
+     "lake.yaml:1: expected either 'tables' or 'source'."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: ORC}", [
+     "lake.yaml:7: destination.format.format_type: 'ORC' is not allowed; expected 'CSV', 'JSONL', 'Avro' or "
+     "'Parquet'."]),
+    (A, "format: {format_type: CSV}", "format: {}", [
+     "lake.yaml:7: destination.format.format_type: is required; expected 'CSV', 'JSONL', 'Avro' or 'Parquet'."]),
+    (A, "format: {format_type: CSV}", "format: {flattening: No flattening}", [
+     "lake.yaml:7: destination.format.format_type: is required; expected 'CSV', 'JSONL', 'Avro' or 'Parquet'."]),
+    (A, "format: {format_type: CSV}", "format: CSV", [
+     "lake.yaml:7: destination.format: 'CSV': expected a mapping."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV, flattening: yes}", [
+     "lake.yaml:7: destination.format.flattening: true is not allowed; expected 'No flattening' or 'Root level "
+     "flattening'."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV, compression: {compression_type: ZIP}}", [
+     "lake.yaml:7: destination.format.compression.compression_type: 'ZIP' is not allowed; expected 'No "
+     "Compression' or 'GZIP'; did you mean 'GZIP'?"]),
+    (A, "format: {format_type: CSV}",
+     "format: {format_type: Avro, compression_codec: {codec: xz, compression_level: 12}}", [
+     "lake.yaml:7: destination.format.compression_codec.compression_level: 12: expected at most 9."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: Parquet, block_size_mb: 0}", [
+     "lake.yaml:7: destination.format.block_size_mb: 0: expected at least 1."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  s3_bucket: x", [
+     "lake.yaml:8: destination.s3_bucket: unknown key, with value 'x'; did you mean 's3_bucket_name' or "
+     "'s3_bucket_path'?"]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  s3_path_format: '{date}/'", [
+     "lake.yaml:8: destination.s3_path_format: '{date}/': '{date}' is no variable of a directory; known: "
+     "${NAMESPACE}, ${STREAM_NAME}, ${YEAR}, ${MONTH}, ${DAY}, ${HOUR}, ${MINUTE}, ${SECOND}, ${MILLISECOND}, "
+     "${EPOCH}, ${UUID}, ${SYNC_ID}."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  file_name_pattern: '{part_numer}'", [
+     "lake.yaml:8: destination.file_name_pattern: '{part_numer}': '{part_numer}' is no variable; known: {date}, "
+     "{date:yyyy_MM}, {timestamp}, {timestamp:millis}, {timestamp:micros}, {part_number}, {sync_id}, "
+     "{format_extension}; did you mean '{part_number}'?"]),
+    (A, "  s3_bucket_region: us-east-1\n", "  bucket_region: us-east-1\n", [
+     "lake.yaml:2: destination.s3_bucket_region: is required.",
+     "lake.yaml:6: destination.bucket_region: unknown key, with value 'us-east-1'; did you mean 's3_bucket_region'?"]),
+    (A, "format: {format_type: CSV}", "config_file: 5", [
+     "lake.yaml:7: destination.config_file: a number, expected the name of a file."]),
+    (A, "tables:", "source: {command: [], catalog: {streams: []}}\nx_tables:", [
+     "lake.yaml:8: source.catalog.streams: an empty list: expected at least one entry.",
+     "lake.yaml:9: x_tables: unknown key, with value a list; did you mean 'tables'?"]),
+    (E, "uploadIntervalInSeconds: 300", "uploadIntervalInSeconds: 0", [
+     "lake.yaml:6: destination.uploadIntervalInSeconds: 0: expected at least 1."]),
+    (E, "uploadIntervalInSeconds: 300", "upload_interval_in_seconds: 300", [
+     "lake.yaml:2: destination.uploadIntervalInSeconds: is required.",
+     "lake.yaml:6: destination.upload_interval_in_seconds: unknown key, with value 300; did you mean "
+     "'uploadIntervalInSeconds'?"]),
+    (E, "bucket: acme-lake", "s3_bucket_name: acme-lake", [
+     "lake.yaml:2: destination.bucket: is required.",
+     "lake.yaml:4: destination.s3_bucket_name: unknown key, with value 'acme-lake'; did you mean 'bucket'?"]),
+    (E, "region: us-east-1", "compressionType: lzo", [
+     "lake.yaml:5: destination.compressionType: 'lzo' is not allowed; expected 'snappy', 'gzip', 'lz4' or "
+     "'zstd'; did you mean 'lz4'?"]),
+    (E, "region: us-east-1", "advanced: {endpoint: minio}", [
+     "lake.yaml:5: destination.advanced.endpoint: 'minio': expected a URL such as 'https://s3.example.com'."]),
+    (E, "region: us-east-1", "awsAccessKeyId: abc", [
+     "lake.yaml:2: destination: 'awsAccessKeyId' and 'awsSecretAccessKey' go together."]),
+    (E, "pathPrefix: /changes", "pathPrefix: /", [
+     "lake.yaml:11: tables.0.resource.pathPrefix: '/': expected a path inside the bucket, such as '/my-prefix'."]),
+    (E, "    resource: {pathPrefix: /changes}\n", "", [
+     "lake.yaml:8: tables.0.resource: is required."]),
+    (E, "    primary_key: [id]\n", "", [
+     "lake.yaml:8: tables.0: a collection has keys: give 'collection.key', or 'primary_key'."]),
+    (E, "    primary_key: [id]\n", "    collection: {schema: {type: objekt}, key: [/id]}\n", [
+     "lake.yaml:9: tables.0.collection: the collection's schema has type 'objekt' at the root; expected array, "
+     "boolean, integer, null, number, object, string."]),
+    (E, "pipeline: changes", "pipeline: changes\ninterval_seconds: 60", [
+     "lake.yaml:1: 'interval_seconds' is this destination's 'uploadIntervalInSeconds'."]),
+]  # fmt: skip
