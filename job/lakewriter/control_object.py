@@ -1,7 +1,7 @@
 """Read control objects so that releases can be mixed: keep unknown fields, refuse what this release must not touch."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -11,12 +11,24 @@ from lakewriter.errors import PendingUnrecoverableError
 VERSION: Final = 1
 """The version of every control object. Another one is for changes that no reader of this one could live with."""
 
-KNOWN_NEEDS: Final[frozenset[str]] = frozenset()
+INFERRED: Final = "inferred"
+"""Columns that documents without a schema have given a table: who neglects them gives a column another type."""
+KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED})
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 
 _REMEDY: Final = (
     "Run the release that wrote it, or a later one; if the object is damaged, restore it from its bucket's versions."
 )
+
+
+def is_none(value: object) -> bool:
+    """Of a field that is left out where it says nothing: 0.1.0 refuses objects with fields that it does not know."""
+    return value is None
+
+
+def is_empty(value: Sized) -> bool:
+    """The same of a list."""
+    return not len(value)
 
 
 class ControlObject(BaseModel):

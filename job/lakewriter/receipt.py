@@ -55,6 +55,17 @@ class Cursor(ControlObject):
         super().__init__(**known, **later)
 
 
+class InferredColumn(ControlObject):
+    """A column that documents without a schema have given their table; its name and its kind stay.
+
+    ``path`` is empty where only its files tell of it. ``kind`` is ``included`` where the table's fields decide it.
+    """
+
+    name: str
+    kind: str
+    path: tuple[str, ...] = ()
+
+
 class Batch(ControlObject):
     """One micro-batch of a continuous run: its query's id, which the checkpoint keeps, and its number from 0.
 

@@ -11,6 +11,7 @@ from lakewriter.dialects.lake_yaml import LakeFile, load_spec
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.row_rules import BadRows, Contract
 from tests.dialects.files import TABLE, lake
+from tests.dialects.flows import BINDING, bindings
 
 RULES: list[tuple[dict[str, Any], dict[str, Any], Contract | None, BadRows | None]] = [
     # of the pipeline, of the table, what the table goes by
@@ -50,6 +51,21 @@ def test_rule_that_is_not_kept_for_a_source_is_refused(tmp_path, rule, shown):
         load_spec(lake(tmp_path, tables=[TABLE | rule]))
     with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept for its source yet"):
         load_spec(lake(tmp_path, top=rule))
+
+
+DOCUMENTS = BINDING | {
+    "documents": "value",
+    "contract": {"columns": "discard", "types": "freeze"},
+    "on_bad_row": "fail",
+}
+
+
+def test_documents_without_a_schema_keep_contracts(tmp_path):
+    [table] = load_spec(bindings(tmp_path, DOCUMENTS)).tables
+    assert (table.contract, table.on_bad_row) == (Contract(columns="discard", types="freeze"), BadRows())
+    declared = DOCUMENTS | {"collection": {"schema": {"properties": {"id": {"type": "integer"}}}}}
+    with pytest.raises(SpecInvalidError, match=r"has contract\.columns: discard, which cannot be kept"):
+        load_spec(bindings(tmp_path, declared))
 
 
 def test_defaults_may_be_written_down(tmp_path):

@@ -1,13 +1,16 @@
 """Materializations of documents: the vendor's example, its objects and arrays, and the counter in keys."""
 
 import io
+import json
 from typing import get_args
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from lakewriter.dialects.estuary.settings import Compression
+from lakewriter.operate.repair import begin_backfill
 from tests.dialects.flows import DOCUMENTED
 from tests.load.lakes import BUCKET, completes, uploads_part
 from tests.load.materializations import DESTINATION, Materialization, binding
@@ -131,12 +134,76 @@ def test_without_a_schema_every_batch_is_taken(wiki):
     with wiki.running():
         wiki.until(len(batches) - 1, "log")
     assert wiki.rows("SELECT id, length FROM t ORDER BY id", "log") == [
-        (1, '{"new":9}'),
-        (2, None),
-        (3, None),
-        (4, None),
+        ("1", '{"new":9}'),
+        ("2", None),
+        ("3", None),
+        ("4", None),
     ]
     assert len(wiki.data()) == 4
+
+
+def test_what_was_inferred_is_the_tables(wiki):
+    """It is kept with the state, and a new backfill, whose files lie by themselves, begins anew."""
+    wiki.write(binding("log", "log.jsonl", primary_key=["id"]))
+    batches = [
+        ("a", [{"id": 1, "v": "a"}]),
+        ("b", [{"n": {"x": 2.5}, "id": "2", "v": 123456789012345678}]),
+        ("c", [{"id": 3}]),
+    ]
+    for job, documents in batches:
+        wiki.documents("log.jsonl", documents)
+        assert wiki.load(job).status == "done"
+    rows = [('"2"', "123456789012345678", "2.5"), ("1", '"a"', None), ("3", None, None)]
+    assert wiki.rows('SELECT id, v, "n/x" FROM t ORDER BY id', "log") == rows
+    state = wiki.control("log").state.read()
+    assert [(column.name, column.path, column.kind) for column in state.inferred or ()] == [
+        ("id", ("id",), "value"),
+        ("v", ("v",), "value"),
+        ("n/x", ("n", "x"), "value"),
+    ]
+    assert state.needs == ("inferred",)
+    assert begin_backfill(wiki.control("log"), "anew").inferred is None
+
+
+def test_a_release_before_this_one_has_typed_the_columns(wiki):
+    """Its state says nothing of them: its files do."""
+    wiki.documents("log.jsonl", [{"id": 1, "v": "a"}])
+    wiki.write(binding("log", "log.jsonl", primary_key=["id"]))
+    wiki.load("a")
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": [1], "v": ["a"], "n/x": [0.5]}), file)
+    s3 = wiki.aws.client("s3")
+    s3.put_object(Bucket=BUCKET, Key=f"log/{FIRST}", Body=file.getvalue())
+    state = wiki.control("log").state.read()
+    body = state.changed(inferred=None, needs=()).model_dump_json()
+    assert "inferred" not in body
+    s3.put_object(Bucket=BUCKET, Key="_lakewriter/wiki/tables/log/state.json", Body=body.encode())
+    wiki.documents("log.jsonl", [{"id": 2, "v": "b", "n": {"x": 1, "y": 1}}])
+    (planned,) = wiki.planned()
+    assert [(column.name, column.type) for column in planned.columns] == [
+        ("id", "int64"), ("v", "string"), ("n/x", "double"), ("n/y", "string")
+    ]  # fmt: skip
+    assert wiki.load("b").status == "done"
+    assert wiki.rows('SELECT id, v, "n/x", "n/y" FROM t ORDER BY id', "log") == [
+        (1, "a", 0.5, None),
+        (2, "b", 1.0, "1"),
+    ]
+    wiki.documents("log.jsonl", [{"id": "3"}])
+    (failed,) = wiki.load("c").tables
+    assert failed.code == "VALUE_UNREPRESENTABLE"
+    assert "field 'id', row 0: value \"3\" cannot be written as integer" in (failed.message or "")
+
+
+def test_a_deep_document_is_a_bad_row(wiki):
+    """Where no schema names it, and at once: no other attempt would fare better."""
+    deep = {"id": 2, "unknown": json.loads("[" * 995 + "]" * 995)}
+    wiki.documents("log.jsonl", [{"id": 1}, deep])
+    for more in ({}, {"collection": {"schema": {"properties": {"id": {"type": "integer"}}}}}):
+        wiki.write(binding("log", "log.jsonl", primary_key=["id"], **more))
+        (failed,) = wiki.load("a").tables
+        assert (failed.status, failed.code) == ("failed", "VALUE_UNREPRESENTABLE")
+        assert "row 1: " in (failed.message or "")
+        assert "it nests more than 994 levels deep" in (failed.message or "")
 
 
 def test_a_source_without_documents_is_an_empty_load(wiki):

@@ -47,6 +47,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
         _tests("fresh-clone", "demo, bundle and synth without Java and Node", "tests/package/test_fresh_clone.py"),
         *(_file(file) for file in sorted(TESTS.rglob("test_*.py")) if _is_sampled(file)),
         _tests(
+            "inferred-documents",
+            "10,000 sets of documents without a schema, in any order and any batches",
+            "tests/shape/test_inferred_documents.py",
+            LAKEWRITER_DOCUMENTS="10000",
+        ),
+        _tests(
             "servers",
             "the protocol on SeaweedFS and versitygw",
             "tests/interop/test_s3_servers.py",

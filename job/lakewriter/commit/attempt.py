@@ -19,7 +19,7 @@ from lakewriter.receipt import Receipt
 from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
-_GONE_BY: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync")
+_GONE_BY: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """What of a table's state a load may be planned on."""
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lakewriter.commit.generations import SyncIntent
-from lakewriter.control_object import ControlObject, parse
-from lakewriter.receipt import Batch, Cursor, Receipt
+from lakewriter.control_object import ControlObject, is_empty, is_none, parse
+from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt
 from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueService, RestService
@@ -90,7 +90,10 @@ CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discri
 
 
 class Intent(ControlObject):
-    """Bound to a table by the replacement of its ``state.json`` that names it as pending."""
+    """Bound to a table by the replacement of its ``state.json`` that names it as pending.
+
+    ``inferred`` is what the table's columns are after it, for documents without a schema.
+    """
 
     version: Literal[1] = 1
     pipeline: str
@@ -111,6 +114,8 @@ class Intent(ControlObject):
     batch: Batch | None = None
     notes: tuple[str, ...] = ()
     sync: SyncIntent | None = None
+    inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
+    needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     _access = field_validator("access", mode="before")(_open)
 
@@ -121,8 +126,9 @@ class Intent(ControlObject):
 
     @property
     def exclusive(self) -> bool:
-        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before, a sync."""
-        goes_by = (self.cursor_after, self.counter_after, self.batch)
+        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before, a sync,
+        columns that were inferred."""
+        goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
         return any(each is not None for each in goes_by) or (self.sync is not None and self.sync.exclusive)
 
     @property

@@ -149,4 +149,6 @@ def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
         batch=intent.batch or state.batch,
         running=state.without(pending.job_id),
         sync=after(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts)) if intent.sync else state.sync,
+        inferred=state.inferred if intent.inferred is None else intent.inferred,
+        needs=tuple(sorted({*state.needs, *intent.needs})),
     )

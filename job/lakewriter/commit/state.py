@@ -11,9 +11,9 @@ from pydantic import Field
 from lakewriter.commit.backoff import write
 from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Store, Unclear
-from lakewriter.control_object import ControlObject, parse
+from lakewriter.control_object import ControlObject, is_empty, is_none, parse
 from lakewriter.errors import StateLostError
-from lakewriter.receipt import Batch, Cursor
+from lakewriter.receipt import Batch, Cursor, InferredColumn
 
 REBUILD: Final = (
     "Restore the object from its bucket's versions; or conclude it from what the loads have left: "
@@ -69,7 +69,8 @@ class TableState(ControlObject):
     """``write`` grows with every replacement, so that no two contents and no two etags are equal.
 
     ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded
-    anew, ``batch`` the last one of a continuous run.
+    anew, ``batch`` the last one of a continuous run, ``inferred`` the columns that documents without a schema have
+    given the table, None where it has had none.
     """
 
     version: Literal[1] = 1
@@ -86,6 +87,8 @@ class TableState(ControlObject):
     resets: tuple[Reset, ...] = ()
     swept: datetime | None = None
     sync: SyncState = SyncState()
+    inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
+    needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     def registered(self, job_id: str, attempt: str) -> bool:
         """Whether this attempt is the one of its job that may bind."""

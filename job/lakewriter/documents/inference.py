@@ -1,4 +1,4 @@
-"""What documents say of themselves, where no schema does: every property and the types it has."""
+"""What documents say of themselves, where no schema does: every property, and whether it has values of its own."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,82 +7,76 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
-from lakewriter.spec.collection import Kind, Location
+from lakewriter.documents.levels import shallow
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.spec.collection import Kind
 
 MOST: Final = 2000
 """Properties beyond which objects are taken for maps with keys of their own."""
 
-_KINDS: Final[Mapping[type, Kind]] = {
-    bool: Kind.BOOLEAN,
-    int: Kind.INTEGER,
-    float: Kind.NUMBER,
-    str: Kind.STRING,
-    list: Kind.ARRAY,
-    dict: Kind.OBJECT,
-}
+Path = tuple[str, ...]
+Seen = Mapping[Path, frozenset[Kind]]
+"""By path: ``value`` for a string, number or boolean, ``object`` for one with properties, ``map`` for one without,
+``array``. Null is none of them."""
 
-Seen = dict[tuple[str, ...], set[Kind]]
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def seen_in(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:
-    """One JSON text: the paths of a partition's documents with their kinds, in the order they were first seen."""
-    seen: Seen = {}
+    """One JSON text: the paths of a partition's documents and what was seen there, in the order they were first seen.
+
+    A text that is no document is passed over: it is a bad row when the rows are shaped.
+    """
+    seen: dict[Path, set[Kind]] = {}
     for batch in batches:
         for text in batch.column(column).to_pylist():
             try:
-                document = msgspec.json.decode(text or b"null")
-            except msgspec.MsgspecError as error:
-                raise ValueUnrepresentableError(
-                    f"partition {partition}: a document is no JSON object ({error})."
-                ) from error
-            if isinstance(document, dict):
-                _note(document, (), seen)
+                document = _OBJECT.decode(shallow(text or b"null"))
+            except ValueError:
+                continue
+            _note(document, (), seen)
         if len(seen) > MOST:
             break
     yield json.dumps([[list(path), sorted(kinds)] for path, kinds in seen.items()])
 
 
-def _note(document: dict[str, Any], path: tuple[str, ...], seen: Seen) -> None:
-    for name, value in document.items():
-        place = (*path, name)
-        if value is None:
+def _note(document: Mapping[str, msgspec.Raw], path: Path, seen: dict[Path, set[Kind]]) -> None:
+    for name, raw in document.items():
+        mark = bytes(memoryview(raw)[:1])
+        if mark == b"n":
             continue
-        kind = _KINDS[type(value)]
-        if kind is Kind.INTEGER and not -(2**63) <= value < 2**63:
-            kind = Kind.JSON
-        seen.setdefault(place, set()).add(kind)
-        if kind is Kind.OBJECT:
-            _note(value, place, seen)
+        place = (*path, name)
+        inner = _OBJECT.decode(raw) if mark == b"{" else None
+        kinds = seen.setdefault(place, set())
+        if inner is None:
+            kinds.add(Kind.ARRAY if mark == b"[" else Kind.VALUE)
+        else:
+            kinds.add(Kind.OBJECT if inner else Kind.MAP)
+            _note(inner, place, seen)
 
 
-def merged(table: str, texts: Iterable[str]) -> tuple[Location, ...]:
-    """The locations that all partitions saw; one inside another comes after it."""
-    seen: Seen = {}
+def merged(table: str, texts: Iterable[str]) -> Seen:
+    """What all partitions saw; one path inside another comes after it."""
+    seen: dict[Path, set[Kind]] = {}
     for text in texts:
         for path, kinds in json.loads(text):
             seen.setdefault(tuple(path), set()).update(Kind(kind) for kind in kinds)
-    if len(seen) > MOST:
+    require_few(table, len(seen))
+    return {path: frozenset(seen[path]) for path in sorted(seen, key=_first_seen(list(seen)))}
+
+
+def require_few(table: str, count: int) -> None:
+    """``SCHEMA_INCOMPATIBLE`` for more properties than a table has columns for."""
+    if count > MOST:
         raise SchemaIncompatibleError(
             f"the documents of {table!r} have more than {MOST} properties in all.",
             remedy="Give the collection's schema, in which an object without declared properties is left out.",
         )
-    kinds = {path: _settled(found) for path, found in seen.items()}
-    holders = {path[:-1] for path in kinds}
-    kinds |= {path: Kind.MAP for path, kind in kinds.items() if kind is Kind.OBJECT and path not in holders}
-    inside = [path for path in kinds if all(kinds[path[:end]] is Kind.OBJECT for end in range(1, len(path)))]
-    return tuple(Location(path, kinds[path]) for path in sorted(inside, key=_first_seen(inside)))
 
 
-def _settled(kinds: set[Kind]) -> Kind:
-    if kinds == {Kind.INTEGER, Kind.NUMBER}:
-        return Kind.NUMBER
-    return next(iter(kinds)) if len(kinds) == 1 else Kind.JSON
-
-
-def _first_seen(paths: list[tuple[str, ...]]) -> Any:
+def _first_seen(paths: list[Path]) -> Any:
     """Orders by where each step was first seen, so that what is inside an object stays together behind it."""
-    ranks: dict[tuple[str, ...], int] = {}
+    ranks: dict[Path, int] = {}
     for path in paths:
         for end in range(1, len(path) + 1):
             ranks.setdefault(path[:end], len(ranks))

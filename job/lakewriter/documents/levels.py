@@ -20,11 +20,15 @@ _SHOWN: Final = 80
 class Levels:
     """The objects of one batch that lie at ``above``, and those inside them; ``first`` is the number of its first row.
 
-    At the root, where ``above`` is empty, each text is a document, which cannot be null.
+    At the root, where ``above`` is empty, each text is a document, which cannot be null. With ``any_value`` what is no
+    object has nothing inside, as documents without a schema may have anything anywhere.
     """
 
-    def __init__(self, texts: Sequence[str | bytes | None], first: int, above: Path = ()) -> None:
+    def __init__(
+        self, texts: Sequence[str | bytes | None], first: int, above: Path = (), *, any_value: bool = False
+    ) -> None:
         self._first = first
+        self._any_value = any_value
         self._above = above
         roots = self._nested if above else self._document
         self._levels: dict[Path, Objects] = {above: [roots(row, above, text) for row, text in enumerate(texts)]}
@@ -49,7 +53,7 @@ class Levels:
             ) from error
 
     def _nested(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw] | None:
-        if text is None or text == NULL:
+        if text is None or text == NULL or (self._any_value and text[:1] != b"{"):
             return None
         try:
             found: Mapping[str, msgspec.Raw] | None = _NESTED.decode(shallow(text) if path == self._above else text)

@@ -1,5 +1,6 @@
 """Columns of one kind out of JSON values or texts: whole where all of them fit, one by one where some do not."""
 
+import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
@@ -33,6 +34,7 @@ ARROW: Final = {
     Kind.OBJECT: pa.string(),
     Kind.MAP: pa.string(),
     Kind.ARRAY: pa.string(),
+    Kind.VALUE: pa.string(),
 }
 """The type of each kind's column; what is no scalar is written as JSON text."""
 
@@ -51,6 +53,8 @@ class BadValueError(ValueError):
 
 def from_json(kind: Kind, raws: Sequence[bytes]) -> tuple[pa.Array, int]:
     """The column of JSON values, and how many timestamps and times were cut to microseconds."""
+    if kind is Kind.VALUE:
+        return pa.array([None if raw == NULL else _plain(raw) for raw in raws], pa.string()), 0
     if not kind.scalar:
         return pa.array([None if raw == NULL else compact(raw) for raw in raws], pa.string()), 0
     if kind in _NATIVE:
@@ -123,6 +127,18 @@ def _whole(kind: Kind, texts: pa.Array) -> pa.Array | None:
 def compact(raw: bytes) -> str:
     """JSON text without white space, its numbers and the order of its members as they were."""
     return msgspec.json.format(raw, indent=-1).decode()
+
+
+def _plain(raw: bytes) -> str:
+    """A string, number or boolean as JSON text: a string with no more escapes than it needs, so that one value has one
+    text; a number with its digits."""
+    if b"\\" not in raw:
+        return raw.decode()
+    try:
+        return json.dumps(msgspec.json.decode(raw, type=str), ensure_ascii=False)
+    except msgspec.MsgspecError:
+        # Half of a pair: there is no character for it, and the escape says what the source wrote.
+        return raw.decode()
 
 
 def _native(kind: Kind, raws: Sequence[bytes]) -> pa.Array:

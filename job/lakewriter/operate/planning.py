@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
+from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.placement import in_catalog, numbered
 from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
 from lakewriter.run.sync import TablePart, ownership, plan_sync
@@ -66,6 +67,7 @@ def plan(
             check_empty(control.store, table, state)
             found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
             check_unwritten(found, table, state)
+            state = with_earlier_columns(control.store, clients, table, state, names)
             prepared = prepare(spec, table, state, found, spark)
             try:
                 more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}

@@ -129,6 +129,8 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
         counter=max(state.counter, (intent.counter_after or 0) if intent else 0),
         batch=closed.batch or state.batch,
         sync=sync,
+        inferred=intent.inferred if intent is not None and intent.inferred is not None else state.inferred,
+        needs=tuple(sorted({*state.needs, *(intent.needs if intent is not None else ())})),
     )
 
 

@@ -115,7 +115,9 @@ def begin_backfill(control: Control, reason: str) -> TableState:
     def change(state: TableState) -> TableState:
         number = state.backfill + 1
         noted = note_change(state, f"backfill {number} begun", reason)
-        return noted.changed(backfill=number, cursor=None, batch=Batch(ANEW, state.committed), running={})
+        return noted.changed(
+            backfill=number, cursor=None, batch=Batch(ANEW, state.committed), running={}, inferred=None
+        )
 
     return _unless_pending(control, change)
 

@@ -11,7 +11,7 @@ from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.documents.document_types import Record
-from lakewriter.documents.inference import merged, seen_in
+from lakewriter.documents.inference import Seen, merged, seen_in
 from lakewriter.documents.json_schema import declared_properties, record_type
 from lakewriter.errors import TableNotEmptyError
 from lakewriter.receipt import Cursor
@@ -20,13 +20,13 @@ from lakewriter.run.sync import TableSync
 from lakewriter.shape.cursor import spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
 from lakewriter.shape.flattening import plan_flatten
+from lakewriter.shape.inferred_columns import Known
 from lakewriter.shape.partitions import grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.spec.collection import Location
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope
@@ -58,7 +58,7 @@ def prepare(
     condition = cursor_condition(table, state.cursor)
     feed = _feed(table, condition, spark, sync, opener)
     try:
-        shape = _shape(feed, spec, table, found, sync)
+        shape = _shape(feed, spec, table, found, sync, state.inferred or ())
         changes = tuple(found.changes(shape.schema, shape.partition))
         if isinstance(shape, ShapePlan) and shape.partition:
             _bring_together(feed, shape)
@@ -76,14 +76,16 @@ def _feed(
         return sync.feed.merged() if single else sync.feed
     if table.stream is not None:
         return Unread()
-    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=_infers(table), single=single)
+    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=infers(table), single=single)
 
 
-def _shape(feed: Feed, spec: Spec, table: TableSpec, found: CatalogTable, sync: TableSync | None) -> AnyPlan:
+def _shape(
+    feed: Feed, spec: Spec, table: TableSpec, found: CatalogTable, sync: TableSync | None, known: Known
+) -> AnyPlan:
     if spec.envelope is not None:
         return _enveloped(feed.schema, spec, table, spec.envelope, sync)
     if table.collection is not None:
-        return plan_flatten(feed.schema, table, _inferred(feed, table))
+        return plan_flatten(feed.schema, table, _seen(feed, table), known)
     shape = plan_shape(feed.schema, spec, table)
     fitting = found.types({field.name.lower(): field.type for field in shape.schema})
     return plan_shape(feed.schema, spec, table, fitting) if fitting else shape
@@ -105,14 +107,14 @@ def _enveloped(
     return replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
 
 
-def _infers(table: TableSpec) -> bool:
+def infers(table: TableSpec) -> bool:
     """Whether the documents themselves have to be asked what they hold."""
     collection = table.collection
     return collection is not None and collection.column is not None and collection.locations is None
 
 
-def _inferred(feed: Feed, table: TableSpec) -> tuple[Location, ...] | None:
-    if not _infers(table) or table.collection is None or table.collection.column not in feed.schema.names:
+def _seen(feed: Feed, table: TableSpec) -> Seen | None:
+    if not infers(table) or table.collection is None or table.collection.column not in feed.schema.names:
         return None
     column = feed.schema.names.index(table.collection.column)
     return merged(table.id, feed.run(partial(seen_in, column=column)))

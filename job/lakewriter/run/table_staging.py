@@ -14,14 +14,25 @@ from lakewriter.commit.iceberg.catalog_vendor import vendor_of_tasks
 from lakewriter.commit.intent import CatalogAction, Intent
 from lakewriter.commit.old_objects import delete_all
 from lakewriter.commit.state import TableState
+from lakewriter.control_object import INFERRED
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Batch, Receipt
 from lakewriter.report import counted
+from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
-from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
+from lakewriter.run.prepare import (
+    Prepared,
+    SparkFactory,
+    appends_again,
+    check_empty,
+    check_unwritten,
+    infers,
+    prepare,
+)
 from lakewriter.run.stop import Stop
 from lakewriter.run.sync import Sync, TableSync
 from lakewriter.shape.cursor import highest
+from lakewriter.shape.flattening import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.feed import FeedOpener, open_feed
@@ -69,7 +80,7 @@ class _Staged:
     names: Names
     action: CatalogAction
     feed: str
-    notes: tuple[str, ...]
+    shape: AnyPlan
     receipts: tuple[Receipt, ...]
     seconds: float
 
@@ -87,7 +98,8 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     in_place = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
     check_unwritten(in_place, table, began, control.state.read)
     opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
-    prepared = prepare(load.spec, table, began, in_place, load.spark, sync, opener)
+    before = with_earlier_columns(control.store, load.clients, table, began, names)
+    prepared = prepare(load.spec, table, before, in_place, load.spark, sync, opener)
     clock = time.monotonic()
     try:
         action, shape, names = _placed(load, table, began, names, prepared)
@@ -104,8 +116,7 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
         attempts.abort_strays(control, names, receipts, load.attempt)
     action = action if receipts else without_partition(action)
-    seconds = time.monotonic() - clock
-    found = _Staged(names, action, prepared.feed.kind, shape.notes, tuple(receipts), seconds)
+    found = _Staged(names, action, prepared.feed.kind, shape, tuple(receipts), time.monotonic() - clock)
     return _intent(load, table, began, found, sync)
 
 
@@ -114,7 +125,7 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     names = load.names[table.id]
     counts = isinstance(names, ObjectNames) and names.counts
     exclusive = sync is not None and sync.intent.exclusive
-    return bool(table.cursor or counts or load.micro_batch or exclusive)
+    return bool(table.cursor or counts or load.micro_batch or exclusive or infers(table))
 
 
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
@@ -173,6 +184,7 @@ def _task_plan(
 
 
 def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, sync: TableSync | None) -> Intent:
+    inferred = found.shape.inferred if isinstance(found.shape, FlattenPlan) else None
     before = after = began.cursor if table.cursor else None
     for receipt in found.receipts:
         after = highest(after, receipt.cursor)
@@ -193,8 +205,10 @@ def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, syn
         staged_seconds=round(found.seconds, 3),
         counter_after=_counter_after(found.names, found.receipts),
         batch=load.micro_batch.batch if load.micro_batch is not None else None,
-        notes=found.notes,
+        notes=found.shape.notes,
         sync=sync.intent if sync is not None else None,
+        inferred=inferred,
+        needs=(INFERRED,) if inferred is not None else (),
     )
 
 

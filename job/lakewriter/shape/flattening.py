@@ -1,7 +1,10 @@
 """A collection's documents as columns by path: the plan, and the shaping of JSON text or structs by it."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -9,15 +12,24 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, storable
+from lakewriter.documents.inference import Seen
 from lakewriter.documents.levels import Levels, Path, cut
 from lakewriter.documents.structs import json_texts
-from lakewriter.documents.typed import ARROW, BadValueError, from_json, from_nested_texts, from_texts
+from lakewriter.documents.typed import ARROW, NULL, BadValueError, from_json, from_nested_texts, from_texts
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.receipt import Cursor, Findings
+from lakewriter.receipt import Cursor, Findings, InferredColumn
 from lakewriter.shape.conversion import conversion
 from lakewriter.shape.cursor import highest, highest_in
+from lakewriter.shape.inferred_columns import (
+    Known,
+    as_contracted,
+    columns_after,
+    locations_of,
+    pinned_name,
+    with_paths,
+)
 from lakewriter.shape.locations import bare, reached, values_at
-from lakewriter.shape.selection import Field, choose
+from lakewriter.shape.selection import Field, Pins, choose
 from lakewriter.shape.table import ColumnPlan
 from lakewriter.spec.collection import Kind, Location
 from lakewriter.spec.specification import Partition, TableSpec
@@ -51,7 +63,8 @@ _FITTING: Final[Mapping[Kind, Collection[Kind]]] = {
 class FlattenPlan:
     """What is done to every batch. ``documents`` is the position of the column that holds them as JSON text.
 
-    ``cursor`` is the position of the cursor column in the source.
+    ``cursor`` is the position of the cursor column in the source. ``inferred`` is what the table's columns are after
+    the load, where no schema tells them, and ``discarded`` what its contract leaves out of them.
     """
 
     source_schema: pa.Schema
@@ -61,6 +74,8 @@ class FlattenPlan:
     cursor: int | None
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
+    inferred: tuple[InferredColumn, ...] | None = None
+    discarded: tuple[Field, ...] = ()
 
     @property
     def columns(self) -> tuple[ColumnPlan, ...]:
@@ -85,20 +100,42 @@ class FlattenPlan:
         return field.type if t is None else t
 
 
-def plan_flatten(source: pa.Schema, table: TableSpec, inferred: Sequence[Location] | None = None) -> FlattenPlan:
-    """The plan for rows of ``source``; ``inferred`` are the locations of JSON documents without a schema."""
+def plan_flatten(source: pa.Schema, table: TableSpec, seen: Seen | None = None, known: Known = ()) -> FlattenPlan:
+    """The plan for rows of ``source``.
+
+    ``seen`` is what JSON documents without a schema have, ``known`` the columns that earlier ones gave the table.
+    """
     collection = table.collection
     if collection is None:
         raise SpecInvalidError(f"table {table.id!r} is no collection.")
     _refuse_twins(source, table)
     documents = None if collection.column is None else _documents(source, collection.column, table)
-    known = collection.locations if collection.locations is not None else inferred
-    locations = list(arrow_locations(source)) if known is None else list(known)
-    seen = collection.locations is None and (documents is not None or _guessed(table))
-    chosen = choose(table.id, locations, collection, seen=seen)
+    if documents is not None and collection.locations is None:
+        return _plan_inferred(source, table, documents, seen or {}, known)
+    declared = collection.locations
+    locations = list(arrow_locations(source)) if declared is None else list(declared)
+    chosen = choose(table.id, locations, collection, seen=declared is None and _guessed(table))
     fields = chosen.fields
     if documents is None:
-        fields = tuple(_native(source, field, known is not None) for field in fields)
+        fields = tuple(_native(source, field, declared is not None) for field in fields)
+    return _planned(source, table, documents, fields, chosen.left_out)
+
+
+def _plan_inferred(source: pa.Schema, table: TableSpec, documents: int, seen: Seen, known: Known) -> FlattenPlan:
+    assert table.collection is not None
+    known = with_paths(known, seen, table.collection.selection.separator)
+    pins = Pins(frozenset(column.name for column in known), partial(pinned_name, known))
+    chosen = choose(table.id, locations_of(table.id, seen, known), table.collection, seen=True, pins=pins)
+    fields, discarded = as_contracted(table, chosen, known)
+    after = columns_after(known, fields, chosen.named)
+    left_out = (*chosen.left_out, *(f"{field.name} (contract.columns: discard)" for field in discarded))
+    plan = _planned(source, table, documents, fields, left_out)
+    return replace(plan, inferred=after, discarded=discarded)
+
+
+def _planned(
+    source: pa.Schema, table: TableSpec, documents: int | None, fields: tuple[Field, ...], left_out: tuple[str, ...]
+) -> FlattenPlan:
     if not fields:
         raise SchemaIncompatibleError(f"the documents of {table.id!r} have no field to write.")
     return FlattenPlan(
@@ -108,7 +145,7 @@ def plan_flatten(source: pa.Schema, table: TableSpec, inferred: Sequence[Locatio
         documents=documents,
         cursor=_cursor(source, table),
         left_out=tuple(field.name for field in source if is_void(field.type)),
-        notes=tuple(f"left out: {what}" for what in chosen.left_out),
+        notes=tuple(f"left out: {what}" for what in left_out),
     )
 
 
@@ -205,6 +242,8 @@ def _refuse_twins(source: pa.Schema, table: TableSpec) -> None:
 
 V = TypeVar("V", list[bytes], pa.Array)
 
+_EXACT_DIGITS: Final = 15
+"""Of a whole number that any double holds."""
 _KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED)
 """Kinds that take a source's text for a string, whatever is in it."""
 
@@ -218,6 +257,7 @@ class Flattener:
         self.cursor: Cursor | None = None
         self.cursor_nulls = 0
         self.changes = 0
+        self.undeclared = Counter[str]()
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema.
@@ -246,8 +286,9 @@ class Flattener:
         return taken
 
     def take_findings(self) -> Findings:
-        """Values cut since the last call."""
-        taken, self.changes = Findings(changes=self.changes), 0
+        """Values cut, and values of documents without a schema that have no column, since the last call."""
+        taken = Findings(changes=self.changes, undeclared=self.undeclared)
+        self.changes, self.undeclared = 0, Counter()
         return taken
 
     def _follow(self, values: pa.Array, field: pa.Field) -> None:
@@ -256,8 +297,30 @@ class Flattener:
         self.cursor_nulls += values.null_count
 
     def _from_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        levels = Levels(batch.column(self.plan.documents).to_pylist(), self.rows)
-        return [self._converted(field, levels.raws(field.path), from_json) for field in self.plan.fields]
+        texts = batch.column(self.plan.documents).to_pylist()
+        if self.plan.inferred is None:
+            levels = Levels(texts, self.rows)
+            return [self._converted(field, levels.raws(field.path), from_json) for field in self.plan.fields]
+        levels = Levels(texts, self.rows, any_value=True)
+        for field in self.plan.discarded:
+            self._leave_out(field, sum(raw != NULL and raw[:1] != b"{" for raw in levels.raws(field.path)))
+        return [self._inferred(field, levels.raws(field.path)) for field in self.plan.fields]
+
+    def _inferred(self, field: Field, raws: list[bytes]) -> pa.Array:
+        """The column of a path at which may be anything: objects have columns of their own, arrays are left out."""
+        if not field.kind.scalar:
+            return self._converted(field, raws, from_json)
+        self._leave_out(field, sum(raw[:1] == b"[" for raw in raws))
+        leaves = [NULL if raw[:1] in (b"{", b"[") else raw for raw in raws]
+        if field.kind is Kind.NUMBER:
+            for position, raw in enumerate(leaves):
+                if len(raw) > _EXACT_DIGITS and raw.lstrip(b"-").isdigit() and float(raw) != Decimal(raw.decode()):
+                    raise self._bad(field, position, "a double does not hold all of its digits", raw.decode())
+        return self._converted(field, leaves, from_json)
+
+    def _leave_out(self, field: Field, count: int) -> None:
+        if count:
+            self.undeclared["/".join(field.path)] += count
 
     def _from_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         opened: dict[Path, Levels] = {}

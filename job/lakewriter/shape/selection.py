@@ -1,8 +1,9 @@
 """Which locations of a collection become columns, under which names and types; pure."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -26,32 +27,53 @@ class Field:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The columns in the order of their locations; ``left_out`` says which locations have none, and why."""
+    """The columns in the order of their locations; ``left_out`` says which locations have none, and why, ``named``
+    which are included by name."""
 
     fields: tuple[Field, ...]
     left_out: tuple[str, ...]
+    named: frozenset[Path] = frozenset()
 
 
-def choose(table: str, locations: Sequence[Location], collection: Collection, *, seen: bool = False) -> Chosen:
+@dataclass(frozen=True)
+class Pins:
+    """Of documents without a schema: names in use, and the one that the column of a path has that wants a name."""
+
+    taken: frozenset[str]
+    name_of: Callable[[Path, str], str | None]
+
+
+def choose(
+    table: str, locations: Sequence[Location], collection: Collection, *, seen: bool = False, pins: Pins | None = None
+) -> Chosen:
     """Keys and included fields, and by default every scalar that no included object holds.
 
     ``SPEC_INVALID`` for a field or a key that is not there. Where ``locations`` are only those ``seen`` in one load's
     documents a field may be missing, and is left out; so may a key, and is a column in which no document has a value.
+    With ``pins`` they are of documents without a schema: what is included is whole, whatever it is.
     """
-    return _Choice(table, locations, collection, seen).made()
+    return _Choice(table, locations, collection, seen, pins).made()
 
 
 class _Choice:
-    def __init__(self, table: str, locations: Sequence[Location], collection: Collection, seen: bool) -> None:
+    def __init__(
+        self, table: str, locations: Sequence[Location], collection: Collection, seen: bool, pins: Pins | None
+    ) -> None:
         self._table = table
         self._seen = seen
+        self._pins = pins
+        keys = dict.fromkeys(map(steps, collection.keys))
+        if pins is not None:
+            locations = [Location(own.path, Kind.VALUE) if own.path in keys and own.kind in _OPEN else own
+                         for own in locations]  # fmt: skip
         known = {location.path for location in locations}
-        unseen = [path for path in map(steps, collection.keys) if seen and path not in known]
-        self._locations = [*locations, *(Location(path, Kind.STRING) for path in dict.fromkeys(unseen))]
+        unseen = [path for path in keys if seen and path not in known]
+        kind = Kind.STRING if pins is None else Kind.VALUE
+        self._locations = [*locations, *(Location(path, kind) for path in unseen)]
         self._selection = collection.selection
         self._by_path = {location.path: location for location in self._locations}
         self._projected = {name: steps(pointer) for name, pointer in self._selection.projections}
-        self._by_name = {"/".join(path): path for path in self._by_path} | self._projected
+        self._by_name = {self._joined(path, "/"): path for path in self._by_path} | self._projected
         self._keys = [self._key(pointer) for pointer in collection.keys]
         self._included = self._paths("include", self._selection.include)
         self._excluded = self._paths("exclude", self._selection.exclude)
@@ -64,7 +86,8 @@ class _Choice:
                 fields += self._fields(location)
             elif location.kind is not Kind.OBJECT and not self._below(location.path, self._included.values()):
                 left_out.append(f"{'/'.join(location.path)} ({location.kind})")
-        return Chosen(tuple(_distinct(fields)), tuple(left_out))
+        named = frozenset(self._included.values())
+        return Chosen(tuple(_distinct(fields, self._pins)), tuple(left_out), named)
 
     def _absent(self) -> list[str]:
         return [name for name in self._selection.include if name not in self._included]
@@ -87,6 +110,8 @@ class _Choice:
         kind = location.kind
         if key and kind in (Kind.TEXT_INTEGER, Kind.TEXT_NUMBER):
             kind = Kind.STRING
+        if self._pins is not None and location.path in self._included.values() and kind in _OPEN and not key:
+            kind = Kind.JSON
         return [Field(name, location.path, kind, ARROW[kind], key) for name in self._names(location.path)]
 
     def _names(self, path: Path) -> list[str]:
@@ -94,8 +119,14 @@ class _Choice:
         own = [name for name, place in self._projected.items() if place == path and name not in self._excluded]
         plain = "/".join(path)
         if not own or plain in self._included:
-            own.append(self._selection.separator.join(path))
+            own.append(self._joined(path, self._selection.separator))
         return own
+
+    def _joined(self, path: Path, separator: str) -> str:
+        """Of documents without a schema the name is a JSON pointer's: no two properties come to one."""
+        if self._pins is None or separator != "/":
+            return separator.join(path)
+        return "/".join(name.replace("~", "~0").replace("/", "~1") for name in path)
 
     def _key(self, pointer: str) -> Path:
         location = self._by_path.get(steps(pointer))
@@ -131,15 +162,20 @@ class _Choice:
         return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _distinct(fields: Iterable[Field]) -> list[Field]:
-    """The second of two fields of one name gets ``_1``."""
-    taken: set[str] = set()
+def _distinct(fields: Iterable[Field], pins: Pins | None) -> list[Field]:
+    """The second of two fields of one name gets ``_1``; one that the table has keeps its name."""
+    fields = list(fields)
+    own = [None if pins is None else pins.name_of(field.path, field.name) for field in fields]
+    taken = set() if pins is None else set(pins.taken)
     result = []
-    for field in fields:
+    for field, pinned in zip(fields, own, strict=True):
         name, number = field.name, 0
-        while name in taken:
+        while pinned is None and name in taken:
             number += 1
             name = f"{field.name}_{number}"
         taken.add(name)
-        result.append(Field(name, field.path, field.kind, field.type, field.key))
+        result.append(replace(field, name=pinned or name))
     return result
+
+
+_OPEN: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)

@@ -9,7 +9,7 @@ class Kind(StrEnum):
 
     ``text_integer`` and ``text_number`` are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are
     written either way; ``json`` is a value of several types, ``untyped`` of any; ``object`` has declared properties,
-    ``map`` has none.
+    ``map`` has none. ``value`` is a string, number or boolean of documents without a schema, as JSON text.
     """
 
     INTEGER = "integer"
@@ -29,6 +29,7 @@ class Kind(StrEnum):
     OBJECT = "object"
     MAP = "map"
     ARRAY = "array"
+    VALUE = "value"
 
     @property
     def scalar(self) -> bool:
@@ -64,7 +65,7 @@ class Collection:
     """Documents that become rows. ``keys`` are JSON pointers.
 
     ``column`` is the source's column that holds them as JSON text; without it the source's rows are the documents.
-    Without ``locations`` the documents themselves tell what they hold.
+    Without ``locations`` the documents themselves tell what they hold, and the table keeps it.
     """
 
     keys: tuple[str, ...]

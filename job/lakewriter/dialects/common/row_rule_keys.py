@@ -80,11 +80,13 @@ _DEFAULTS: Final = {
 
 def _unsupported(table: TableSpec) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    if table.contract is not None:
+    collection = table.collection
+    is_inferred = collection is not None and collection.column is not None and collection.locations is None
+    if table.contract is not None and not is_inferred:
         given = {"columns": table.contract.columns, "types": table.contract.types}
         found += [(f"contract.{key}", value) for key, value in given.items() if value != "evolve"]
     if table.on_bad_row is not None and table.on_bad_row.action == "set_aside":
         found.append(("on_bad_row", "set_aside"))
-    if table.on_bad_row is not None and table.on_bad_row.action == "fail" and (table.stream or table.collection):
+    if table.on_bad_row is not None and table.on_bad_row.action == "fail" and table.stream:
         found.append(("on_bad_row", "fail"))
     return found

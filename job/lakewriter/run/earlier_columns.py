@@ -1,0 +1,75 @@
+"""The columns that documents without a schema have given a table: as its state keeps them, or else its files."""
+
+import json
+from collections import deque
+from typing import Final
+
+import pyarrow as pa
+
+from lakewriter import aws
+from lakewriter.aws import Clients
+from lakewriter.commit.state import TableState
+from lakewriter.commit.store import Store
+from lakewriter.documents.typed import ARROW
+from lakewriter.encode.parquet_footer import Tail, column_statistics
+from lakewriter.receipt import ColumnStatistics, InferredColumn
+from lakewriter.run.prepare import infers
+from lakewriter.spec.collection import Kind
+from lakewriter.spec.key_layout import Names
+from lakewriter.spec.specification import MIB, TableSpec
+
+_FILES: Final = 8
+"""So many files tell of a table that a release before this one has loaded; a later one overrules an earlier one."""
+_TYPED: Final = (Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIME, Kind.BINARY)
+_KINDS: Final = {ARROW[kind]: kind for kind in reversed(_TYPED)}
+
+
+def with_earlier_columns(
+    store: Store, clients: Clients, table: TableSpec, state: TableState, names: Names
+) -> TableState:
+    """The state with what earlier loads have given the table: where it says nothing, the types that its files have.
+
+    ``names`` are under the table's present backfill: files of another one lie in another directory.
+    """
+    if not infers(table) or state.inferred is not None or not state.committed:
+        return state
+    prefix = names.object_key(0).rpartition("/")[0] + "/"
+    found: dict[str, InferredColumn] = {}
+    for entry in deque(store.entries(prefix), maxlen=_FILES):
+        found |= {column.name: column for column in _columns(clients, entry.key)}
+    return state.changed(inferred=tuple(found.values()))
+
+
+def _columns(clients: Clients, key: str) -> list[InferredColumn]:
+    tail = Tail()
+    metadata = None
+    for part in ({"Range": f"bytes=-{MIB}"}, {}):
+        try:
+            body, _ = aws.read_object(clients.s3, Bucket=clients.access.bucket, Key=key, **part)
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            doing = f"s3:GetObject on s3://{clients.access.bucket}/{key}"
+            raise aws.explain(error, doing=doing, access=clients.access) from error
+        tail.write(body)
+        if (metadata := tail.metadata()) is not None:
+            break
+    if metadata is None:
+        return []
+    statistics = column_statistics(metadata)
+    return [
+        InferredColumn(name=field.name, kind=kind_of_column(field.type, statistics.get(field.name)).value)
+        for field in metadata.schema.to_arrow_schema()
+    ]
+
+
+def kind_of_column(t: pa.DataType, statistics: ColumnStatistics | None) -> Kind:
+    """What a column of documents held. Text is strings, unless its first in order is a JSON string with its quotes:
+    then it was written for values of several types."""
+    kind = _KINDS.get(t, Kind.STRING)
+    first = statistics.lower if statistics is not None else None
+    if kind is not Kind.STRING or first is None or not first.startswith('"'):
+        return kind
+    try:
+        json.loads(first)
+    except ValueError:
+        return Kind.STRING
+    return Kind.JSON

@@ -1,0 +1,88 @@
+"""The columns of documents without a schema: what a table has kept, and what a load's documents have besides; pure.
+
+What a value becomes hangs on its path and on itself alone, never on the documents beside it. Each string, number and
+boolean is JSON text in the column of its path, objects are opened, and arrays left out, whatever else is at that path.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from lakewriter.documents.inference import Seen, require_few
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.receipt import InferredColumn
+from lakewriter.shape.selection import Chosen, Field
+from lakewriter.spec.collection import Kind, Location
+from lakewriter.spec.specification import TableSpec
+
+INCLUDED: Final = "included"
+_KINDS: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)
+"""A path that has several of them has this one's column, or is left out as the first of them."""
+
+Known = Sequence[InferredColumn]
+
+
+def locations_of(table: str, seen: Seen, known: Known) -> tuple[Location, ...]:
+    """The table's own locations, each with the kind that it has there, then those that are new."""
+    kept = {column.path: Kind(column.kind) for column in known if column.path and column.kind != INCLUDED}
+    # Objects inside a value that is kept whole are part of its text.
+    whole = [path for path, kind in kept.items() if kind is Kind.JSON]
+    new = {
+        path: next(kind for kind in _KINDS if kind in kinds)
+        for path, kinds in seen.items()
+        if path not in kept and not any(path[: len(above)] == above for above in whole)
+    }
+    require_few(table, len(kept) + len(new))
+    return tuple(Location(path, kind) for path, kind in (kept | new).items())
+
+
+def with_paths(known: Known, seen: Seen, separator: str) -> tuple[InferredColumn, ...]:
+    """Columns of which only the table's files tell, with the path that comes to their name."""
+    unknown = {column.name: column for column in known if not column.path}
+    claimed: dict[str, InferredColumn] = {}
+    taken = {column.path for column in known}
+    for path in seen:
+        name = separator.join(path)
+        if path not in taken and name in unknown and name not in claimed:
+            claimed[name] = unknown[name].model_copy(update={"path": path})
+    return tuple(claimed.get(column.name, column) if not column.path else column for column in known)
+
+
+def pinned_name(known: Known, path: tuple[str, ...], name: str) -> str | None:
+    """What the column that wants ``name`` is called in the table: as such, or with the number it got beside another."""
+    form = re.compile(re.escape(name) + r"(_\d+)?")
+    return next((column.name for column in known if column.path == path and form.fullmatch(column.name)), None)
+
+
+def as_contracted(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+    """The fields to write, and those left out by the contract: of a table that has columns, what is new."""
+    columns = table.contract.columns if table.contract is not None else "evolve"
+    paths = {column.path for column in known}
+    new = [field for field in chosen.fields if field.path not in paths | chosen.named and not field.key]
+    if columns == "evolve" or not known or not new:
+        return chosen.fields, ()
+    if columns == "freeze":
+        names = ", ".join(repr(field.name) for field in new)
+        raise SchemaIncompatibleError(
+            f"documents of {table.id!r} have {names}, which the table has no column for; contract.columns is 'freeze'.",
+            remedy="Leave them out with contract.columns: discard, or add them with evolve.",
+        )
+    return tuple(field for field in chosen.fields if field not in new), tuple(new)
+
+
+def columns_after(
+    known: Known, fields: Iterable[Field], named: frozenset[tuple[str, ...]]
+) -> tuple[InferredColumn, ...]:
+    """What the table keeps: the columns it had, then those it has got."""
+    had = {(column.path, column.name) for column in known}
+    kinds = {column.path: column.kind for column in known if column.kind != INCLUDED}
+    new = [
+        InferredColumn(
+            name=field.name,
+            path=field.path,
+            kind=INCLUDED if field.path in named and field.path not in kinds else field.kind.value,
+        )
+        for field in fields
+        if (field.path, field.name) not in had
+    ]
+    return (*known, *new)
