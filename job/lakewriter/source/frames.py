@@ -13,8 +13,9 @@ from pyspark.sql.types import BooleanType
 from lakewriter.aws import resolve
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import arrow_schema, delivered
+from lakewriter.source.column_names import load_by_case, with_names_of_header
 from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
-from lakewriter.source.jdbc import is_jdbc, with_bounds, with_driver
+from lakewriter.source.jdbc import from_database, is_jdbc, with_driver
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read, TableSpec
 
@@ -29,18 +30,32 @@ def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
 
 
 def loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
-    """What there is to read now; views get their names in the session."""
+    """What there is to read now, under the source's own names; views get theirs in the session.
+
+    The columns of a view have the names that Spark gives them, which a statement can tell apart.
+    """
+    frame = load_by_case(session, lambda: _loaded(session, read, secrets))
+    if str(read.format).lower() != "csv" or read.columns is not None:
+        return frame
+    options = reader_options(read, secrets)
+
+    def load(changed: Mapping[str, str]) -> DataFrame:
+        return session.read.options(**changed).format("csv").load(list(read.paths))
+
+    return with_names_of_header(session, frame, options, load)
+
+
+def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
     if read.sql is not None:
         for name, view in read.views.items():
-            loaded(session, view, secrets).createOrReplaceTempView(name)
+            _loaded(session, view, secrets).createOrReplaceTempView(name)
         return session.sql(read.sql)
-    reader = session.read
+    options = reader_options(read, secrets)
+    if is_jdbc(read) and read.columns is None:
+        return from_database(session, options, read.partition)
+    reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)
-    options = reader_options(read, secrets)
-    if read.partition is not None:
-        options = with_bounds(session, options, read.partition)
-    reader = reader.options(**options)
     if read.columns is not None:
         reader = reader.schema(plain_columns(read.columns))
     return reader.load(list(read.paths)) if read.paths else reader.load()

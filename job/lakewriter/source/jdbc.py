@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, NumericType, StructField, TimestampNTZType, TimestampType
 
@@ -30,12 +30,33 @@ _INIT_STATEMENTS: Final[Mapping[str, str]] = dict.fromkeys(
     (r"jdbc:mysql:", r"jdbc:mariadb:"), "SET time_zone = '+00:00'"
 )
 
+# The metadata of a column that JdbcUtils.getSchema found to be of java.sql.Types.TIME.
+_TIME_OF_DAY: Final = "logical_time_type"
+
 _BOUNDED: Final = (NumericType, DateType, TimestampType, TimestampNTZType)
 
 
 def is_jdbc(read: Read) -> bool:
     """Whether it reads a database."""
     return (read.format or "").lower() == "jdbc"
+
+
+def from_database(session: SparkSession, options: Mapping[str, str], partition: JdbcPartition | None) -> DataFrame:
+    """The rows of a table or query; a time of day is that time on 1970-01-01, with its microseconds.
+
+    Drivers give java.sql.Time, which ends at milliseconds: such columns are read as text.
+    """
+    options = with_bounds(session, options, partition) if partition is not None else dict(options)
+    frame = session.read.format("jdbc").options(**options).load()
+    times = [field.name for field in frame.schema if field.metadata.get(_TIME_OF_DAY)]
+    custom = _option(options, "customSchema")
+    if not times or custom:
+        return frame
+    names = {name: "`" + name.replace("`", "``") + "`" for name in times}
+    texts = ", ".join(f"{name} STRING" for name in names.values())
+    read = session.read.format("jdbc").options(**options, customSchema=texts).load()
+    columns = {name: F.concat(F.lit("1970-01-01 "), F.col(column)).cast("timestamp") for name, column in names.items()}
+    return read.withColumns(columns)
 
 
 def with_driver(options: Mapping[str, str]) -> dict[str, str]:

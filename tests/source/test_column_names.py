@@ -1,0 +1,54 @@
+"""Names that differ by case alone, or not at all, as the guide's table has them."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.source.column_names import as_spark_renames
+from lakewriter.source.feed import open_feed
+from tests.source.tables import DELETED, rows, table
+
+pytestmark = pytest.mark.spark
+
+CSV = [
+    # header, options, the names
+    ("Name,name,name", {}, ["Name", "name", "name"]),
+    ("Name,name,ID", {"deleted": "Name = 'x'"}, ["Name", "name", "ID", DELETED]),
+    ("a0,a1,a", {}, ["a0", "a1", "a"]),
+    ("a,,a", {}, ["a", "_c1", "a"]),
+]
+
+
+@pytest.mark.parametrize(("header", "fields", "names"), CSV)
+def test_csv(spark, tmp_path, header, fields, names):
+    (tmp_path / "a.csv").write_text(f"{header}\n1,2,3\n", "utf-8")
+    read = table(format="csv", path=str(tmp_path / "a.csv"), options={"header": "true"}, **fields)
+    feed = open_feed(lambda: spark, read, deleted_column=DELETED)
+    assert (feed.schema.names, rows(feed)[0][:3]) == (names, ["1", "2", "3"])
+
+
+@pytest.mark.parametrize("form", ["json", "parquet", "orc"])
+def test_names_that_differ_by_case(spark, tmp_path, form):
+    path = tmp_path / f"a.{form}"
+    if form == "json":
+        path.write_text('{"Name": 1, "name": 2}\n', "utf-8")
+    elif form == "parquet":
+        pq.write_table(pa.table({"Name": [1], "name": [2]}), path)
+    else:
+        orc = pytest.importorskip("pyarrow.orc")
+        orc.write_table(pa.table({"Name": [1], "name": [2]}), path)
+    feed = open_feed(lambda: spark, table(format=form, path=str(path), deleted="name = 2"), deleted_column=DELETED)
+    assert (feed.schema.names, rows(feed)) == (["Name", "name", DELETED], [[1, 2, True]])
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
+HEADERS = [
+    (["Name", "name", "x"], "", ["Name0", "name1", "x"]),
+    (["a", None, "", "NULL"], "NULL", ["a", "_c1", "_c2", "_c3"]),
+    (["a0", "a1"], "", ["a0", "a1"]),
+]
+
+
+@pytest.mark.parametrize(("header", "null", "names"), HEADERS)
+def test_as_spark_renames(header, null, names):
+    assert as_spark_renames(header, null) == names
