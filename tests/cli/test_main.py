@@ -29,14 +29,14 @@ def file(tmp_path, bucket):
 
 
 USAGE = [
-    (["run", "missing.yaml"], 2, "SPEC_INVALID: missing.yaml cannot be read"),
+    (["run", "missing.yaml"], 2, "SPEC_INVALID: there is no file 'missing.yaml'."),
     (["run"], 2, "Missing argument 'LAKE'"),
     (["runn", "lake.yaml"], 2, "No such command 'runn'"),
     (["run", "lake.yaml", "--jobid", "a"], 2, "No such option '--jobid'"),
     (["verify", "lake.yaml"], 2, "Missing argument 'JOB'"),
     (["abandon", "lake.yaml", "a"], 2, "Missing option '--reason'"),
     (["reset", "lake.yaml", "accounts", "--no-cursor"], 2, "Missing option '--reason'"),
-    (["status", "."], 2, "SPEC_INVALID: . cannot be read"),
+    (["status", "."], 2, "SPEC_INVALID: '.' is a folder. Name a file in it."),
 ]
 
 
@@ -68,7 +68,7 @@ WRONG = [
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
     (["run", "FILE", "--continuous"], 2, "SPEC_INVALID: a continuous run needs a place for its checkpoints."),
     (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id goes with one load"),
-    (["status", "FILE", "--stage", "x"], 2, "SPEC_INVALID: lake.yaml has no stage 'x'"),
+    (["status", "FILE", "--stage", "x"], 2, "deployment.stages: there is no stage 'x'; known stages: none."),
 ]
 
 

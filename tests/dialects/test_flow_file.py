@@ -225,6 +225,21 @@ def test_problems_of_a_table_name_its_own_line(tmp_path):
         load_spec(path)
 
 
+ODD_BINDINGS = [
+    # the binding's source, what is said; before, such a source was taken for a collection of the name 'None'
+    (None, "bindings.0.source: nothing, expected a collection's name."),
+    ({"name": 5}, "bindings.0.source: a mapping, expected a collection's name."),
+    (["a"], "bindings.0.source: a list, expected a collection's name."),
+]
+
+
+@pytest.mark.parametrize(("source", "said"), ODD_BINDINGS)
+def test_a_source_that_is_no_name_is_refused(tmp_path, source, said):
+    with pytest.raises(SpecInvalidError) as caught:
+        load_spec(flow(tmp_path, edited(binding={"source": source})))
+    assert caught.value.message.endswith(said)
+
+
 def test_a_catalog_file_is_named(tmp_path):
     (tmp_path / "catalog.json").write_text('{"streams": [{"stream": 1}]}', "utf-8")
     path = lake(tmp_path, top={"source": {"messages": "m.jsonl", "catalog": "catalog.json"}})

@@ -143,12 +143,11 @@ def named(templates: Templates) -> set[str]:
 REFUSED = [
     (
         ["stage=test"],
-        "SPEC_INVALID: lake.yaml has no stage 'test'; deployment.stages has: dev, prod.\n",
+        "SPEC_INVALID: lake.yaml:51: deployment.stages: there is no stage 'test'; known stages: dev, prod.\n",
     ),
     (
         ["lake=nowhere.yaml"],
-        f"SPEC_INVALID: {ROOT}/nowhere.yaml cannot be read ([Errno 2] No such file or directory: "
-        f"'{ROOT}/nowhere.yaml'). Name a lake.yaml file.\n",
+        f"SPEC_INVALID: there is no file '{ROOT}/nowhere.yaml'. Give the path of a file that is there.\n",
     ),
     (
         ["stage"],

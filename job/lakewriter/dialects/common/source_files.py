@@ -140,13 +140,14 @@ def _text(path: Path, called: str, limit: int) -> str:
 
 
 def _beside(path: Path) -> str:
-    """What to name instead: files of the kind that lie where the missing one was looked for."""
+    """What to name instead: files of its kind that lie where the missing one was looked for."""
+    kinds = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
     try:
-        names = sorted(each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml", ".json"))
+        names = sorted(each.name for each in path.parent.iterdir() if each.suffix in kinds)
     except OSError:
         return f"There is no folder {str(path.parent)!r} either."
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"The folder has: {shown}." if names else ""
+    return f"The folder has: {shown}." if names else "Give the path of a file that is there."
 
 
 def _refuse_unbounded(name: str, content: Any) -> None:

@@ -142,6 +142,8 @@ class _Flow:
                 continue
             name = self.keys.source(source, place.inside("source"))
             old = next((each for each, entry in waiting.items() if entry.get("source") == name), None)
+            if not isinstance(_at(source, "name") or source, str):
+                raise SpecInvalidError(f"{place.inside('source')}: {kind_of(source)}, expected a collection's name.")
             if old is None:
                 known = ", ".join(shown(each.get("source"), ()) for each in entries) or "none"
                 raise SpecInvalidError(
