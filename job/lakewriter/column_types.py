@@ -183,7 +183,7 @@ def _meet(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType
         return pa.map_(key, _meet((*path, "value"), source.item_type, existing.item_type))
     if pt.is_struct(source) and pt.is_struct(existing):
         return _meet_structs(path, source, existing)
-    if _holds(existing, source):
+    if holds(existing, source):
         return existing
     if _widens(existing, source):
         return source
@@ -199,7 +199,7 @@ def _meet_structs(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.
     return pa.struct([*fields, *found.values()])
 
 
-def _holds(target: pa.DataType, source: pa.DataType) -> bool:
+def holds(target: pa.DataType, source: pa.DataType) -> bool:
     """Every value of ``source`` is a value of ``target``."""
     if source in _DIGITS:
         if pt.is_decimal(target):

@@ -85,6 +85,7 @@ class Feed:
     """A table's rows in partitions; see the product's own ``Feed``."""
 
     kind = "rows"
+    notes: tuple[str, ...] = ()
     reason = "simulated"
 
     def __init__(self, reading: Reading, partitions: int, session: Session, columns: int = 0) -> None:

@@ -161,7 +161,6 @@ CHOICES = [
     # files by name with the type of their column, fields of the table, kind, part of the reason
     (WHOLE, {}, "splits", "a bare Parquet scan of 1 file, read by the tasks themselves"),
     ({"a.parquet": 1, "b": 2, "_c": "x", ".d": "y"}, {}, "splits", "of 2 files"),
-    ({"a.parquet": 1, "b": "x"}, {}, "rows", "the files have different schemas"),
     ({"k=1/a.parquet": 1, "k=2/a.parquet": 1}, {}, "rows", "is a directory inside the path"),
     (WHOLE, {"options": {"mergeSchema": "true"}}, "rows", "it has reader options"),
     (WHOLE, {"columns": {"c": "string"}}, "rows", "its types are declared"),

@@ -59,6 +59,8 @@ def prepare(
     feed = _feed(table, condition, spark, sync, opener)
     try:
         shape = _shape(feed, spec, table, found, sync, state.inferred or ())
+        if feed.notes:
+            shape = replace(shape, notes=(*shape.notes, *feed.notes))
         changes = tuple(found.changes(shape.schema, shape.partition))
         if isinstance(shape, ShapePlan) and shape.partition:
             _bring_together(feed, shape)

@@ -131,6 +131,21 @@ def nullable(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def by_name(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch's columns in the schema's names and types, in whatever case each is spelled; null where it has none."""
+    names = batch.schema.names
+    places = {name.lower(): place for place, name in enumerate(names)} | {name: i for i, name in enumerate(names)}
+    columns = []
+    for field in schema:
+        place = places.get(field.name, places.get(field.name.lower()))
+        if place is None:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            column = batch.column(place)
+            columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch's columns, by position, in the schema's names and types."""
     columns = [

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 _CASE: Final = "spark.sql.caseSensitive"
 _TWICE: Final = "COLUMN_ALREADY_EXISTS"
 
+Found = TypeVar("Found")
 
-def load_by_case(session: SparkSession, load: Callable[[], DataFrame]) -> DataFrame:
+
+def load_by_case(session: SparkSession, load: Callable[[], Found]) -> Found:
     """What ``load`` gives; where columns differ by case alone, the session goes by case from here on."""
     try:
         return load()

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.parquet_splits import open_splits
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.spec.specification import TableSpec
@@ -42,6 +43,10 @@ class Feed(Protocol):
     @property
     def counts(self) -> tuple[int, ...] | None:
         """The rows of each partition, where they are known."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the source's files differ in, in words for a user."""
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
         """Call ``body`` in a task for each partition; what it yields, in the order of the partitions."""
@@ -80,6 +85,7 @@ def open_feed(
     boolean column that is there when the table has a ``deleted`` expression. With ``twice`` it can be run two times
     and gives the same rows; ``single`` asks for one partition.
     """
+    refuse_table_folders(table.read, table.id)
     found = _needs_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
     found = found or ("all rows go into one file" if single else None)
     splits = found or open_splits(spark_factory, table)

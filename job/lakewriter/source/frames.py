@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ from pyspark.sql.types import BooleanType
 from lakewriter.aws import resolve
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import arrow_schema, delivered
+from lakewriter.source.byte_checks import ByteCheck, byte_check
 from lakewriter.source.column_names import load_by_case, with_names_of_header
+from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
 from lakewriter.source.jdbc import from_database, is_jdbc, with_driver
 from lakewriter.spec.access import SecretText
@@ -29,36 +32,54 @@ def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
     return Origin(table.id, _what(table.read), tuple(secrets.values()))
 
 
-def loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
+@dataclass(frozen=True)
+class Loaded:
+    """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used."""
+
+    frame: DataFrame
+    notes: tuple[str, ...] = ()
+    checks: tuple[ByteCheck, ...] = ()
+
+
+def loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:
     """What there is to read now, under the source's own names; views get theirs in the session.
 
     The columns of a view have the names that Spark gives them, which a statement can tell apart.
     """
-    frame = load_by_case(session, lambda: _loaded(session, read, secrets))
+    found = load_by_case(session, lambda: _loaded(session, read, secrets, table))
     if str(read.format).lower() != "csv" or read.columns is not None:
-        return frame
+        return found
     options = reader_options(read, secrets)
 
     def load(changed: Mapping[str, str]) -> DataFrame:
         return session.read.options(**changed).format("csv").load(list(read.paths))
 
-    return with_names_of_header(session, frame, options, load)
+    return replace(found, frame=with_names_of_header(session, found.frame, options, load))
 
 
-def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
+def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:
     if read.sql is not None:
+        notes: list[str] = []
+        checks: list[ByteCheck] = []
         for name, view in read.views.items():
-            _loaded(session, view, secrets).createOrReplaceTempView(name)
-        return session.sql(read.sql)
+            found = _loaded(session, view, secrets, table)
+            found.frame.createOrReplaceTempView(name)
+            notes += (f"view {name!r}: {note}" for note in found.notes)
+            checks += found.checks
+        return Loaded(session.sql(read.sql), tuple(notes), tuple(checks))
     options = reader_options(read, secrets)
     if is_jdbc(read) and read.columns is None:
-        return from_database(session, options, read.partition)
+        return Loaded(from_database(session, options, read.partition))
     reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)
     if read.columns is not None:
         reader = reader.schema(plain_columns(read.columns))
-    return reader.load(list(read.paths)) if read.paths else reader.load()
+    if read.paths and str(read.format).lower() in COLUMNAR:
+        return Loaded(*load_merged(session, reader, read, table))
+    frame = reader.load(list(read.paths)) if read.paths else reader.load()
+    check, remarks = byte_check(frame, read)
+    return Loaded(frame, remarks, () if check is None else (check,))
 
 
 def reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.arrow_types import conform
+from lakewriter.source.arrow_types import by_name, nullable
 from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.merged_schema import merge, variants_of
 from lakewriter.source.packing import Chunk, SourceFile, pack, row_groups_in, sizes_of
 from lakewriter.source.parquet_types import NotAlike, spark_schema
 from lakewriter.source.storage import NotListable, Store, list_files
@@ -57,8 +59,11 @@ class SplitsFeed:
         footers: dict[str, Footer],
         chunks: list[tuple[Chunk, ...]],
         origin: Origin,
+        schema: pa.Schema,
+        notes: tuple[str, ...] = (),
     ) -> None:
-        self.schema: pa.Schema = next(iter(footers.values())).schema
+        self.schema = schema
+        self.notes = notes
         self.reason = (
             f"a bare Parquet scan of {len(footers)} file{'s'[: len(footers) != 1]}, read by the tasks themselves"
         )
@@ -90,11 +95,26 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
         footers = read_footers(table.id, store.open(), files)
     except (NotListable, NotAlike) as reason:
         return str(reason)
-    if len({footer.schema for footer in footers.values()}) > 1:
-        return "the files have different schemas"
+    schema = next(iter(footers.values())).schema
+    notes: tuple[str, ...] = ()
+    if any(footer.schema != schema for footer in footers.values()):
+        merged = _merged(table.id, footers)
+        if isinstance(merged, str):
+            return merged
+        schema, notes = merged
     spark = spark_factory()
     origin = Origin(table.id, f"parquet {', '.join(map(repr, table.read.paths))}")
-    return SplitsFeed(spark, store, footers, pack(files, sizes_of(spark)), origin)
+    return SplitsFeed(spark, store, footers, pack(files, sizes_of(spark)), origin, schema, notes)
+
+
+def _merged(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[str, ...]] | str:
+    """The schema of all files and what they differ in, or why Spark has to read them."""
+    schemas = {path: from_arrow_schema(footer.schema, prefer_timestamp_ntz=True) for path, footer in footers.items()}
+    merged = merge(table, variants_of(schemas))
+    if merged.folds_inside:
+        return "the files spell a struct's fields in different cases"
+    schema = to_arrow_schema(merged.schema)
+    return pa.schema([pa.field(field.name, nullable(field.type)) for field in schema]), merged.notes
 
 
 def _listed(table: TableSpec) -> tuple[Store, list[SourceFile]]:
@@ -166,7 +186,7 @@ def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa
                 # One row group a call: the reader fetches all that it is asked for before its first batch.
                 group = file.metadata.row_group(index)
                 for batch in file.iter_batches(_batch_rows(group), row_groups=[index], use_threads=False):
-                    yield conform(batch, schema)
+                    yield by_name(batch, schema)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(piece.path, error) from error
 

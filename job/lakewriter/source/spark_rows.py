@@ -14,8 +14,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from lakewriter.source.arrow_types import conform
 from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.byte_checks import require_readable
 from lakewriter.source.failures import SPARK_ERRORS, Origin
-from lakewriter.source.frames import as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
+from lakewriter.source.frames import Loaded, as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
 from lakewriter.source.session import isolated
 from lakewriter.spec.specification import IndexKind, TableSpec
 
@@ -41,8 +42,18 @@ class RowsFeed:
 
     kind = "rows"
 
-    def __init__(self, frame: DataFrame, schema: pa.Schema, origin: Origin, reason: str, numbering: Numbering) -> None:
+    def __init__(
+        self,
+        frame: DataFrame,
+        schema: pa.Schema,
+        origin: Origin,
+        reason: str,
+        numbering: Numbering,
+        source: Loaded | None = None,
+    ) -> None:
         self.schema = schema
+        self.notes = source.notes if source else ()
+        self._checks = source.checks if source else ()
         self.reason = reason
         self.counts: tuple[int, ...] | None = None
         self._frame = frame
@@ -80,6 +91,7 @@ class RowsFeed:
 
     def keep(self) -> None:
         """Hold the rows on the executors' disks, so that the count and the load see the same ones, and count them."""
+        self._look()
         settings = self._frame.sparkSession.conf
         settings.set(_ADAPTIVE, "true")
         # Spark's cache goes by the plan: without a literal of its own two tables with one plan would share an entry.
@@ -95,6 +107,7 @@ class RowsFeed:
 
     def count(self) -> None:
         """Count the rows of each partition; Spark reads no column for it."""
+        self._look()
         try:
             found = self._frame.select(F.spark_partition_id().alias("p")).groupBy("p").count().collect()
         except SPARK_ERRORS as error:
@@ -111,11 +124,21 @@ class RowsFeed:
 
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
+        self._look()
         try:
             found = self._frame.mapInArrow(partial(_task, self.schema, body), "receipt string").collect()
         except SPARK_ERRORS as error:
             raise self._origin.failed(error) from error
         return [str(row[0]) for row in found]
+
+    def _look(self) -> None:
+        """Look at the files' bytes, once, before Spark reads them."""
+        checks, self._checks = self._checks, ()
+        for check in checks:
+            try:
+                require_readable(self._frame.sparkSession, check, self._origin.table)
+            except SPARK_ERRORS as error:
+                raise self._origin.failed(error) from error
 
     def close(self) -> None:
         """Give the disk back, where the rows were kept on it."""
@@ -148,7 +171,8 @@ def open_rows(
     origin = origin_of(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
-        source = declared(loaded(session, table.read, secrets), table)
+        found = loaded(session, table.read, secrets, table.id)
+        source = declared(found.frame, table)
         if table.cursor_lag is not None:
             check_lag(table, as_delivered(source)[1])
         if condition is not None:
@@ -157,7 +181,7 @@ def open_rows(
         raise origin.failed(error) from error
     frame, schema = as_delivered(with_deleted(source, table, deleted_column))
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
-    feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady))
+    feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady), found)
     _settle(feed, table, twice=twice and not steady)
     return feed
 

@@ -1,14 +1,16 @@
 """Files of a source as pyarrow reads them: local ones and S3's, without Spark and without its packages."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from lakewriter.aws import bucket_region, default_keys, list_objects, shared_clients
+from lakewriter.aws import ClientError, bucket_region, default_keys, list_objects, shared_clients
 from lakewriter.source.packing import SourceFile
 from lakewriter.spec.access import Access
 
@@ -73,6 +75,52 @@ def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store,
     if any(remote) or any("://" in path.removeprefix("file://") for path in paths):
         raise NotListable("a path is neither local nor on S3")
     return Store(), [file for path in paths for file in _in_order(_list_local(_local_path(path)), by_name)]
+
+
+def store_of(uri: str) -> tuple[Store, str]:
+    """Where one file lies, and its path there; ``NotListable`` where only Spark can tell."""
+    if uri.startswith(_S3_SCHEMES):
+        bare = uri.partition("://")[2]
+        return _s3_store(bare.partition("/")[0]), bare
+    if "://" in uri:
+        raise NotListable(f"{uri!r} is neither local nor on S3")
+    return Store(), uri
+
+
+def to_path(uri: str) -> str:
+    """A file's URI as Spark gives it, as a local path, or without the escapes that Hadoop puts into it."""
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        return unquote(parts.path)
+    return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
+
+
+def table_format_at(path: str) -> str | None:
+    """The table format whose folder ``path`` is, or whose data files it holds: delta, iceberg or hudi."""
+    if set(path) & set("*?[]{}\\") or ("://" in path and not path.startswith((*_S3_SCHEMES, "file://"))):
+        return None
+    names = _names_in_s3 if path.startswith(_S3_SCHEMES) else _names_in_folder
+    root = path.rstrip("/")
+    # What may not be listed is told of when it is read.
+    with suppress(ClientError, OSError):
+        for folder in (root, root.removesuffix("/data")):
+            if names(f"{folder}/_delta_log"):
+                return "delta"
+            if names(f"{folder}/.hoodie"):
+                return "hudi"
+            if any(name.endswith(".metadata.json") for name in names(f"{folder}/metadata")):
+                return "iceberg"
+    return None
+
+
+def _names_in_folder(path: str) -> list[str]:
+    folder = _local_path(path)
+    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+
+
+def _names_in_s3(path: str) -> list[str]:
+    bucket, _, key = path.partition("://")[2].partition("/")
+    return [name.rpartition("/")[2] for name, _ in list_objects(bucket, f"{key}/")[0]]
 
 
 def _in_order(files: list[SourceFile], by_name: bool) -> list[SourceFile]:

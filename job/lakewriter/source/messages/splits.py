@@ -117,6 +117,7 @@ class Unread:
     schema: pa.Schema = DOCUMENTS
     partitions = 0
     counts: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def run(self, body: Body) -> list[str]:
         """Nothing."""
@@ -131,6 +132,7 @@ class MessagesFeed:
 
     kind = "splits"
     counts: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
     schema: pa.Schema = DOCUMENTS
 
     def __init__(

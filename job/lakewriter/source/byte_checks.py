@@ -1,0 +1,152 @@
+"""Text files looked at by tasks before Spark reads them: what its readers would replace fails the load."""
+
+import codecs
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType
+
+from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
+from lakewriter.source.packing import Chunk, SourceFile, pack, sizes_of
+from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, line_blocks
+from lakewriter.source.storage import NotListable, Store, store_of, to_path
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.specification import Read
+
+TEXTS: Final = ("csv", "json", "text", "xml")
+CODECS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""Compressed files that are looked at; a file is one piece then."""
+_OTHERS: Final = (".deflate", ".snappy", ".lz4")
+
+
+@dataclass(frozen=True)
+class ByteCheck:
+    """What is to be looked at: ``files`` of ``format``, whose rows have the columns of ``kind``."""
+
+    files: tuple[str, ...]
+    format: str
+    kind: DataType
+    encoding: str
+    whole: bool
+
+
+@dataclass(frozen=True)
+class _Piece:
+    store: Store
+    chunk: Chunk
+
+
+def byte_check(frame: DataFrame, read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
+    """The check of the files that ``frame`` reads, and notes on what cannot be looked at."""
+    form = str(read.format).lower()
+    if form not in TEXTS or not read.paths:
+        return None, ()
+    options = {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
+    encoding = options.get("encoding") or options.get("charset") or "utf-8"
+    try:
+        encoding = codecs.lookup(encoding).name
+    except LookupError:
+        return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
+    found = [to_path(uri) for uri in frame.inputFiles()]
+    known = tuple(sorted(path for path in found if _is_known(path)))
+    notes: tuple[str, ...] = ()
+    if len(known) < len(found):
+        example = min(set(found).difference(known))
+        notes = (f"bytes of {len(found) - len(known)} files are not looked at, such as {example!r}",)
+    whole = options.get("multiline", "false").lower() != "true"
+    return ByteCheck(known, form, frame.schema, encoding, whole), notes
+
+
+def _is_known(path: str) -> bool:
+    try:
+        store_of(path)
+    except NotListable:
+        return False
+    return not path.endswith(_OTHERS)
+
+
+def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
+    """``VALUE_UNREPRESENTABLE`` names the first place that the reader would change."""
+    pieces = _pieces(spark, check)
+    if not pieces:
+        return
+    found = spark.sparkContext.parallelize(pieces, len(pieces)).map(partial(_look, check)).collect()
+    for path, finding in sorted(each for each in found if each is not None):
+        raise ValueUnrepresentableError(
+            f"table {table!r}: {path!r}, offset {finding[0]}: {finding[1]}; Spark would read another value.",
+            remedy="Correct the file, or give its encoding: options: {encoding: ISO-8859-1}."
+            if "byte" in finding[1][:4]
+            else "Correct the value, or read its column as text: columns: in read:.",
+        )
+
+
+def _pieces(spark: SparkSession, check: ByteCheck) -> list[tuple[_Piece, ...]]:
+    stores: dict[str, Store] = {}
+    whole: list[SourceFile] = []
+    plain: list[SourceFile] = []
+    for uri in check.files:
+        store, path = store_of(uri)
+        stores[path] = store
+        try:
+            size = store.open().get_file_info(path).size or 0
+        except (OSError, BotoCoreError, ClientError) as error:
+            raise _unreadable(path, error) from error
+        is_whole = codec_of(path) is not None or check.encoding != "utf-8"
+        (whole if is_whole else plain).append(SourceFile(path, size))
+    packed = [*pack(plain, sizes_of(spark)), *((Chunk(file.path, 0, file.length),) for file in whole if file.length)]
+    return [tuple(_Piece(stores[chunk.path], chunk) for chunk in partition) for partition in packed]
+
+
+def codec_of(path: str) -> str | None:
+    return next((codec for end, codec in CODECS.items() if path.endswith(end)), None)
+
+
+def _look(check: ByteCheck, pieces: Sequence[_Piece]) -> tuple[str, tuple[int, str]] | None:
+    for piece in pieces:
+        try:
+            finding = next(_findings(check, piece.store.open(), piece.chunk), None)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(piece.chunk.path, error) from error
+        if finding is not None:
+            return piece.chunk.path, (finding.offset, finding.what)
+    return None
+
+
+def _findings(check: ByteCheck, system: fs.FileSystem, chunk: Chunk) -> Iterator[Finding]:
+    codec = codec_of(chunk.path)
+    if codec or check.encoding != "utf-8":
+        with system.open_input_stream(chunk.path, compression=codec) as stream:
+            if check.encoding != "utf-8":
+                found = find_in_encoded(stream.read, check.encoding)
+                yield from [found] if found else []
+            else:
+                yield from _in_blocks(check, line_blocks(stream.read))
+        return
+    with system.open_input_file(chunk.path) as source:
+        # The byte before the piece tells whether its first line begins there.
+        before = max(chunk.start - 1, 0)
+        source.seek(before)
+        end = chunk.start + chunk.length
+        yield from _in_blocks(check, line_blocks(source.read, before, end, skip=chunk.start > 0))
+
+
+def _in_blocks(check: ByteCheck, blocks: Iterator[tuple[int, bytes]]) -> Iterator[Finding]:
+    for place, lines in blocks:
+        if check.format == "json":
+            found = find_in_json(place, lines, check.kind, whole=check.whole)
+        else:
+            found = find_in_text(place, lines)
+        if found is not None:
+            yield found
+
+
+def _unreadable(path: str, error: Exception) -> SourceFailedError:
+    return SourceFailedError(
+        f"{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
+    )

@@ -1,0 +1,160 @@
+"""One schema for files whose schemas differ: columns are matched by name, types widen where no value is lost."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+
+from lakewriter.column_types import holds
+from lakewriter.errors import SchemaIncompatibleError
+
+_MOST_NOTES = 20
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A schema that ``files`` files have; ``file`` is the first of them."""
+
+    schema: StructType
+    file: str
+    files: int
+
+
+@dataclass(frozen=True)
+class MergedSchema:
+    """``notes`` tell what not every file has; ``folds_case`` says that files spell a name in different cases,
+    ``folds_inside`` that they do inside a struct.
+    """
+
+    schema: StructType
+    notes: tuple[str, ...]
+    folds_case: bool
+    folds_inside: bool
+
+
+@dataclass(frozen=True)
+class _Seen:
+    kind: DataType
+    variant: Variant
+
+
+def merge(table: str, variants: Sequence[Variant]) -> MergedSchema:
+    """The schema of all files; ``SCHEMA_INCOMPATIBLE`` names two files whose types have none in common."""
+    merging = _Merging(table, variants)
+    schema = merging.struct("", [_Seen(variant.schema, variant) for variant in variants])
+    more = len(merging.notes) - _MOST_NOTES
+    notes = merging.notes if more <= 0 else [*merging.notes[:_MOST_NOTES], f"{more} more columns differ between files"]
+    return MergedSchema(schema, tuple(notes), merging.folds_case, merging.folds_inside)
+
+
+class _Merging:
+    """What is found out on the way through the columns."""
+
+    def __init__(self, table: str, variants: Sequence[Variant]) -> None:
+        self.notes: list[str] = []
+        self.folds_case = self.folds_inside = False
+        self._table = table
+        self._total = sum(variant.files for variant in variants)
+
+    def struct(self, path: str, seen: Sequence[_Seen]) -> StructType:
+        """Fields in the first file's order, then those that later files add."""
+        fields: dict[str, list[tuple[StructField, Variant]]] = {}
+        exact = any(_has_twins(one.kind) for one in seen)
+        for one in seen:
+            for field in _struct(one.kind):
+                fields.setdefault(field.name if exact else field.name.lower(), []).append((field, one.variant))
+        return StructType([self._field(path, own, seen) for own in fields.values()])
+
+    def _field(self, path: str, own: list[tuple[StructField, Variant]], seen: Sequence[_Seen]) -> StructField:
+        name = own[0][0].name
+        full = f"{path}.{name}" if path else name
+        folds = any(field.name != name for field, _ in own)
+        self.folds_case |= folds
+        self.folds_inside |= folds and bool(path)
+        having = {id(variant) for _, variant in own}
+        without = [one.variant for one in seen if id(one.variant) not in having]
+        if without:
+            self.notes.append(
+                f"column {full!r} is not in {sum(variant.files for variant in without)} of {self._total} files, such "
+                f"as {without[0].file!r}: null in their rows"
+            )
+        return StructField(name, self.common(full, [_Seen(field.dataType, variant) for field, variant in own]))
+
+    def common(self, path: str, seen: Sequence[_Seen]) -> DataType:
+        """The type that holds the values of all; notes where it is not the same everywhere."""
+        typed = [one for one in seen if not isinstance(one.kind, NullType)] or list(seen)
+        kinds = [one.kind for one in typed]
+        if all(isinstance(kind, StructType) for kind in kinds):
+            return self.struct(path, typed)
+        if all(isinstance(kind, ArrayType) for kind in kinds):
+            return ArrayType(self.common(f"{path}.element", _inside(typed, "elementType")))
+        if all(isinstance(kind, MapType) for kind in kinds):
+            key = self.common(f"{path}.key", _inside(typed, "keyType"))
+            return MapType(key, self.common(f"{path}.value", _inside(typed, "valueType")))
+        return self._widest(path, typed)
+
+    def _widest(self, path: str, seen: Sequence[_Seen]) -> DataType:
+        distinct = list({one.kind: one for one in seen}.values())
+        for one in distinct:
+            if all(other is one or _holds(one.kind, other.kind) for other in distinct):
+                if len(distinct) > 1:
+                    kinds = ", ".join(f"{each.kind.simpleString()} in {each.variant.file!r}" for each in distinct)
+                    self.notes.append(f"column {path!r} is {kinds}: read as {one.kind.simpleString()}")
+                return one.kind
+        raise self._conflict(path, distinct)
+
+    def _conflict(self, path: str, distinct: Sequence[_Seen]) -> SchemaIncompatibleError:
+        pairs = itertools.combinations(distinct, 2)
+        apart = (pair for pair in pairs if not _holds(pair[0].kind, pair[1].kind))
+        one, other = next(
+            (pair for pair in apart if not _holds(pair[1].kind, pair[0].kind)), (distinct[0], distinct[-1])
+        )
+        return SchemaIncompatibleError(
+            f"table {self._table!r}: column {path!r} is {one.kind.simpleString()} in {one.variant.file!r} and "
+            f"{other.kind.simpleString()} in {other.variant.file!r}, and neither type holds all values of the other.",
+            remedy="Load the files as two tables, or read each as a view of an sql: read that casts the column.",
+        )
+
+
+def _struct(kind: DataType) -> StructType:
+    assert isinstance(kind, StructType)
+    return kind
+
+
+def _has_twins(kind: DataType) -> bool:
+    """Whether one struct has two fields whose names differ in case only."""
+    names = _struct(kind).fieldNames()
+    return len({name.lower() for name in names}) < len(names)
+
+
+def _inside(seen: Sequence[_Seen], part: str) -> list[_Seen]:
+    return [_Seen(getattr(one.kind, part), one.variant) for one in seen]
+
+
+def _holds(target: DataType, source: DataType) -> bool:
+    try:
+        return holds(to_arrow_type(target), to_arrow_type(source))
+    except PySparkException:
+        return False
+
+
+def variants_of(schemas: Mapping[str, StructType]) -> list[Variant]:
+    """The different ones among the schemas of files, in the order of the files' names."""
+    found: dict[StructType, Variant] = {}
+    for file in sorted(schemas):
+        schema = _struct(_plain(schemas[file]))
+        seen = found.get(schema)
+        found[schema] = Variant(schema, seen.file if seen else file, seen.files + 1 if seen else 1)
+    return list(found.values())
+
+
+def _plain(kind: DataType) -> DataType:
+    """The type without what files of one kind may differ in: what is nullable, and notes on fields."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _plain(field.dataType)) for field in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_plain(kind.elementType))
+    return MapType(_plain(kind.keyType), _plain(kind.valueType)) if isinstance(kind, MapType) else kind

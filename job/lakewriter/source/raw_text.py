@@ -1,0 +1,202 @@
+"""The bytes of text files, looked at for what Spark's readers would replace without a word.
+
+Bytes that are not of the encoding become U+FFFD, half of a surrogate pair in JSON becomes ``?``, a number beyond the
+range of a double becomes infinite: none of it can be told from what they deliver.
+"""
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
+
+_BLOCK: Final = 4 * 1024 * 1024
+_MOST_DIGITS: Final = 38
+"""Spark's longest decimal; it reads longer integers as doubles."""
+_SHOWN: Final = 40
+
+_DIGITS_AND_EXPONENTS: Final = bytes.maketrans(b"123456789E", b"000000000e")
+_UNUSUAL_NUMBERS: Final = (b"0" * (_MOST_DIGITS + 1), b"e000", b"e+000", b"e-000")
+"""What a number that no double holds has in it, once its digits are zeros."""
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""Escapes from left to right; the group is half of a surrogate pair alone."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NUMBERS: Final = re.compile(rb"(?<![\w.+-])-?(?:[0-9]{39,}|[0-9.]+[eE][+-]?[0-9]{3,}|[0-9]{39,}\.[0-9]+)(?![\w.])")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a reader would change, and the offset in the file of its first byte or of its line's."""
+
+    offset: int
+    what: str
+
+
+def line_blocks(
+    read: Callable[[int], bytes], place: int = 0, end: int | None = None, *, skip: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """Whole lines that begin at ``place`` or later and before ``end``, many at a time, each with its offset.
+
+    With ``skip`` the first line is another piece's.
+    """
+    parts: list[bytes] = []
+    while block := read(_BLOCK):
+        if skip:
+            first = block.find(b"\n") + 1
+            place += first or len(block)
+            block, skip = (block[first:], False) if first else (b"", True)
+        if end is not None:
+            held = sum(map(len, parts))
+            stop = block.find(b"\n", max(end - place - held - 1, 0)) + 1
+            if place >= end or (stop and place + held + stop >= end):
+                yield from _joined(place, [*parts, block[:stop]] if place < end else [])
+                return
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            lines = b"".join([*parts, block[:cut]])
+            yield place, lines
+            place += len(lines)
+            parts = []
+        parts.append(block[cut:])
+    yield from _joined(place, parts)
+
+
+def _joined(place: int, parts: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    lines = b"".join(parts)
+    if lines:
+        yield place, lines
+
+
+def find_in_text(place: int, lines: bytes) -> Finding | None:
+    """The first bytes that are not UTF-8."""
+    if lines.isascii():
+        return None
+    try:
+        lines.decode()
+    except UnicodeDecodeError as error:
+        return Finding(place + error.start, f"byte {_hex(lines, error)} is not UTF-8 ({error.reason})")
+    return None
+
+
+def find_in_encoded(read: Callable[[int], bytes], encoding: str) -> Finding | None:
+    """The first bytes of a file that are not of its encoding, which is another than UTF-8."""
+    decoder, place = codecs.getincrementaldecoder(encoding)("strict"), 0
+    while True:
+        block = read(_BLOCK)
+        held = len(decoder.getstate()[0])
+        try:
+            decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            what = f"byte {_hex(error.object, error)} is not {encoding} ({error.reason})"
+            return Finding(place - held + error.start, what)
+        if not block:
+            return None
+        place += len(block)
+
+
+def _hex(data: bytes, error: UnicodeDecodeError) -> str:
+    return " ".join(f"0x{byte:02x}" for byte in data[error.start : max(error.end, error.start + 1)][:4])
+
+
+def find_in_json(place: int, lines: bytes, kind: DataType, *, whole: bool) -> Finding | None:
+    """The first value that is stored as a column of ``kind`` and would be another; ``whole`` for a document a line."""
+    found = find_in_text(place, lines)
+    if found is not None or not _is_unusual(lines):
+        return found
+    for line in lines.splitlines(keepends=True):
+        if _is_unusual(line) and (what := json_fault(line, kind, whole=whole)):
+            return Finding(place, what)
+        place += len(line)
+    return None
+
+
+def _is_unusual(lines: bytes) -> bool:
+    if b"\\u" in lines and any(escape[1] for escape in _ESCAPES.finditer(lines)):
+        return True
+    plain = lines.translate(_DIGITS_AND_EXPONENTS)
+    return any(part in plain for part in _UNUSUAL_NUMBERS)
+
+
+@dataclass(frozen=True)
+class _Number:
+    text: str
+    is_integer: bool
+
+
+def json_fault(line: bytes, kind: DataType, *, whole: bool = True) -> str | None:
+    """What of a JSON text cannot be stored in ``kind`` as it is, with its JSON pointer; None where all can.
+
+    Where the text is not JSON by itself, ``whole`` or not, only its halves of surrogate pairs and numbers tell.
+    """
+    if whole:
+        try:
+            value = json.loads(
+                line.decode(),
+                strict=False,
+                parse_int=lambda text: _Number(text, is_integer=True),
+                parse_float=lambda text: _Number(text, is_integer=False),
+            )
+            return _fault(value, kind, "")
+        except (ValueError, RecursionError):
+            pass
+    half = next((escape[0] for escape in _ESCAPES.finditer(line) if escape[1]), None)
+    if half is not None:
+        return f"{half.decode()} is half of a surrogate pair"
+    if whole:
+        return None
+    numbers = (found[0].decode() for found in _NUMBERS.finditer(_STRINGS.sub(b'""', line)))
+    return next((what for text in numbers if (what := _number_fault(text, text.lstrip("-").isdigit()))), None)
+
+
+def _fault(value: Any, kind: DataType | None, pointer: str) -> str | None:
+    if kind is None:
+        return None
+    if isinstance(value, str) and (half := _HALF.search(value)):
+        return f"{pointer or 'the document'} has \\u{ord(half[0]):04x}, half of a surrogate pair"
+    if isinstance(value, _Number) and isinstance(kind, DoubleType | FloatType):
+        what = _number_fault(value.text, value.is_integer)
+        return what and f"{pointer or 'the document'}: {what}"
+    if isinstance(value, dict):
+        return _object_fault(value, kind, pointer)
+    if isinstance(value, list):
+        item = kind.elementType if isinstance(kind, ArrayType) else kind
+        return _first(_fault(each, item, f"{pointer}/{place}") for place, each in enumerate(value))
+    return None
+
+
+def _object_fault(value: dict[str, Any], kind: DataType, pointer: str) -> str | None:
+    known = {field.name: field.dataType for field in kind} if isinstance(kind, StructType) else {}
+
+    def inside(name: str) -> DataType | None:
+        if isinstance(kind, StructType):
+            return known.get(name)
+        return kind.valueType if isinstance(kind, MapType) else kind
+
+    names = _first(_fault(name, kind, f"a name in {pointer or 'the document'}") for name in value)
+    return names or _first(_fault(own, inside(name), f"{pointer}/{_escaped(name)}") for name, own in value.items())
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _first(faults: Iterator[str | None]) -> str | None:
+    return next((fault for fault in faults if fault), None)
+
+
+def _number_fault(text: str, is_integer: bool) -> str | None:
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+    number = float(text)
+    if math.isinf(number) or (number == 0 and re.search("[1-9]", text.lower().partition("e")[0])):
+        return f"{shown} is beyond the range of a double"
+    # Doubles end at 309 digits, below the length that Python converts.
+    if is_integer and len(text.lstrip("-")) > _MOST_DIGITS and int(number) != int(text):
+        return f"{shown} has more digits than a double or a decimal"
+    return None
