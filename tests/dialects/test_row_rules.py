@@ -46,10 +46,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("rule", "shown"), REFUSED)
-def test_rule_that_is_not_kept_for_a_source_is_refused(tmp_path, rule, shown):
-    with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept for its source yet"):
+def test_rule_that_is_not_kept_for_a_table_is_refused(tmp_path, rule, shown):
+    with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept"):
         load_spec(lake(tmp_path, tables=[TABLE | rule]))
-    with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept for its source yet"):
+    with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept"):
         load_spec(lake(tmp_path, top=rule))
 
 
@@ -66,6 +66,16 @@ def test_documents_without_a_schema_keep_contracts(tmp_path):
     declared = DOCUMENTS | {"collection": {"schema": {"properties": {"id": {"type": "integer"}}}}}
     with pytest.raises(SpecInvalidError, match=r"has contract\.columns: discard, which cannot be kept"):
         load_spec(bindings(tmp_path, declared))
+
+
+CATALOGS = [{"update_aws_glue_catalog": True}, {"table_format": "ICEBERG"}]
+
+
+@pytest.mark.parametrize("destination", CATALOGS)
+def test_catalog_tells_what_a_contract_is_about(tmp_path, destination):
+    rule = {"contract": {"columns": "discard", "types": "freeze"}}
+    [table] = load_spec(lake(tmp_path, tables=[TABLE | rule], **destination)).tables
+    assert table.contract == Contract(columns="discard", types="freeze")
 
 
 def test_defaults_may_be_written_down(tmp_path):

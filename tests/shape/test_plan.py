@@ -1,7 +1,7 @@
 """Plans: names, types and their order; the tracking columns are the vendor's documented five."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -31,9 +31,18 @@ TRACKED = [
 ]
 
 
-def plan(source: pa.Schema, existing: Mapping[str, pa.DataType] | None = None, **table: Any) -> ShapePlan:
+def table_of(**fields: Any) -> TableSpec:
     layout = Layout("data/t", Template.parse(""), Template.parse("{uuid}"), ".gzip.parquet")
     values = {"source_table": "t", "schema_name": "s", "name": "t", "read": Read(), "layout": layout, "path": "data/t"}
+    return TableSpec.model_validate(values | fields)
+
+
+def plan(
+    source: pa.Schema,
+    existing: Mapping[str, pa.DataType] | None = None,
+    discard: Collection[str] = (),
+    **table: Any,
+) -> ShapePlan:
     spec = Spec(
         pipeline="p",
         dialect="d",
@@ -42,7 +51,7 @@ def plan(source: pa.Schema, existing: Mapping[str, pa.DataType] | None = None, *
         tracking=TRACKING,
         tables=(),
     )
-    return plan_shape(source, spec, TableSpec.model_validate(values | table), existing)
+    return plan_shape(source, spec, table_of(**table), existing, discard=discard)
 
 
 ID_NAME = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -29,6 +29,9 @@ class CatalogTable(Protocol):
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
 
+    def columns(self) -> Mapping[str, pa.DataType] | None:
+        """All of the table's columns by name in lower case; None where there is no table, or nothing tells."""
+
     def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
 
@@ -84,6 +87,10 @@ class NoTable:
     def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Files are what they are."""
         return {}
+
+    def columns(self) -> Mapping[str, pa.DataType] | None:
+        """Nothing tells."""
+        return None
 
     def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """There is nothing to change."""

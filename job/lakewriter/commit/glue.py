@@ -235,6 +235,10 @@ class GlueBefore:
             if name in wanted and column_types.glue_type(wanted[name]) != kind
         }
 
+    def columns(self) -> Mapping[str, pa.DataType] | None:
+        """See ``CatalogTable``."""
+        return {name: column_types.arrow_type(kind) for name, kind in self._existing.items()} or None
+
     def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What publishing would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
         action, columns = self._action, _columns(schema)

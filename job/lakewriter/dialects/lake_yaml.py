@@ -179,7 +179,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
     spec, form = _translated(file, root, str(document.folder))
-    refuse_unsupported(spec.tables)
+    refuse_unsupported(spec)
     loaded = {
         "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
         "limits": _limits(file),

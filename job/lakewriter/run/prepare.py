@@ -17,6 +17,7 @@ from lakewriter.errors import TableNotEmptyError
 from lakewriter.receipt import Cursor
 from lakewriter.report import counted
 from lakewriter.run.sync import TableSync
+from lakewriter.shape.contract import columns_to_discard, require_types
 from lakewriter.shape.cursor import spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
 from lakewriter.shape.flattening import plan_flatten
@@ -89,8 +90,13 @@ def _shape(
     if table.collection is not None:
         return plan_flatten(feed.schema, table, _seen(feed, table), known)
     shape = plan_shape(feed.schema, spec, table)
+    known = found.columns()
+    discard = columns_to_discard(table, shape, known)
     fitting = found.types({field.name.lower(): field.type for field in shape.schema})
-    return plan_shape(feed.schema, spec, table, fitting) if fitting else shape
+    if fitting or discard:
+        shape = plan_shape(feed.schema, spec, table, fitting, discard=discard)
+    require_types(table, shape, known)
+    return shape
 
 
 def _enveloped(

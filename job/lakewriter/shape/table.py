@@ -1,7 +1,7 @@
 """A table's rows: the plan from the source's schema, the specification and the table's types; batches shaped by it."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -46,7 +46,7 @@ class ShapePlan:
     """What is done to every batch. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
 
     ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
-    ``partition`` has written names.
+    ``partition`` has written names. The values of ``discarded`` columns are counted, not written.
     """
 
     source_schema: pa.Schema
@@ -59,6 +59,7 @@ class ShapePlan:
     deleted: bool
     partition: Partition = ()
     notes: tuple[str, ...] = ()
+    discarded: tuple[ColumnPlan, ...] = ()
 
 
 def plan_shape(
@@ -67,8 +68,10 @@ def plan_shape(
     table: TableSpec,
     existing: Mapping[str, pa.DataType] | None = None,
     rename: Rename = column_names,
+    discard: Collection[str] = (),
 ) -> ShapePlan:
-    """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name.
+    """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name, ``discard``
+    the written names of columns that are left out and counted.
 
     ``SchemaIncompatibleError`` for types that do not fit, ``SpecInvalidError`` for keys or cursors that are not there.
     """
@@ -77,7 +80,9 @@ def plan_shape(
     if deleted:
         _require_deleted(source, table)
         fields.pop()
-    columns, left_out = _columns(fields, spec, existing or {}, rename)
+    every, left_out = _columns(fields, spec, existing or {}, rename)
+    columns = tuple(column for column in every if column.name not in discard)
+    discarded = tuple(column for column in every if column.name in discard)
     if not columns:
         raise SchemaIncompatibleError(
             f"the source of {table.id!r} has no column with a type.", remedy="Select or declare at least one column."
@@ -96,6 +101,8 @@ def plan_shape(
         left_out=left_out,
         deleted=deleted,
         partition=_partition(spec, table, names, left_out),
+        notes=tuple(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
+        discarded=discarded,
     )
 
 
@@ -216,6 +223,7 @@ class Shaper:
         self._first_index = first_index
         self._tracking = TrackingValues(job_id=job_id, start=start)
         self._checked: pa.Schema | None = None
+        self._findings = Findings()
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema.
@@ -234,6 +242,9 @@ class Shaper:
         shaped = pa.RecordBatch.from_arrays([*data.values(), *tracking], schema=self.plan.schema)
         if self.plan.cursor is not None:
             self._follow(self.plan.cursor, data[self.plan.cursor], index)
+        for column in self.plan.discarded:
+            values = batch.column(column.position)
+            self._findings.undeclared[column.source] += len(values) - values.null_count
         self.rows += batch.num_rows
         return shaped
 
@@ -244,8 +255,9 @@ class Shaper:
         return taken
 
     def take_findings(self) -> Findings:
-        """None: a value that does not fit fails the load."""
-        return Findings()
+        """Values of discarded columns; one that does not fit fails the load."""
+        taken, self._findings = self._findings, Findings()
+        return taken
 
     def _follow(self, column: str, values: pa.Array, index: int) -> None:
         self.cursor = highest(self.cursor, highest_in(values, column, index))

@@ -51,6 +51,10 @@ class IcebergBefore:
         types = {name: grown(known[name], t) if name in known else widened(t) for name, t in wanted.items()}
         return {name: t for name, t in types.items() if t != wanted[name]}
 
+    def columns(self) -> dict[str, pa.DataType] | None:
+        """See ``CatalogTable``."""
+        return arrow_types(self._found.schema()) if self._found else None
+
     def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What ``ready`` would do, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
         name, action = self._own.name, self._own.action

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import SHARE, BadRows, Contract
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.specification import Spec, TableSpec
 
 
 class ContractEntry(Model):
@@ -62,13 +62,14 @@ class BadRowEntry(Model):
         return BadRows(action=self.action, at_most=SHARE if self.at_most is None else self.at_most)
 
 
-def refuse_unsupported(tables: tuple[TableSpec, ...]) -> None:
-    """``SPEC_INVALID`` for a rule that a table's source cannot keep: none is left aside in silence."""
-    for table in tables:
-        for rule, value in _unsupported(table):
+def refuse_unsupported(spec: Spec) -> None:
+    """``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence."""
+    for table in spec.tables:
+        for rule, value in _unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
+            key = rule.partition(".")[0]
             raise SpecInvalidError(
-                f"table {table.source_table!r} has {rule}: {value}, which cannot be kept for its source yet.",
-                remedy=f"Leave it out; {_DEFAULTS[rule.partition('.')[0]]}",
+                f"table {table.source_table!r} has {rule}: {value}, which cannot be kept {_LACKS[key]}.",
+                remedy=f"Leave it out; {_DEFAULTS[key]}",
             )
 
 
@@ -78,11 +79,17 @@ _DEFAULTS: Final = {
 }
 
 
-def _unsupported(table: TableSpec) -> list[tuple[str, str]]:
+_LACKS: Final = {
+    "contract": "where no catalog tells the table's columns",
+    "on_bad_row": "for its source yet",
+}
+
+
+def _unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     collection = table.collection
     is_inferred = collection is not None and collection.column is not None and collection.locations is None
-    if table.contract is not None and not is_inferred:
+    if table.contract is not None and not in_catalog and not is_inferred:
         given = {"columns": table.contract.columns, "types": table.contract.types}
         found += [(f"contract.{key}", value) for key, value in given.items() if value != "evolve"]
     if table.on_bad_row is not None and table.on_bad_row.action == "set_aside":
