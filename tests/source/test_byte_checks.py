@@ -93,4 +93,4 @@ def test_files_that_are_not_looked_at_are_noted(spark, tmp_path):
     (tmp_path / "a.csv.snappy").touch()
     (tmp_path / "b.csv").write_bytes(b"1\n")
     feed = opened(spark, tmp_path, "csv")
-    assert feed.notes == (f"bytes of 1 files are not looked at, such as '{tmp_path}/a.csv.snappy'",)
+    assert feed.notes == (f"bytes of 1 file are not looked at, such as '{tmp_path}/a.csv.snappy'",)

@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -13,6 +14,7 @@ from pyspark.sql.types import DataType
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
+from lakewriter.report import counted
 from lakewriter.source.packing import Chunk, SourceFile, pack, sizes_of
 from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, line_blocks
 from lakewriter.source.storage import NotListable, Store, store_of, to_path
@@ -22,14 +24,15 @@ from lakewriter.spec.specification import Read
 TEXTS: Final = ("csv", "json", "text", "xml")
 CODECS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """Compressed files that are looked at; a file is one piece then."""
+_THREADS: Final = 16
 _OTHERS: Final = (".deflate", ".snappy", ".lz4")
 
 
 @dataclass(frozen=True)
 class ByteCheck:
-    """What is to be looked at: ``files`` of ``format``, whose rows have the columns of ``kind``."""
+    """What is to be looked at: ``files`` of ``format`` with their sizes, whose rows have the columns of ``kind``."""
 
-    files: tuple[str, ...]
+    files: tuple[tuple[str, int], ...]
     format: str
     kind: DataType
     encoding: str
@@ -53,22 +56,28 @@ def byte_check(frame: DataFrame, read: Read) -> tuple[ByteCheck | None, tuple[st
         encoding = codecs.lookup(encoding).name
     except LookupError:
         return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
-    found = [to_path(uri) for uri in frame.inputFiles()]
-    known = tuple(sorted(path for path in found if _is_known(path)))
+    found = sorted(to_path(uri) for uri in frame.inputFiles())
+    with ThreadPoolExecutor(_THREADS) as pool:
+        sizes = dict(zip(found, pool.map(_size, found), strict=True))
+    known = tuple((path, size) for path, size in sizes.items() if size is not None)
     notes: tuple[str, ...] = ()
     if len(known) < len(found):
-        example = min(set(found).difference(known))
-        notes = (f"bytes of {len(found) - len(known)} files are not looked at, such as {example!r}",)
+        example = next(path for path, size in sizes.items() if size is None)
+        notes = (f"bytes of {counted(len(found) - len(known), 'file')} are not looked at, such as {example!r}",)
     whole = options.get("multiline", "false").lower() != "true"
     return ByteCheck(known, form, frame.schema, encoding, whole), notes
 
 
-def _is_known(path: str) -> bool:
+def _size(uri: str) -> int | None:
+    """The length of a file that this process can open and decompress; Spark may be able to where it is not."""
+    if uri.endswith(_OTHERS):
+        return None
     try:
-        store_of(path)
-    except NotListable:
-        return False
-    return not path.endswith(_OTHERS)
+        store, path = store_of(uri)
+        size: int | None = store.open().get_file_info(path).size
+    except (NotListable, OSError, BotoCoreError, ClientError):
+        return None
+    return size
 
 
 def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
@@ -90,13 +99,9 @@ def _pieces(spark: SparkSession, check: ByteCheck) -> list[tuple[_Piece, ...]]:
     stores: dict[str, Store] = {}
     whole: list[SourceFile] = []
     plain: list[SourceFile] = []
-    for uri in check.files:
+    for uri, size in check.files:
         store, path = store_of(uri)
         stores[path] = store
-        try:
-            size = store.open().get_file_info(path).size or 0
-        except (OSError, BotoCoreError, ClientError) as error:
-            raise _unreadable(path, error) from error
         is_whole = codec_of(path) is not None or check.encoding != "utf-8"
         (whole if is_whole else plain).append(SourceFile(path, size))
     packed = [*pack(plain, sizes_of(spark)), *((Chunk(file.path, 0, file.length),) for file in whole if file.length)]

@@ -85,7 +85,10 @@ def _footers(files: Sequence[str], kind: str) -> list[str]:
         try:
             with store.open().open_input_file(path) as source:
                 return tell(source) if source.size() else ""
-        except (OSError, pa.ArrowException, BotoCoreError, ClientError) as error:
+        except (OSError, BotoCoreError, ClientError) as error:
+            # Spark may have an endpoint and credentials of its own.
+            raise NotListable(f"{path!r} cannot be opened outside Spark ({error})") from error
+        except pa.ArrowException as error:
             raise SourceFailedError(
                 f"{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
             ) from error

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.columnar_files import refuse_table_folders
+from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.parquet_splits import open_splits
 from lakewriter.source.spark_rows import open_rows
 from lakewriter.spec.specification import TableSpec

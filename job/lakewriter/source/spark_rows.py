@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
 from lakewriter.source.arrow_types import conform
-from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.byte_checks import require_readable
+from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.frames import Loaded, as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
 from lakewriter.source.session import isolated

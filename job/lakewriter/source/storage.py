@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from lakewriter.aws import ClientError, bucket_region, default_keys, list_objects, shared_clients
+from lakewriter.aws import BotoCoreError, ClientError, bucket_region, default_keys, list_objects, shared_clients
 from lakewriter.source.packing import SourceFile
 from lakewriter.spec.access import Access
 
@@ -102,7 +102,7 @@ def table_format_at(path: str) -> str | None:
     names = _names_in_s3 if path.startswith(_S3_SCHEMES) else _names_in_folder
     root = path.rstrip("/")
     # What may not be listed is told of when it is read.
-    with suppress(ClientError, OSError):
+    with suppress(BotoCoreError, ClientError, OSError):
         for folder in (root, root.removesuffix("/data")):
             if names(f"{folder}/_delta_log"):
                 return "delta"
