@@ -90,12 +90,12 @@ def _shape(
     if table.collection is not None:
         return plan_flatten(feed.schema, table, _seen(feed, table), known)
     shape = plan_shape(feed.schema, spec, table)
-    known = found.columns() if table.contract else None
-    discard = columns_to_discard(table, shape, known)
+    there = found.columns() if table.contract else None
+    discard = columns_to_discard(table, shape, there)
     fitting = found.types({field.name.lower(): field.type for field in shape.schema})
     if fitting or discard:
         shape = plan_shape(feed.schema, spec, table, fitting, discard=discard)
-    require_types(table, shape, known)
+    require_types(table, shape, there)
     return shape
 
 
