@@ -127,6 +127,12 @@ def test_a_property_whose_name_is_no_text_is_refused():
         read_schema({"properties": {True: {"type": "string"}}})
 
 
+@pytest.mark.parametrize("key", ["allOf", "oneOf", "anyOf", "enum"])
+def test_what_should_be_a_list_is_refused(key):
+    with pytest.raises(SpecInvalidError, match=f"no list as '{key}' at the root; expected one"):
+        read_schema({key: 5})
+
+
 WRITE = {"$defs": {"word": {"type": "string"}}, "properties": {"id": {"$ref": "#/$defs/word"}}}
 INFERRED = {"$id": "flow://inferred-schema", "properties": {"n": {"type": "integer"}}}
 READ = [{"$ref": "flow://relaxed-write-schema"}, {"$ref": "flow://inferred-schema"}]

@@ -120,10 +120,10 @@ class _Reader:
         parts = [self._own(schema, document, path, above)]
         if "$ref" in schema:
             parts.append(self._referred(str(schema["$ref"]), document, path, above))
-        for each in schema.get("allOf") or ():
+        for each in _listed_under("allOf", schema, path):
             parts.append(self.read(each, document, path, above))
         for key in ("oneOf", "anyOf"):
-            if options := [self.read(each, document, path, above) for each in schema.get(key) or ()]:
+            if options := [self.read(each, document, path, above) for each in _listed_under(key, schema, path)]:
                 parts.append(_either(options))
         return _both(parts)
 
@@ -158,6 +158,13 @@ class _Reader:
         )
 
 
+def _listed_under(key: str, schema: Schema, path: tuple[str, ...]) -> Sequence[Any]:
+    value = schema.get(key) or []
+    if not isinstance(value, list):
+        raise SpecInvalidError(f"the collection's schema has no list as {key!r} at {_place(path)}; expected one.")
+    return value
+
+
 def _properties(schema: Schema) -> Schema:
     named = schema.get("properties")
     return named if isinstance(named, Mapping) else {}
@@ -179,7 +186,7 @@ def _types(schema: Any, path: tuple[str, ...]) -> frozenset[str] | None:
         return frozenset(types)
     if _properties(schema):
         return frozenset({"object"})
-    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    values = [schema["const"]] if "const" in schema else _listed_under("enum", schema, path)
     return frozenset(_OF_VALUES.get(type(each), "string") for each in values) if values else None
 
 

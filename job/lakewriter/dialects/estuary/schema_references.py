@@ -31,7 +31,12 @@ def _schema(own: Any, folder: Path) -> Any:
         return own
     bundle = _Bundle(folder)
     found = bundle.rewritten(own, start, own)
-    return found | {"$defs": found.get("$defs", {}) | bundle.files} if bundle.files else found
+    if not bundle.files:
+        return found
+    own_definitions = found.get("$defs") or {}
+    if not isinstance(own_definitions, Mapping):
+        raise SpecInvalidError("the collection's schema has no mapping as '$defs'; expected one.")
+    return found | {"$defs": {**own_definitions, **bundle.files}}
 
 
 class _Bundle:
