@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import pytest
 
@@ -12,6 +13,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import Pending, Running, TableState
+from lakewriter.commit.store import Store
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
@@ -87,11 +89,63 @@ def test_two_pipelines_that_load_one_table_under_one_job_id(what, file, has_name
     assert {load for _, load in world.staged.values()} == expected
 
 
-class Rivals:
-    """Two attempts at one table of one load; the second has taken over. Each has staged one file."""
+class Place(Protocol):
+    """Where rivals meet."""
+
+    def store(self) -> Store:
+        """One process's view of it."""
+
+    def stage(self, key: str, load: str) -> Receipt:
+        """A file whose upload is not completed."""
+
+    def reach(self, access: Access) -> Clients:
+        """See ``Reach``."""
+
+    @property
+    def staged(self) -> list[str]:
+        """Keys of what is staged still."""
+
+    @property
+    def data(self) -> list[str]:
+        """Keys of the objects that are no control objects."""
+
+
+class InMemory:
+    """A place without a server."""
+
+    reach = Clients
 
     def __init__(self) -> None:
         self.world = World()
+
+    def store(self) -> Memory:
+        return Memory(self.world, lambda: None, random.Random(0), 0)
+
+    def stage(self, key: str, load: str) -> Receipt:
+        return a_receipt(key, self.world.stage(key, load), "etag")
+
+    @property
+    def staged(self) -> list[str]:
+        return [key for key, _ in self.world.staged.values()]
+
+    @property
+    def data(self) -> list[str]:
+        return list(self.world.data)
+
+
+def a_receipt(key: str, upload: str, etag: str) -> Receipt:
+    """Of a file of one byte in one part."""
+    return Receipt(
+        bucket="b", key=key, upload_id=upload, parts=(Part(1, etag),), checksum_algorithm=None, size=1,
+        rows=1, partition=0, seq=0, first_index=1, engine="none", row_groups=1, requests={},
+    )  # fmt: skip
+
+
+class Rivals:
+    """Two attempts at one table of one load; the second has taken over. Each has staged one file."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.control: dict[str, Control] = {}
         self.names: dict[str, Names] = {}
         self.began: dict[str, TableState] = {}
@@ -99,26 +153,20 @@ class Rivals:
         self.attempts = {name: Attempt("p", "a", name, NOON, timedelta(days=30)) for name in ("first", "second")}
         layout = Layout("s/t", Template.parse("{job_id}"), Template.parse("{uuid}"), ".parquet")
         for name, own in self.attempts.items():
-            store = Memory(self.world, lambda: None, random.Random(0), 0)
-            self.control[name] = Control(store, ControlKeys("", "p"), "s.t", pause=lambda _: None)
-            self.names[name] = layout.bind(job_id="a", attempt=own.id, start=own.started)
-            began = attempts.register(self.control[name], own, Clients)
+            control = self.control[name] = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
+            names = self.names[name] = layout.bind(job_id="a", attempt=own.id, start=own.started)
+            began = attempts.register(control, own, place.reach)
             assert began is not None
             self.began[name] = began
-            key = self.names[name].object_key(0)
-            upload = self.world.stage(key, own.load)
-            self.receipts[name] = Receipt(
-                bucket="b", key=key, upload_id=upload, parts=(Part(1, "etag"),), checksum_algorithm=None, size=1,
-                rows=1, partition=0, seq=0, first_index=1, engine="none", row_groups=1, requests={},
-            )  # fmt: skip
+            self.receipts[name] = place.stage(names.object_key(0), own.load)
 
     def bind(self, name: str) -> None:
         own = self.attempts[name]
         bound = intent(own, (self.receipts[name],))
-        attempts.bind(self.control[name], own, bound, self.began[name], Clients)
+        attempts.bind(self.control[name], own, bound, self.began[name], self.place.reach)
 
     def settle(self, name: str) -> None:
-        attempts.settle(self.control[name], self.attempts[name], Clients)
+        attempts.settle(self.control[name], self.attempts[name], self.place.reach)
 
     def give_up(self, name: str) -> None:
         attempts.give_up(self.control[name], self.attempts[name], self.names[name], [self.receipts[name]])
@@ -129,12 +177,16 @@ class Rivals:
     @property
     def staged(self) -> list[str]:
         """Keys of what is staged still."""
-        return [key for key, _ in self.world.staged.values()]
+        return self.place.staged
+
+
+@pytest.fixture
+def rivals() -> Rivals:
+    return Rivals(InMemory())
 
 
 @pytest.mark.parametrize("ends", ["binds", "fails"])
-def test_an_attempt_whose_job_another_has_finished_leaves_nothing_staged(ends):
-    rivals = Rivals()
+def test_an_attempt_whose_job_another_has_finished_leaves_nothing_staged(rivals, ends):
     rivals.bind("second")
     rivals.settle("second")
     assert rivals.staged == [rivals.receipts["first"].key]
@@ -144,39 +196,38 @@ def test_an_attempt_whose_job_another_has_finished_leaves_nothing_staged(ends):
     else:
         rivals.give_up("first")
     assert rivals.staged == []
-    assert list(rivals.world.data) == [rivals.receipts["second"].key]
+    assert rivals.place.data == [rivals.receipts["second"].key]
     assert (rivals.status("first"), rivals.status("second")) == ("already_done", "done")
 
 
-def test_an_overtaken_attempt_leaves_what_the_other_has_staged_alone():
-    rivals = Rivals()
+def test_an_overtaken_attempt_leaves_what_the_other_has_staged_alone(rivals):
     with pytest.raises(ConcurrentLoadError):
         rivals.bind("first")
     rivals.give_up("first")
     assert rivals.staged == [rivals.receipts["second"].key]
     rivals.bind("second")
     rivals.settle("second")
-    assert list(rivals.world.data) == [rivals.receipts["second"].key]
+    assert rivals.place.data == [rivals.receipts["second"].key]
 
 
 @pytest.mark.parametrize("recovered", [False, True])
-def test_an_attempt_that_is_bound_gives_nothing_up(recovered):
+def test_an_attempt_that_is_bound_gives_nothing_up(rivals, recovered):
     """It learns of a lost answer, or of its binding, only after it has failed; somebody may have finished it."""
-    rivals = Rivals()
     rivals.bind("second")
     if recovered:
-        attempts.register(rivals.control["first"], Attempt("p", "b", "third", NOON, timedelta(days=30)), Clients)
+        attempts.register(
+            rivals.control["first"], Attempt("p", "b", "third", NOON, timedelta(days=30)), rivals.place.reach
+        )
     rivals.give_up("second")
     pending = rivals.control["second"].state.read().pending
     same = Pending(job_id="a", attempt="second", phase="intended", since=NOON)
     assert pending == (None if recovered else same)
     assert (rivals.receipts["second"].key in rivals.staged) is not recovered
-    assert list(rivals.world.data) == ([rivals.receipts["second"].key] if recovered else [])
+    assert rivals.place.data == ([rivals.receipts["second"].key] if recovered else [])
 
 
-def test_a_process_that_outlives_its_report():
+def test_a_process_that_outlives_its_report(rivals):
     """As after a machine that was asleep for longer than control objects are kept."""
-    rivals = Rivals()
     control = next(iter(rivals.control.values()))
     found = done(control, next(iter(rivals.attempts.values())))
     assert (found.schema_, found.table, found.status) == ("s", "t", "already_done")

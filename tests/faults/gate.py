@@ -66,7 +66,7 @@ class Gate:
 
     def __init__(self, upstream: str, weather: Weather = lambda _: None, *, stall_seconds: float = 0.5) -> None:
         self._upstream = urlsplit(upstream).netloc
-        self._weather, self._stall_seconds = weather, stall_seconds
+        self.weather, self._stall_seconds = weather, stall_seconds
         self._turn = threading.RLock()
         self._idle = threading.Condition(threading.Lock())
         self._under_way = 0
@@ -115,7 +115,7 @@ class Gate:
                 point.do()
             if self.closed:
                 return _reset(environ)
-            fault = self._weather(call)
+            fault = self.weather(call)
             self.met += [fault] if fault else []
             with self._idle:
                 self._under_way += 1

@@ -11,13 +11,16 @@ from lakewriter.commit.data_store import reach_from
 from lakewriter.commit.recover import recover
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import ControlKeys
-from tests.faults.books import EVENTS, SCHEMA, Books
+from lakewriter.spec.specification import Spec
+from tests.faults.books import EVENTS, SCHEMA
 from tests.faults.gate import Gate
-from tests.load.lakes import BUCKET, PREFIX, completes
+from tests.load.lakes import BUCKET, PREFIX, Lake, completes
+from tests.load.syncs import SyncLake
 from tests.support.call import Call
 
 pytestmark = pytest.mark.spark
 
+TABLE = f"{SCHEMA}.{EVENTS}"
 FORWARD = ["complete", "complete", "uploaded", "database", "table", "partition", "report", "closed"]
 BACKWARD = ["abort", "abort", "delete", "reason", "withdrawn"]
 
@@ -39,16 +42,17 @@ def cases(steps: list[str], *sample: int) -> list[object]:
 
 
 class Recoverer:
-    """A process's view of the table, through a gate of its own."""
+    """A process's view of a table, through a gate of its own."""
 
-    def __init__(self, books: Books, gate: Gate, environment: pytest.MonkeyPatch) -> None:
-        clients = Clients(books.lake.spec.access)
+    def __init__(self, spec: Spec, table_id: str, gate: Gate, environment: pytest.MonkeyPatch) -> None:
+        own_endpoint = {"endpoint": gate.url} if spec.access.endpoint else {}
+        clients = Clients(spec.access.model_copy(update=own_endpoint))
         with environment.context() as own:
             own.setenv("AWS_ENDPOINT_URL", gate.url)
             # Made here, since the environment is read when they are.
             assert clients.s3
             assert clients.glue
-        self._control = Control(S3Store(clients), ControlKeys(PREFIX, "flights"), f"{SCHEMA}.{EVENTS}")
+        self._control = Control(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline), table_id)
         self._reach = reach_from(clients)
 
     def recover(self) -> None:
@@ -56,7 +60,9 @@ class Recoverer:
         assert recover(self._control, self._reach).pending is None
 
 
-def overtaken(books: Books, monkeypatch: pytest.MonkeyPatch, number: int, applied: bool) -> None:
+def overtaken(
+    lake: Lake | SyncLake, table_id: str, monkeypatch: pytest.MonkeyPatch, number: int, applied: bool
+) -> None:
     """One recoverer stands still at its change of this number until another has ended."""
     stalled, overtook = threading.Event(), threading.Event()
 
@@ -64,9 +70,9 @@ def overtaken(books: Books, monkeypatch: pytest.MonkeyPatch, number: int, applie
         stalled.set()
         overtook.wait()
 
-    with Gate(books.lake.aws.url) as gate, Gate(books.lake.aws.url) as other, ThreadPoolExecutor(1) as pool:
+    with Gate(lake.aws.url) as gate, Gate(lake.aws.url) as other, ThreadPoolExecutor(1) as pool:
         gate.at(changes, stall, after=number, applied=applied)
-        first, second = (Recoverer(books, each, monkeypatch) for each in (gate, other))
+        first, second = (Recoverer(lake.spec, table_id, each, monkeypatch) for each in (gate, other))
         ended = pool.submit(first.recover)
         try:
             assert stalled.wait(60)
@@ -80,7 +86,7 @@ def overtaken(books: Books, monkeypatch: pytest.MonkeyPatch, number: int, applie
 @pytest.mark.parametrize(("number", "applied"), cases(FORWARD, 0, 2, 5))
 def test_overtaken_while_publishing(events, monkeypatch, number, applied):
     events.lake.cut_off("a", completes)
-    overtaken(events, monkeypatch, number, applied)
+    overtaken(events.lake, TABLE, monkeypatch, number, applied)
     assert events.audit(again=["a"]).left_uploads == {}
 
 
@@ -90,7 +96,7 @@ def test_overtaken_while_withdrawing(events, monkeypatch, number, applied):
     ((key, _),) = events.lake.aws.uploads(BUCKET)
     events.lake.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=b"a stranger's")
     events.lake.cut_off("a", lambda call: call.action == "s3:AbortMultipartUpload")
-    overtaken(events, monkeypatch, number, applied)
+    overtaken(events.lake, TABLE, monkeypatch, number, applied)
     assert [f"{PREFIX}/{name}" for name in events.lake.data()] == [key]
     events.lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
     assert events.lake.load("a").status == "done"

@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.faults.process import Process
+from tests.faults.without_spark import ForkedProcess
 from tests.interop.servers import RealS3, serving
 from tests.load.lakes import Lake
+from tests.load.syncs import SyncLake
 from tests.support.call import Call
 from tests.support.server import StrictAws
 
@@ -23,12 +25,29 @@ class RealLake(Lake):
         super().write(*tables, **(there | destination))
 
     def killed(self, job_id: str, match: Callable[[Call], bool], *, after: int = 0) -> int:
-        """See ``Lake.killed``. The process has a lake.yaml of its own, which leads through the gate to the server."""
-        own = self.folder / "gated.yaml"
-        process = Process(own, job_id, self.aws.url).killed_at(match, after=after)
-        own.write_text(self.file.read_text("utf-8").replace(self.aws.url, process.gate.url), "utf-8")
-        with process:
-            return process.wait()
+        """See ``Lake.killed``."""
+        return _killed(Process, self, job_id, match, after)
+
+
+class RealSyncLake(SyncLake):
+    """A connector's pipeline whose destination is a real server, and whose loads need no Spark."""
+
+    def write(self, form: dict[str, Any], *, kind: str = "airbyte-s3", **top: Any) -> None:
+        """See ``SyncLake``."""
+        super().write({"s3_endpoint": self.aws.url} | form, kind=kind, **top)
+
+    def killed(self, job_id: str, match: Callable[[Call], bool], *, after: int = 0) -> int:
+        """See ``Lake.killed``."""
+        return _killed(ForkedProcess, self, job_id, match, after)
+
+
+def _killed(kind: type[Process], lake: Lake | SyncLake, job_id: str, match: Callable[[Call], bool], after: int) -> int:
+    """The process has a lake.yaml of its own, which leads through the gate to the server."""
+    own = lake.folder / "gated.yaml"
+    process = kind(own, job_id, lake.aws.url).killed_at(match, after=after)
+    own.write_text(lake.file.read_text("utf-8").replace(lake.aws.url, process.gate.url), "utf-8")
+    with process:
+        return process.wait()
 
 
 class Started(dict[str, RealS3]):

@@ -47,9 +47,9 @@ class RealS3:
         keys = [found["Key"] for page in pages for found in page.get("Contents", [])]
         return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
-    def uploads(self, bucket: str) -> list[str]:
-        """The keys of the uploads that are neither completed nor aborted."""
-        return [upload["Key"] for upload in self._uploads(bucket)]
+    def uploads(self, bucket: str) -> list[tuple[str, str]]:
+        """Key and id of each upload that is neither completed nor aborted."""
+        return [(upload["Key"], upload["UploadId"]) for upload in self._uploads(bucket)]
 
     def _uploads(self, bucket: str) -> list[dict[str, Any]]:
         s3 = self.client("s3")
@@ -61,8 +61,8 @@ class RealS3:
     def empty(self) -> None:
         """As it was at its start."""
         s3 = self.client("s3")
-        for upload in self._uploads(BUCKET):
-            s3.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
+        for key, upload in self.uploads(BUCKET):
+            s3.abort_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload)
         for key in self.objects(BUCKET):
             s3.delete_object(Bucket=BUCKET, Key=key)
 

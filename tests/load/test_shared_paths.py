@@ -1,12 +1,13 @@
 """Two pipelines that write into one directory: neither deletes what is the other's, a refresh shares with nobody."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.operate.planning import plan
 from tests.load.syncs import BUCKET, SyncLake
-
-pytestmark = pytest.mark.spark
+from tests.support.local_tasks import local_session
 
 FORM = {
     "format": {"format_type": "Parquet"},
@@ -16,13 +17,24 @@ FORM = {
 
 
 @pytest.fixture
-def pipelines(tmp_path, aws, bucket, spark):
+def lake_in(tmp_path, aws, bucket):
+    """A pipeline in a folder of its own, which needs no Spark."""
+
+    def made(name: str) -> SyncLake:
+        (tmp_path / name).mkdir(exist_ok=True)
+        return SyncLake(tmp_path / name, aws, local_session())
+
+    return made
+
+
+@pytest.fixture
+def pipelines(lake_in):
     """A pipeline by its name, with one table of user ids."""
 
     def made(name: str, table: str, mode: str, first: int) -> SyncLake:
-        (tmp_path / name).mkdir(exist_ok=True)
-        lake = SyncLake(tmp_path / name, aws, spark)
-        read = {"sql": f"SELECT explode(sequence({first}, {first + 1})) AS user_id"}
+        lake: SyncLake = lake_in(name)
+        pq.write_table(pa.table({"user_id": [first, first + 1]}), lake.folder / "users.parquet")
+        read = {"format": "parquet", "path": "users.parquet"}
         lake.write(FORM, pipeline=name, tables=[{"table": table, "schema": "public", "read": read, "mode": mode}])
         return lake
 
@@ -84,13 +96,13 @@ def test_directory_is_handed_over(pipelines):
     assert outcomes(b, a) == ["done", "NAME_COLLISION"]
 
 
-def test_plan_tells_of_it_and_writes_nothing(pipelines, spark):
+def test_plan_tells_of_it_and_writes_nothing(pipelines):
     a, b = pipelines("a", "users", "append", 1), pipelines("b", "users", "overwrite", 11)
     outcomes(a)
     before = a.aws.objects(BUCKET)
     spec = b.spec
     controls = {"public.users": b.control("public.users")}
-    (planned,) = plan(spec, job_id="x", clients=Clients(spec.access), spark=lambda: spark, controls=controls)
+    (planned,) = plan(spec, job_id="x", clients=Clients(spec.access), spark=local_session, controls=controls)
     assert str(planned.error).startswith(
         "NAME_COLLISION: table public.users: pipeline 'a' writes into 'data/public' too"
     )

@@ -33,8 +33,9 @@ class Killed(BaseException):
 class Table:
     """Loads and batches of a table, none of which has a row."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str = "") -> None:
         destination = {"type": "supaflow-s3", "s3_bucket_name": BUCKET, "bucket_region": "us-east-1"}
+        destination |= {"custom_s3_endpoint": endpoint} if endpoint else {}
         read = {"format": "json", "path": "in"}
         content = {"pipeline": "p", "destination": destination,
                    "tables": [{"table": "events", "schema": "public", "read": read}]}  # fmt: skip
@@ -81,6 +82,11 @@ class Table:
         return report.tables[0].code
 
 
+@pytest.fixture
+def turning(tmp_path, monkeypatch, aws, bucket) -> Table:
+    return Table(tmp_path, monkeypatch)
+
+
 TURNS = [
     # what is done to the table, how the last step ends
     ("batch 0, batch 1", None),
@@ -109,27 +115,24 @@ TURNS = [
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("steps", "code"), TURNS)
-def test_turns(tmp_path, monkeypatch, aws, bucket, steps, code):
-    table = Table(tmp_path, monkeypatch)
-    ends = [table.do(step) for step in steps.split(", ")]
+def test_turns(turning, steps, code):
+    ends = [turning.do(step) for step in steps.split(", ")]
     assert ends[-1] == code, ends
-    assert table.control.state.read().pending is None
+    assert turning.control.state.read().pending is None
 
 
-def test_a_load_of_release_0_1_0_between_two_batches(tmp_path, monkeypatch, aws, bucket):
-    table = Table(tmp_path, monkeypatch)
-    table.do("batch 0")
-    table.control.state.move(lambda state: state.changed(committed=2, last_job="load-1"))
-    assert [table.do(step) for step in ("batch 1", "adopt", "batch 1")] == ["CHECKPOINT_LOST", None, None]
+def test_a_load_of_release_0_1_0_between_two_batches(turning):
+    turning.do("batch 0")
+    turning.control.state.move(lambda state: state.changed(committed=2, last_job="load-1"))
+    assert [turning.do(step) for step in ("batch 1", "adopt", "batch 1")] == ["CHECKPOINT_LOST", None, None]
 
 
-def test_what_is_said(tmp_path, monkeypatch, aws, bucket):
-    table = Table(tmp_path, monkeypatch)
-    table.do("load")
+def test_what_is_said(turning):
+    turning.do("load")
     run = table_load.run(
-        table.spec,
+        turning.spec,
         job_id="j",
-        clients=table.clients,
+        clients=turning.clients,
         spark=lambda: NOTHING,
         micro_batch=MicroBatch(Batch("q", 0), None, NOTHING),
     )

@@ -58,6 +58,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             "tests/interop/test_s3_servers.py",
             LAKEWRITER_INTEROP="all",
         ),
+        _tests(
+            "servers-exactly-once",
+            "overlapping, dying and forgetful loads on them",
+            "tests/interop/test_exactly_once.py",
+            LAKEWRITER_INTEROP="all",
+        ),
         *(_file(file) for file in sorted((TESTS / "faults").glob("test_*.py")) if file.name != RANDOM_KILLS),
         _tests(
             "random-kills",

@@ -41,10 +41,11 @@ class Table:
     id = "public.events"
     last = ""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **table: str) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str = "", **table: str) -> None:
         self.file = folder / "lake.yaml"
         destination = {"type": "supaflow-s3", "s3_bucket_name": BUCKET, "bucket_region": "us-east-1",
                        "s3_path_prefix": "data", "partition_strategy": "NONE"}  # fmt: skip
+        destination |= {"custom_s3_endpoint": endpoint} if endpoint else {}
         own = {"table": "events", "schema": "public", "read": {"format": "json", "path": "in"}} | table
         self.file.write_text(yaml.safe_dump({"pipeline": "p", "destination": destination, "tables": [own]}), "utf-8")
         self.spec = load_spec(self.file)
