@@ -1,13 +1,15 @@
 """Keys at which another's object lies when an upload is completed: whether a retry helps, and what to do."""
 
+import itertools
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.store import Found
-from lakewriter.commit.uploads import complete_all
+from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.receipt import Part, Receipt
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
@@ -26,18 +28,47 @@ TAKEN = [
 ]
 
 
+def staged(world: World) -> Receipt:
+    return Receipt(
+        bucket="b", key=KEY, upload_id=world.stage(KEY, OWN.load), parts=(Part(1, "e"),), checksum_algorithm=None,
+        size=3, rows=1, row_groups=1, partition=0, seq=0, first_index=0, engine="arro3", requests={},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("load", "counts", "code", "message", "remedy"), TAKEN)
 def test_key_that_is_taken(load, counts, code, message, remedy):
     world = World()
     store = Memory(world, lambda: None, random.Random(0), 0)
-    upload_id = world.stage(KEY, OWN.load)
+    receipt = staged(world)
     world.data[KEY] = Found(3, load, "etag")
-    receipt = Receipt(
-        bucket="b", key=KEY, upload_id=upload_id, parts=(Part(1, "e"),), checksum_algorithm=None, size=3, rows=1,
-        row_groups=1, partition=0, seq=0, first_index=0, engine="arro3", requests={},
-    )  # fmt: skip
     failure = complete_all(store, intent(OWN, (receipt,), counter_after=1 if counts else None), lambda _: None)
     assert (failure and failure.code) == code
     if failure is not None:
         assert message in failure.message
         assert remedy in failure.remedy
+
+
+def meanwhile(world: World, call: int, act: Callable[[], object]) -> Memory:
+    """A store before whose call of this number, from 0, another process acts."""
+    calls = itertools.count()
+    return Memory(world, lambda: act() if next(calls) == call else None, random.Random(0), 0)
+
+
+@pytest.mark.parametrize("call", range(4))
+def test_withdrawing_what_another_recoverer_completes(call):
+    world = World()
+    receipt = staged(world)
+    other = Memory(world, lambda: None, random.Random(0), 0)
+    withdraw(meanwhile(world, call, lambda: other.complete(receipt)), intent(OWN, (receipt,)))
+    assert (list(world.data), list(world.staged)) == ([], [])
+
+
+@pytest.mark.parametrize("call", range(4))
+def test_withdrawing_what_another_has_withdrawn_and_loaded_again(call):
+    """Between the look at an object and its deletion the key may become a later attempt's."""
+    world = World()
+    receipt = staged(world)
+    world.data[KEY] = Found(3, OWN.load, "etag")
+    later = Found(3, "p/a/A2", "etag2")
+    withdraw(meanwhile(world, call, lambda: world.data.update({KEY: later})), intent(OWN, (receipt,)))
+    assert world.data == ({KEY: later} if call < 3 else {})
