@@ -51,7 +51,12 @@ def test_key_that_is_taken(load, counts, code, message, remedy):
 def meanwhile(world: World, call: int, act: Callable[[], object]) -> Memory:
     """A store before whose call of this number, from 0, another process acts."""
     calls = itertools.count()
-    return Memory(world, lambda: act() if next(calls) == call else None, random.Random(0), 0)
+
+    def trouble() -> None:
+        if next(calls) == call:
+            act()
+
+    return Memory(world, trouble, random.Random(0), 0)
 
 
 @pytest.mark.parametrize("call", range(4))

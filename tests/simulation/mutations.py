@@ -115,14 +115,14 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "refused-is-looked-at": _one(
         "a completion that was refused may be the echo of one that was applied",
         "commit.uploads",
-        "    if (found.load, found.size) == (load, receipt.size):\n        return True, None\n",
-        "    if answer is Completion.GONE and (found.load, found.size) == (load, receipt.size):\n"
+        "    if (found.load, found.size) == (intent.load, receipt.size):\n        return True, None\n",
+        "    if answer is Completion.GONE and (found.load, found.size) == (intent.load, receipt.size):\n"
         "        return True, None\n",
     ),
     "refused-is-another's": _one(
         "a completion that was refused is done only where the object is this load's",
         "commit.uploads",
-        "    if (found.load, found.size) == (load, receipt.size):\n        return True, None\n",
+        "    if (found.load, found.size) == (intent.load, receipt.size):\n        return True, None\n",
         "    if found.size:\n        return True, None\n",
     ),
     "gone-is-looked-at": _one(
@@ -166,10 +166,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "unclear-is-not-written": _one(
         "a control object whose creation had no answer is created again",
         "commit.control",
-        "            if not backoff.wait():\n                raise CommitUnknownError(\n"
-        '                    f"{key} could',
-        "            return\n            if not backoff.wait():\n                raise CommitUnknownError(\n"
-        '                    f"{key} could',
+        "        write(key, create, self.pause)\n",
+        "        try:\n            create()\n        except Unclear:\n            return\n",
     ),
     "complete-before-publish": _one(
         "the catalog hears of a load when all of its files are there",

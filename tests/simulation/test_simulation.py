@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.history import Options, play
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.stand_ins import installed
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,14 @@ def test_a_seed_is_one_history_however_often_it_is_played():
 def test_two_seeds_are_two_histories():
     with installed():
         assert play(5, Options()).digest != play(6, Options()).digest
+
+
+def test_every_mutation_finds_the_text_that_it_changes():
+    """A rule that has moved would be taken out no more, and nobody would see it before the next nightly run."""
+    for name, mutation in MUTATIONS.items():
+        for module, edits in mutation.edits.items():
+            text = (ROOT / "job" / "lakewriter" / f"{module.replace('.', '/')}.py").read_text("utf-8")
+            assert [text.count(old) for old, _ in edits] == [1] * len(edits), name
 
 
 @pytest.mark.timeout(600)
