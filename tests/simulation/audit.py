@@ -84,7 +84,6 @@ class Auditor:
         is_visible = any(CONTROL not in key and "/metadata/" not in key for key in seen)
         for text in faults_of_rebuilt(lost, after, is_visible=is_visible):
             self.find(f"rebuilt state of {place.pipeline}/{place.table}: {text}")
-        # What the lost state said cannot be compared field by field any more; its loads and what was pending can.
         kept = {name: after[name] for name in ("counter", "backfill", "sync")}
         is_bound = (after["pending"] or {}).get("job_id") == old["job_id"]
         pending = lost["pending"] if is_bound or after["committed"] > lost["committed"] else None
@@ -109,6 +108,9 @@ class Auditor:
         if not old:
             self.find(f"state of {place.table}: load {after['last_job']} committed and was not pending")
         book.commits.append((after["last_job"], old.get("attempt", "")))
+        # The state's note has the phase in which the person met the load; the report tells how it was closed.
+        if "abandoned" in str((self._report(place, after["last_job"]) or {}).get("notes")):
+            book.given_up.add(after["last_job"])
         # At this moment, since a full refresh that comes later would hide what this one has left.
         self._judge_rows_of(place, self._visible()[place.state])
 
