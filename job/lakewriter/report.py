@@ -18,6 +18,9 @@ SMALL_FILE_BYTES: Final = 16 * MIB
 ABANDONED: Final = "abandoned before its catalog agreed"
 """Begins the note in the report of a load that was given up when its files were visible already."""
 
+ABANDONED_BLIND: Final = "abandoned without its intent"
+"""Begins the note in the report of a load whose intent was gone: what it wrote is not known."""
+
 
 def counted(number: int, noun: str) -> str:
     """``1 file``, ``1,234 files``."""

@@ -73,7 +73,7 @@ class Memory:
         within = (key.removeprefix(prefix).partition("/") for key in self.world.objects if key.startswith(prefix))
         return iter(sorted({prefix + name + slash for name, slash, _ in within if slash}))
 
-    def find(self, key: str) -> Found | None:
+    def find(self, key: str, *, checksum: bool = False) -> Found | None:
         self._trouble()
         return self.world.data.get(key)
 

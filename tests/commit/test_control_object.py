@@ -205,10 +205,6 @@ DAMAGES = [
 ]
 
 
-def verified(place):
-    verify({"s.t": place.control}, "b", CLIENTS)
-
-
 def register_b(place):
     attempts.register(place.control, place.attempt("b", 2), reach)
 
@@ -240,7 +236,6 @@ REFUSED = [
     *((INTENT, step) for step in (recovered, loaded, abandoned, register_b)),
     (BEGIN, begin_b),
     (REPORT, finish_b),
-    (REPORT, verified),
     (FAILED, why_it_failed),
     (KEYS.continuous, lambda place: StatusObject(place.control.store, KEYS.continuous).require_understood()),
 ]
@@ -262,6 +257,17 @@ def test_what_is_not_understood_is_refused_and_nothing_changes(key, step, damage
         step(place)
     assert key in str(raised.value)
     assert (place.world.objects, place.world.data, place.world.staged) == (place.before, data, staged)
+
+
+@pytest.mark.parametrize(("damage", "why"), DAMAGES)
+def test_what_is_not_understood_is_told_by_verify(damage, why):
+    place = Place()
+    place.change(REPORT, damage(intent(place.attempt("b")).report().model_dump_json().encode()))
+    found = verify({"s.t": place.fresh()}, "b", CLIENTS).differences
+    told = [each for each in found if each.key == REPORT]
+    assert [(each.kind, each.code, why in each.message) for each in told] == [
+        ("record_damaged", "PENDING_UNRECOVERABLE", True)
+    ]
 
 
 @pytest.mark.parametrize("step", [recovered, loaded, abandoned])

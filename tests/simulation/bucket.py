@@ -112,7 +112,7 @@ class S3:
 
         return self._call("GetObject", Key, apply)
 
-    def head_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803
+    def head_object(self, *, Bucket: str, Key: str, **_: Any) -> Any:  # noqa: N803
         """As ``get_object``, without the content."""
 
         def apply() -> Any:
@@ -252,7 +252,8 @@ class S3:
                 raise refused("CompleteMultipartUpload", 400, "InvalidPart")
             body = b"".join(upload.parts[number][1] for number in sorted(named))
             del self._bucket.uploads[UploadId]
-            etag = f'"{hashlib.md5("".join(named.values()).encode()).hexdigest()}-{len(named)}"'
+            digests = b"".join(bytes.fromhex(named[number].strip('"')) for number in sorted(named))
+            etag = f'"{hashlib.md5(digests).hexdigest()}-{len(named)}"'
             stored = self._bucket.put(Key, body, upload.metadata, UploadId, etag)
             return {"Bucket": Bucket, "Key": Key, "ETag": stored.etag}
 

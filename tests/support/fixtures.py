@@ -19,6 +19,11 @@ def aws_server(pytestconfig: pytest.Config) -> Iterator[StrictAws]:
 @pytest.fixture
 def aws(aws_server: StrictAws, monkeypatch: pytest.MonkeyPatch) -> StrictAws:
     """An empty AWS that every SDK call of this process and its children goes to."""
+    return empty_aws(aws_server, monkeypatch)
+
+
+def empty_aws(aws_server: StrictAws, monkeypatch: pytest.MonkeyPatch) -> StrictAws:
+    """See ``aws``; for as long as ``monkeypatch`` holds."""
     aws_server.reset()
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN"):
         monkeypatch.delenv(name, raising=False)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from lakewriter.commit.state import TableState
 from lakewriter.doctor import Finding
+from lakewriter.operate.health import Health, describe
 from lakewriter.operate.planning import PlannedTable
 from lakewriter.operate.queries import Query
 from lakewriter.operate.verification import Verified
@@ -179,7 +181,19 @@ def show_status(out: Console, states: Mapping[str, TableState]) -> None:
             since = f"since {state.pending.since:%Y-%m-%d %H:%M}"
             out.print(f"[yellow]{escape(table_id)}: {escape(what)} {since}[/]", soft_wrap=True)
         for job, entry in state.running.items():
-            out.print(f"{escape(table_id)}: load {job} runs since {entry.since:%Y-%m-%d %H:%M}", soft_wrap=True)
+            began = f"began at {entry.since:%Y-%m-%d %H:%M} and has not ended"
+            out.print(f"{escape(table_id)}: load {job} {began}", soft_wrap=True)
+
+
+def show_health(out: Console, health: Health, continuous: Mapping[str, Any] | None, now: datetime) -> None:
+    """How a continuous run fares, and which loads wait."""
+    for line in health.waiting:
+        out.print(f"[red]{escape(line)}[/]", soft_wrap=True)
+    if continuous is not None:
+        run = f"continuous run {continuous.get('run')}: {describe(health, now)}"
+        out.print(escape(run), soft_wrap=True)
+        for table_id, why in (health.failed_tables or {}).items():
+            out.print(f"[red]{escape(f'{table_id} failed: {why}')}[/]", soft_wrap=True)
 
 
 def show_verified(out: Console, found: Verified) -> None:
@@ -188,6 +202,16 @@ def show_verified(out: Console, found: Verified) -> None:
         out.print(f"[red]{difference.code}[/]: {escape(difference.message)}", soft_wrap=True)
     for table_id in found.missing:
         out.print(f"[yellow]{escape(table_id)} has no report of this load[/]")
+    for note in found.notes:
+        out.print(f"[yellow]note[/]: {escape(note)}", soft_wrap=True)
+    for count in found.counted:
+        ids = (
+            f", {counted(count.repeated_ids, 'row')} with a {count.row_id} of another row"
+            if count.repeated_ids is not None
+            else ""
+        )
+        out.print(f"{escape(count.table)}: {counted(count.rows, 'row')} counted in its files, "
+                  f"{count.expected:,} expected{escape(ids)}", soft_wrap=True)  # fmt: skip
     verdict = counted(len(found.differences), "difference") if found.differences else "all as the load left it"
     out.print(
         f"load {found.job_id}: {counted(len(found.tables), 'table')}, {counted(found.files, 'file')}, "

@@ -11,6 +11,8 @@ from lakewriter.cli.context import Context
 from lakewriter.cli.policy_command import policy
 from lakewriter.cli.run_command import run
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.cli.status_command import status
+from lakewriter.cli.verify_command import verify
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import LakeFile
@@ -23,7 +25,6 @@ from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.operate.repair import abandon as abandon_load
 from lakewriter.operate.repair import adopt, begin_backfill, reset_cursor
-from lakewriter.operate.verification import verify as verify_load
 from lakewriter.receipt import Cursor
 from lakewriter.shape.cursor import parsed_cursor
 from lakewriter.spec.catalogs import IcebergCatalog, NoCatalog, RestService
@@ -37,6 +38,8 @@ def main() -> None:
 
 main.add_command(run)
 main.add_command(policy)
+main.add_command(verify)
+main.add_command(status)
 main.add_command(airbyte)
 
 
@@ -76,46 +79,6 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
         console.show_plan(OUT, tables)
     errors = [table.error for table in tables if table.error]
     return CODES[errors[0].partition(":")[0]].exit_code if errors else EXIT_OK
-
-
-@main.command()
-@LAKE
-@click.argument("job")
-@STAGE
-@JSON
-@report_errors
-def verify(lake: Path, job: str, stage: str | None, as_json: bool) -> int:
-    """Compare a committed load's receipts with S3, row counts and the catalog."""
-    context = opened(lake, stage)
-    found = verify_load(context.controls(), job_ids.parsed(job), context.clients)
-    if as_json:
-        print_json(found)
-    else:
-        console.show_verified(OUT, found)
-    return EXIT_FAILED if found.differences else EXIT_OK
-
-
-@main.command()
-@LAKE
-@STAGE
-@JSON
-@report_errors
-def status(lake: Path, stage: str | None, as_json: bool) -> int:
-    """Show each table's cursor, last commit, running attempts and pending intent."""
-    controls = opened(lake, stage).controls()
-    states = {table_id: control.state.read() for table_id, control in controls.items()}
-    first = next(iter(controls.values()))
-    continuous = first.read_json(first.keys.continuous)
-    if as_json:
-        tables = {table_id: state.model_dump(mode="json") for table_id, state in states.items()}
-        print_json({"tables": tables, "continuous": continuous})
-    else:
-        console.show_status(OUT, states)
-        if continuous is not None:
-            OUT.print(
-                f"continuous run {continuous['run']}: {continuous['state']} at {continuous['at']}", soft_wrap=True
-            )
-    return EXIT_OK
 
 
 @main.command()

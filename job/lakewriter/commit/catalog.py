@@ -8,6 +8,7 @@ import pyarrow as pa
 from lakewriter import aws
 from lakewriter.commit.glue import GlueBefore, GlueTables
 from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
+from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import TableHealth
 from lakewriter.spec.specification import Partition
@@ -67,6 +68,9 @@ class CatalogWriter(Protocol):
     def explain_absence(self, intent: Intent) -> str | None:
         """Why readers no longer see the load of a committed intent, in words; None where they do, or nothing tells."""
 
+    def compare(self, intent: Intent) -> Comparison:
+        """All that keeps a query from seeing a committed load as it was written."""
+
 
 class NoTable:
     """Readers list the bucket."""
@@ -124,6 +128,10 @@ class FilesOnly:
     def explain_absence(self, intent: Intent) -> str | None:
         """Whoever deletes objects of a load may be meant to: ``verify`` tells."""
         return None
+
+    def compare(self, intent: Intent) -> Comparison:
+        """There is nothing but the objects."""
+        return Comparison()
 
 
 def catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:

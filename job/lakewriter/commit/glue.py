@@ -1,6 +1,7 @@
 """Hive-style Parquet tables in the Glue Data Catalog: checked before a load, published after it, read back."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -12,12 +13,15 @@ from lakewriter.commit.glue_table import (
     Columns,
     check_layout,
     columns_of,
+    compare_partition,
+    compare_table,
     differences,
     merge,
     named,
     table_input,
 )
 from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.commit.state import TableState
 from lakewriter.errors import CommitUnknownError
 from lakewriter.spec.specification import Partition
@@ -80,8 +84,27 @@ class GlueTables:
         """Whoever drops a partition may be meant to: ``verify`` tells."""
         return None
 
+    def compare(self, intent: Intent) -> Comparison:
+        """See ``CatalogWriter``."""
+        action = _glue(intent)
+        table = self._table(action)
+        if table is None:
+            return Comparison((Mismatch(Kind.TABLE_GONE, f"{_name(action)}: the table is not there in Glue."),))
+        found = compare_table(table, action)
+        if action.partition is not None:
+            partition = self._partition(action)
+            if partition is None:
+                found.append(Mismatch(Kind.PARTITION_GONE, f"partition {action.partition!r} is not there"))
+            else:
+                found += compare_partition(partition, action)
+        return Comparison(tuple(replace(each, message=f"{_name(action)}: {each.message}.") for each in found))
+
     def partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
+        found = self._partition(action)
+        return found["StorageDescriptor"]["Location"] if found else None
+
+    def _partition(self, action: GlueAction) -> dict[str, Any] | None:
         found = self._ask(
             "GetPartition",
             action,
@@ -90,7 +113,7 @@ class GlueTables:
             TableName=action.table,
             PartitionValues=[action.partition],
         )
-        return found["Partition"]["StorageDescriptor"]["Location"] if found else None
+        return found["Partition"] if found else None
 
     def _partition_differences(self, action: GlueAction) -> list[str]:
         location = self.partition_location(action)
@@ -200,6 +223,10 @@ def _in_turn(what: str, step: Callable[[], T | None]) -> T:
                 remedy="Run the same job id again.",
             )
     return done
+
+
+def _name(action: GlueAction) -> str:
+    return f"Glue table {action.database}.{action.table}"
 
 
 def _glue(intent: Intent) -> GlueAction:

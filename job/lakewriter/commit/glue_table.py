@@ -5,11 +5,13 @@ from typing import Any, Final
 
 from lakewriter import column_types
 from lakewriter.commit.intent import GlueAction
+from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.errors import SchemaIncompatibleError
 
 STRATEGY: Final = "lakewriter.partition-strategy"
 """The table parameter that names the ``partition_strategy`` a table was made with; tables of others have none."""
 
+_PROJECTION: Final = "projection.enabled"
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
@@ -95,14 +97,76 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
 
 def differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
     """What a query would not see as the load wrote it, in words."""
-    shown = dict(columns_of(table))
-    found = []
-    for name, kind in action.columns:
-        if name not in shown:
-            found.append(f"column {name!r} is not there")
-        elif shown[name] != _wider(name, shown[name], kind):
-            found.append(f"column {name!r} is {shown[name]!r}, expected {kind!r}")
-    location = table["StorageDescriptor"].get("Location", "").rstrip("/")
-    if location != action.location:
-        found.append(f"it lies at {location!r}, expected {action.location!r}")
+    return [each.message for each in (*compare_columns(table, action), *_compare_location(table, action))]
+
+
+def compare_table(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
+    """Whatever of the table's definition keeps a query from seeing the load as it was written."""
+    keys = [(key.get("Name"), key.get("Type")) for key in table.get("PartitionKeys", ())]
+    expected = [(action.partition_key, "string")] if action.partition_key else []
+    found = [*compare_columns(table, action), *_compare_location(table, action)]
+    found += _compare_format(table.get("StorageDescriptor", {}), Kind.TABLE_CHANGED, "the table")
+    if keys != expected:
+        found.append(Mismatch(Kind.TABLE_CHANGED, f"it has partition keys {keys}, expected {expected}"))
+    if str(table.get("Parameters", {}).get(_PROJECTION, "")).lower() == "true":
+        found.append(
+            Mismatch(
+                Kind.TABLE_CHANGED,
+                f"its parameter {_PROJECTION!r} is 'true', so Athena computes the partitions and does not look at "
+                "those that loads add",
+            )
+        )
     return found
+
+
+def compare_partition(partition: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
+    """Whatever of the partition's definition keeps a query from seeing its files."""
+    storage = partition.get("StorageDescriptor", {})
+    found, location = [], storage.get("Location", "")
+    if location.rstrip("/") != str(action.partition_location).rstrip("/"):
+        lies = f"partition {action.partition!r} lies at {location}, expected {action.partition_location}"
+        found.append(Mismatch(Kind.PARTITION_CHANGED, lies))
+    return found + _compare_format(storage, Kind.PARTITION_CHANGED, f"partition {action.partition!r}")
+
+
+def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
+    """Columns of the load that the table lacks, or has with a type that does not hold their values."""
+    names = [column["Name"].lower() for column in table.get("StorageDescriptor", {}).get("Columns", ())]
+    shown = dict(columns_of(table)) if names else {}
+    own = {name for name, _ in action.columns}
+    found = []
+    for place, (name, kind) in enumerate(action.columns):
+        if name not in shown:
+            other = names[place] if place < len(names) and names[place] not in own else None
+            stands = f"; {other!r} stands in its place" if other else ""
+            found.append(Mismatch(Kind.COLUMN_GONE, f"column {name!r} is not there{stands}"))
+        elif not _holds(shown[name], kind):
+            found.append(Mismatch(Kind.COLUMN_RETYPED, f"column {name!r} is {shown[name]!r}, expected {kind!r}"))
+    return found
+
+
+def _holds(shown: str, kind: str) -> bool:
+    """Whether a column of Glue type ``shown`` takes values of type ``kind``."""
+    try:
+        return shown == _wider("", shown, kind)
+    except SchemaIncompatibleError:
+        return False
+
+
+def _compare_location(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
+    location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+    if location == action.location:
+        return []
+    return [Mismatch(Kind.TABLE_CHANGED, f"it lies at {location!r}, expected {action.location!r}")]
+
+
+def _compare_format(storage: Mapping[str, Any], kind: Kind, what: str) -> list[Mismatch]:
+    """A SerDe and an input format for Parquet have its name in theirs, whichever tool made the table."""
+    serde = storage.get("SerdeInfo", {}).get("SerializationLibrary", "")
+    given = storage.get("InputFormat", "")
+    read = (("SerDe", serde, _PARQUET_SERDE), ("input format", given, FORMAT["InputFormat"]))
+    return [
+        Mismatch(kind, f"{what} is read by {part} {name!r}, expected {expected!r}")
+        for part, name, expected in read
+        if "parquet" not in name.lower()
+    ]

@@ -68,25 +68,26 @@ class S3Store:
         for page in self._asking("ListBucket", prefix, listing):
             yield from (entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
 
-    def find(self, key: str) -> Found | None:
+    def find(self, key: str, *, checksum: bool = False) -> Found | None:
         """A listing of the exact key, then HEAD."""
-        return self._head(key) if self._listed(key) else None
+        return self._head(key, checksum=checksum) if self._listed(key) else None
 
     def look(self, key: str) -> Found | None:
         """HEAD alone, since a listing has shown the key."""
         return self._head(key)
 
-    def _head(self, key: str, *, again: bool = True) -> Found | None:
+    def _head(self, key: str, *, again: bool = True, checksum: bool = False) -> Found | None:
         """None where HEAD is refused and a listing no longer shows the key: another process may delete the object
         after it was listed. A refusal counts only when it is repeated, as in ``get``."""
+        asked = {"ChecksumMode": "ENABLED"} if checksum else {}
         try:
-            return _found(self._clients.s3.head_object(Bucket=self._bucket, Key=key))
+            return _found(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
         except aws.ClientError as error:
             if aws.status_of(error) in (403, 404):
                 if not self._listed(key):
                     return None
                 if again:
-                    return self._head(key, again=False)
+                    return self._head(key, again=False, checksum=checksum)
             raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
         except aws.BotoCoreError as error:
             raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
@@ -198,6 +199,12 @@ class S3Store:
         return f"s3:{action} on s3://{self._bucket}/{key}"
 
 
+def _composite(answer: Any) -> str:
+    """The CRC32 of the parts' CRC32s; blank where S3 keeps none, or one of the whole object."""
+    value, _, parts = answer.get("ChecksumCRC32", "").partition("-")
+    return value if parts or answer.get("ChecksumType") == "COMPOSITE" else ""
+
+
 def _found(answer: Any) -> Found:
     metadata, generation = answer["Metadata"], answer["Metadata"].get(GENERATION_METADATA, "")
     return Found(
@@ -206,4 +213,6 @@ def _found(answer: Any) -> Found:
         answer["ETag"],
         metadata.get(TABLE_METADATA, ""),
         int(generation) if generation.isdigit() else 0,
+        _composite(answer),
+        answer.get("ServerSideEncryption", "").startswith("aws:kms"),
     )

@@ -27,13 +27,19 @@ class Completion(Enum):
 
 @dataclass(frozen=True)
 class Found:
-    """An object: its size in bytes and the load that wrote it, blank when no load of ours did."""
+    """An object: its size in bytes and the load that wrote it, blank when no load of ours did.
+
+    ``checksum`` is the CRC32 of its parts' CRC32s, blank where S3 keeps none or was not asked; ``is_kms`` tells that a
+    key of KMS encrypts it, so that its etag says nothing of its content.
+    """
 
     size: int
     load: str
     etag: str
     table: str = ""
     generation_id: int = 0
+    checksum: str = ""
+    is_kms: bool = False
 
     def of_another(self, pipeline: str) -> bool:
         """Whether another pipeline's load wrote it."""
@@ -75,8 +81,8 @@ class Store(Protocol):
     def folders(self, prefix: str) -> Iterator[str]:
         """What ``prefix``, which ends with a slash, has folders of: their prefixes, each with its slash."""
 
-    def find(self, key: str) -> Found | None:
-        """The object at exactly this key."""
+    def find(self, key: str, *, checksum: bool = False) -> Found | None:
+        """The object at exactly this key; with its ``checksum`` where that is asked for."""
 
     def look(self, key: str) -> Found | None:
         """The object that a listing has shown at this key; None when it is gone since."""

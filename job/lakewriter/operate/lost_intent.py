@@ -12,7 +12,7 @@ from lakewriter.commit.traces import find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.operate.left_behind import MOST_ASKED, batch_of, find_highest_numbers
 from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
-from lakewriter.report import TableReport, counted
+from lakewriter.report import ABANDONED_BLIND, TableReport, counted
 from lakewriter.spec.key_layout import KeyLayout
 
 Objects = Mapping[str, Found]
@@ -100,7 +100,7 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
         cursor_after=None,
         cursor_nulls=0,
         staged_seconds=0.0,
-        notes=("abandoned without its intent, which is gone: how many rows it has is not known",),
+        notes=(f"{ABANDONED_BLIND}, which is gone: how many rows it has is not known",),
     )
     # One that is there already was written by whoever had the intent, and says more.
     if control.report(pending.job_id) is None:

@@ -1,7 +1,6 @@
-"""A committed load, looked at again: its receipts against the objects, the rows in their footers, and the catalog."""
+"""Verify committed loads: their records, objects, rows and catalog, each compared with the others and with S3."""
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewriter import aws
@@ -10,29 +9,33 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import data_store, reach_from
 from lakewriter.commit.iceberg.catalog_vendor import data_clients
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.presence import load_gone
-from lakewriter.encode.parquet_footer import Tail
-from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SpecInvalidError
-from lakewriter.receipt import Receipt
+from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
+from lakewriter.errors import CODES as ERRORS
+from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
+from lakewriter.operate.load_objects import compare_objects
+from lakewriter.operate.load_records import LoadRecords, TableRecords
+from lakewriter.operate.row_counts import Counting, RowCount, count_rows
+from lakewriter.operate.strangers import TablePath
 from lakewriter.spec.model import Model
 
-TAIL_BYTES: Final = 64 * 1024
-AT_ONCE: Final = 8
-PARQUET_ENGINES: Final = ("arro3", "pyarrow")
-"""Of other formats' files the size tells whether they are as they were written."""
+NOT_ONE: Final = "is committed in no table of this pipeline."
 
 
 class Difference(Model):
-    """One thing that is not as the load left it; ``key`` is blank for the catalog."""
+    """One thing that is not as the load left it; ``key`` is blank for the catalog, ``kind`` is one of ``Kind``."""
 
     table: str
     key: str
+    kind: str
     code: str
     message: str
 
 
 class Verified(Model):
-    """A load's tables compared; ``rows`` and ``files`` are what the receipts say."""
+    """A load's tables compared; ``rows`` and ``files`` are what the receipts say.
+
+    ``notes`` tell what changed since and is no fault. ``counted`` has what was found by reading the files.
+    """
 
     job_id: str
     tables: tuple[str, ...]
@@ -40,84 +43,146 @@ class Verified(Model):
     rows: int
     files: int
     differences: tuple[Difference, ...]
+    notes: tuple[str, ...] = ()
+    counted: tuple[RowCount, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 for a difference; where something could not be compared, and nothing else is wrong, that failure's own."""
+        if not self.differences:
+            return EXIT_OK
+        if any(each.kind != Kind.NOT_COMPARED for each in self.differences):
+            return EXIT_FAILED
+        return max(ERRORS[each.code].exit_code for each in self.differences)
 
 
-def verify(controls: Mapping[str, Control], job_id: str, clients: aws.Clients) -> Verified:
-    """Everything that differs; ``SPEC_INVALID`` when no table of this pipeline has this load."""
-    intents = {}
-    for table_id, control in controls.items():
-        report = control.report(job_id)
-        if report is not None:
-            intents[table_id] = control.intent(job_id, report["attempt"])
-    if not intents:
-        raise SpecInvalidError(f"load {job_id!r} is committed in no table of this pipeline.")
-    differences: list[Difference] = []
-    for table_id, intent in intents.items():
-        differences += _objects(table_id, intent, controls[table_id], clients)
-        differences += _catalog(table_id, intent, clients)
-    return Verified(
-        job_id=job_id,
-        tables=tuple(intents),
-        missing=tuple(table_id for table_id in controls if table_id not in intents),
-        rows=sum(intent.rows for intent in intents.values()),
-        files=sum(len(intent.receipts) for intent in intents.values()),
-        differences=tuple(differences),
-    )
+class Verifier:
+    """One pipeline; what several loads go by is read once. ``counting`` has the files' rows read and counted."""
 
+    def __init__(self, controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None) -> None:
+        self._controls, self._clients, self._counting = controls, clients, counting
+        self._records = {table_id: TableRecords(control) for table_id, control in controls.items()}
+        self._paths: dict[str, TablePath] = {}
 
-def _objects(table_id: str, intent: Intent, control: Control, clients: aws.Clients) -> list[Difference]:
-    store = data_store(control.store, intent.catalog, intent.access, reach_from(clients))
-    own = data_clients(intent.catalog, clients)
+    def kept(self) -> list[str]:
+        """The job ids of all loads whose reports are kept, the oldest first."""
+        began: dict[str, tuple[object, str]] = {}
+        for records in self._records.values():
+            for job_id, entry in records.kept.items():
+                began[job_id] = min(began.get(job_id, (entry.modified, job_id)), (entry.modified, job_id))
+        return sorted(began, key=lambda job_id: began[job_id])
 
-    def compare(receipt: Receipt) -> Difference | None:
-        found = store.find(receipt.key)
-        if found is None:
-            return _difference(table_id, receipt, "STAGED_LOST", "the object is gone")
-        if found.load != intent.load:
-            return _difference(table_id, receipt, "KEY_EXISTS", f"it was written by {found.load or 'another writer'!r}")
-        if found.size != receipt.size:
-            return _difference(table_id, receipt, "KEY_EXISTS", f"it has {found.size} bytes, expected {receipt.size}")
-        rows = _rows(receipt, own) if receipt.engine in PARQUET_ENGINES else receipt.rows
-        if rows != receipt.rows:
-            return _difference(table_id, receipt, "KEY_EXISTS", f"it has {rows} rows, expected {receipt.rows}")
-        return None
+    def verify(self, job_id: str) -> Verified:
+        """Everything that differs; ``SPEC_INVALID`` when no table of this pipeline has this load. An error that keeps
+        one table from being compared is told among the differences; where it keeps all from it, it is raised."""
+        tables, failed = {}, []
+        for table_id in self._controls:
+            try:
+                compared = self._compare(table_id, job_id)
+            except LakeError as error:
+                failed.append(error)
+                compared = _Table([Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)])
+            if compared is not None:
+                tables[table_id] = compared
+        if len(failed) == len(tables) and failed:
+            raise failed[0]
+        if not tables:
+            raise SpecInvalidError(f"load {job_id!r} {NOT_ONE}")
+        intents = [table.intent for table in tables.values() if table.intent is not None]
+        return Verified(
+            job_id=job_id,
+            tables=tuple(tables),
+            missing=tuple(table_id for table_id in self._controls if table_id not in tables),
+            rows=sum(intent.rows for intent in intents),
+            files=sum(len(intent.receipts) for intent in intents),
+            differences=tuple(
+                _difference(table_id, each) for table_id, table in tables.items() for each in table.mismatches
+            ),
+            notes=tuple(note for table in tables.values() for note in table.notes),
+            counted=tuple(table.counted for table in tables.values() if table.counted is not None),
+        )
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return [difference for difference in pool.map(compare, intent.receipts) if difference]
+    def _compare(self, table_id: str, job_id: str) -> "_Table | None":
+        records = self._records[table_id].of(job_id)
+        if records is None:
+            return None
+        table = _Table(list(records.mismatches), list(records.notes), records.intent)
+        if records.intent is not None:
+            self._compare_intent(table_id, records, records.intent, table)
+        return table
 
+    def _compare_intent(self, table_id: str, records: LoadRecords, intent: Intent, table: "_Table") -> None:
+        control, clients = self._controls[table_id], data_clients(intent.catalog, self._clients)
+        comparison = self._compare_catalog(intent)
+        store = data_store(control.store, intent.catalog, intent.access, reach_from(self._clients))
+        objects = compare_objects(intent, store, clients, lambda key: key not in comparison.replaced_keys)
+        if records.is_retired and any(each.kind is Kind.OBJECT_GONE for each in objects):
+            table.notes.append(f"a later full refresh of {table_id} has replaced load {intent.job_id!r}")
+            objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
+        strangers, notes = self._compare_path(table_id, intent)
+        table.mismatches += [*objects, *comparison.mismatches, *strangers]
+        table.notes += [*comparison.notes, *notes]
+        if self._counting is not None and not records.is_retired:
+            unreadable = {each.key for each in objects} | comparison.replaced_keys
+            copies = [each.key for each in strangers if each.kind is Kind.OBJECT_COPIED and each.load == intent.load]
+            files = [receipt for receipt in intent.receipts if receipt.key not in unreadable]
+            table.counted, wrong = count_rows(intent, files, copies, self._counting, clients)
+            table.mismatches += wrong
 
-def _rows(receipt: Receipt, clients: aws.Clients) -> int | None:
-    """The footer's row count, from the object's last bytes; more of them are asked for when the footer is large."""
-    for size in (TAIL_BYTES, receipt.size):
-        start = max(0, receipt.size - size)
+    def _compare_catalog(self, intent: Intent) -> Comparison:
         try:
-            place = {"Bucket": receipt.bucket, "Key": receipt.key}
-            body, _ = aws.read_object(clients.s3, **place, Range=f"bytes={start}-")
-            tail = Tail()
-            tail.write(body)
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            doing = f"s3:GetObject on s3://{receipt.bucket}/{receipt.key}"
-            raise aws.explain(error, doing=doing, access=clients.access) from error
-        metadata = tail.metadata()
-        if metadata is not None:
-            return int(metadata.num_rows)
-    return None
+            return catalog_writer(intent, self._clients).compare(intent)
+        except LakeError as error:
+            return Comparison((Mismatch(Kind.NOT_COMPARED, error.message, "", error.code),))
+
+    def _compare_path(self, table_id: str, intent: Intent) -> tuple[list[Mismatch], list[str]]:
+        try:
+            return self._path(table_id, intent).compare(intent)
+        except LakeError as error:
+            return [Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)], []
+
+    def _path(self, table_id: str, intent: Intent) -> TablePath:
+        """The first load asked about decides where the table lies."""
+        if table_id not in self._paths:
+            self._paths[table_id] = TablePath(self._records[table_id], self._controls, intent)
+        return self._paths[table_id]
 
 
-def _catalog(table_id: str, intent: Intent, clients: aws.Clients) -> list[Difference]:
-    catalog = catalog_writer(intent, clients)
-    why = catalog.explain_absence(intent)
-    if why is not None:
-        error = load_gone(intent, why)
-        return [Difference(table=table_id, key="", code=error.code, message=error.message)]
-    try:
-        catalog.read_back(intent)
-    except (CommitUnknownError, PendingUnrecoverableError) as error:
-        return [Difference(table=table_id, key="", code=error.code, message=error.message)]
-    return []
+class _Table:
+    """What was found of one table."""
+
+    def __init__(
+        self, mismatches: list[Mismatch], notes: list[str] | None = None, intent: Intent | None = None
+    ) -> None:
+        self.mismatches, self.notes, self.intent = mismatches, notes or [], intent
+        self.counted: RowCount | None = None
 
 
-def _difference(table_id: str, receipt: Receipt, code: str, what: str) -> Difference:
-    return Difference(
-        table=table_id, key=receipt.key, code=code, message=f"s3://{receipt.bucket}/{receipt.key}: {what}."
-    )
+def verify(
+    controls: Mapping[str, Control], job_id: str, clients: aws.Clients, counting: Counting | None = None
+) -> Verified:
+    """One load; see ``Verifier.verify``."""
+    return Verifier(controls, clients, counting).verify(job_id)
+
+
+def verify_all(
+    controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None
+) -> Iterator[Verified]:
+    """Every load whose records are kept, the oldest first; what is told of one load is not told again of a later."""
+    verifier, told = Verifier(controls, clients, counting), set[Difference]()
+    for job_id in verifier.kept():
+        found = verifier.verify(job_id)
+        new = tuple(each for each in found.differences if each not in told)
+        told.update(new)
+        yield found.model_copy(update={"differences": new})
+
+
+def exit_code_of(loads: Sequence[Verified]) -> int:
+    """1 where any load differs, otherwise the code of what could not be compared."""
+    codes = {found.exit_code for found in loads}
+    return EXIT_FAILED if EXIT_FAILED in codes else max(codes, default=EXIT_OK)
+
+
+def _difference(table_id: str, each: Mismatch) -> Difference:
+    code = each.code or CODES[each.kind]
+    return Difference(table=table_id, key=each.key, kind=each.kind.value, code=code, message=each.message)

@@ -7,17 +7,19 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
+from lakewriter.commit.iceberg.added_files import added_files, file_differences, schema_of
 from lakewriter.commit.iceberg.evolve import count_loads, counter
 from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
 from lakewriter.commit.iceberg.iceberg_columns import measures
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import partition_of
 from lakewriter.commit.iceberg.snapshot_presence import LOAD, explain_absence, load_of
 from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
 from lakewriter.receipt import Receipt
 from lakewriter.report import TableHealth
@@ -69,6 +71,10 @@ class IcebergTables:
         """Somebody may have rolled the table back, or dropped it."""
         return explain_absence(self._own.load(), intent)
 
+    def compare(self, intent: Intent) -> Comparison:
+        """See ``CatalogWriter``."""
+        return LoadComparison(intent, self._own.name).compare(self._own.load)
+
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
         """Delete the metadata that processes which are gone wrote for this load and did not commit."""
         if gone:
@@ -119,11 +125,6 @@ def _append(table: Table, intent: Intent, number: int) -> None:
                 append.append_data_file(data_file)
 
 
-def schema_of(table: Table, action: IcebergAction) -> Schema:
-    """The schema that the load's files were written by."""
-    return table.schemas().get(action.schema_id, table.schema())
-
-
 def data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
     """The intent's files as a manifest lists them."""
     return [_data_file(receipt, schema, spec) for receipt in intent.receipts]
@@ -153,30 +154,7 @@ def _differences(table: Table, intent: Intent) -> list[str]:
         return []
     expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.receipts}
     found = added_files(table, snapshot)
-    return [] if found == expected else _file_differences(found, expected)
-
-
-def added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
-    """Rows of every file that the snapshot added, by location."""
-    found = {}
-    for manifest in snapshot.manifests(table.io):
-        for entry in manifest.fetch_manifest_entry(table.io):
-            if entry.snapshot_id == snapshot.snapshot_id:
-                found[entry.data_file.file_path] = entry.data_file.record_count
-    return found
-
-
-def _file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
-    missing = sorted(expected.keys() - found.keys())
-    strange = sorted(found.keys() - expected.keys())
-    told = [f"file {name} is not in the snapshot" for name in missing]
-    told += [f"file {name} is in the snapshot, and the load did not write it" for name in strange]
-    told += [
-        f"file {name} has {found[name]} rows, expected {expected[name]}"
-        for name in sorted(found.keys() & expected.keys())
-        if found[name] != expected[name]
-    ]
-    return told
+    return [] if found == expected else file_differences(found, expected)
 
 
 def health(table: Table) -> TableHealth:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from lakewriter import aws
+from lakewriter.errors import LoadGoneError
 from lakewriter.naming import LOAD_METADATA
 
 CLIENTS: Final = ":lakewriter.clients"
@@ -64,7 +65,19 @@ class S3Input(InputFile):
             bucket, key = split(self.location)
 
             def fetch(s3: Any) -> bytes:
-                return aws.read_object(s3, Bucket=bucket, Key=key)[0]
+                try:
+                    return aws.read_object(s3, Bucket=bucket, Key=key)[0]
+                except aws.ClientError as error:
+                    if (
+                        aws.status_of(error) in (403, 404)
+                        and aws.code_of(error) != "NoSuchBucket"
+                        and not self.exists()
+                    ):
+                        raise LoadGoneError(
+                            f"{self.location} is gone, and the table's metadata name it, so nobody can read the table.",
+                            remedy="Restore the object from its bucket's versions.",
+                        ) from error
+                    raise
 
             self._content = _asked("s3:GetObject", self.location, self._clients, fetch)
         return self._content

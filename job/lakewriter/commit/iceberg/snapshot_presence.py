@@ -42,7 +42,7 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
         return "the table has no current snapshot"
     own = next((snapshot for snapshot in table.snapshots() if load_of(snapshot) == intent.load), None)
     last = current
-    for snapshot in _ancestors(table, current):
+    for snapshot in ancestors(table, current):
         if _holds(snapshot, own):
             return None
         if _is_older(snapshot, own, intent):
@@ -56,7 +56,7 @@ def load_of(snapshot: Snapshot) -> str | None:
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
 
 
-def _ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
+def ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
     """The current snapshot and its ancestors, up to the first one that has expired."""
     snapshot: Snapshot | None = current
     while snapshot is not None:

@@ -1,0 +1,81 @@
+"""``lakewriter status``: what a pipeline has committed, and how it fares; once, or again and again."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from lakewriter.cli import console
+from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.commit.control import Control
+from lakewriter.errors import LakeError
+from lakewriter.operate.health import Health, assess
+
+WATCH_SECONDS: Final = 5
+
+
+@click.command()
+@LAKE
+@click.option(
+    "--watch",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=WATCH_SECONDS,
+    metavar="[SECONDS]",
+    help=f"Show it anew every so often, {WATCH_SECONDS} seconds unless given, until Ctrl-C.",
+)
+@STAGE
+@JSON
+@report_errors
+def status(lake: Path, watch: int | None, stage: str | None, as_json: bool) -> int:
+    """Show each table's cursor, last commit, running attempts and pending intent; 0 where all is well."""
+    controls = opened(lake, stage).controls()
+    if watch is None:
+        return _show(controls, as_json).exit_code
+    return show_again(lambda: _show(controls, as_json, again=True).exit_code, lambda: time.sleep(watch))
+
+
+def show_again(show: Callable[[], int], pause: Callable[[], None]) -> int:
+    """``show`` until Ctrl-C: the exit code that it gave last. A failure that may pass is told, and ends nothing."""
+    code = 0
+    try:
+        while True:
+            try:
+                code = show()
+            except LakeError as error:
+                if not error.transient:
+                    raise
+                warn(str(error))
+                code = error.exit_code
+            pause()
+    except KeyboardInterrupt:
+        return code
+
+
+def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False) -> Health:
+    states = {table_id: control.state.read() for table_id, control in controls.items()}
+    first = next(iter(controls.values()))
+    continuous = first.read_json(first.keys.continuous)
+    now = datetime.now(UTC)
+    health = assess(states, continuous, now)
+    if as_json:
+        content: dict[str, Any] = {
+            "tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()},
+            "continuous": continuous,
+            "health": {"continuous": health.run, "waiting": health.waiting, "exit_code": health.exit_code},
+        }
+        if again:
+            # A line each, for whoever reads them one by one.
+            click.echo(json.dumps(content, default=str))
+        else:
+            print_json(content)
+        return health
+    if again and OUT.is_terminal:
+        OUT.clear()
+    console.show_status(OUT, states)
+    console.show_health(OUT, health, continuous, now)
+    return health

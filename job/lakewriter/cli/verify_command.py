@@ -1,0 +1,46 @@
+"""``lakewriter verify``: compare committed loads with what can be queried now."""
+
+from pathlib import Path
+
+import click
+
+from lakewriter.cli import console, job_ids
+from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors
+from lakewriter.errors import EXIT_OK, SpecInvalidError
+from lakewriter.operate.row_counts import Counting
+from lakewriter.operate.verification import Verified, exit_code_of, verify_all
+from lakewriter.operate.verification import verify as verify_load
+
+
+@click.command()
+@LAKE
+@click.argument("job", required=False)
+@click.option("--all", "every", is_flag=True, help="Every load whose records are kept, in place of one.")
+@click.option("--rows", is_flag=True, help="Read the files too; count rows and row ids that occur more than once.")
+@STAGE
+@JSON
+@report_errors
+def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | None, as_json: bool) -> int:
+    """Compare a committed load's receipts with S3, row counts and the catalog."""
+    if (job is None) != every:
+        raise SpecInvalidError("expected either JOB, the id of a load, or --all.")
+    job_id = None if job is None else job_ids.parsed(job)
+    context = opened(lake, stage)
+    counting = Counting.of(context.spec) if rows else None
+    if job_id is not None:
+        found = verify_load(context.controls(), job_id, context.clients, counting)
+        if as_json:
+            print_json(found)
+        else:
+            console.show_verified(OUT, found)
+        return found.exit_code
+    loads: list[Verified] = []
+    for each in verify_all(context.controls(), context.clients, counting):
+        loads.append(each)
+        if not as_json:
+            console.show_verified(OUT, each)
+    if as_json:
+        print_json({"loads": [each.model_dump(mode="json") for each in loads]})
+    elif not loads:
+        OUT.print("no load has records that are kept")
+    return exit_code_of(loads) if loads else EXIT_OK

@@ -1,0 +1,38 @@
+"""The files that a load's snapshot has added, against those that the load wrote."""
+
+from collections.abc import Mapping
+
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from lakewriter.commit.intent import IcebergAction
+
+
+def schema_of(table: Table, action: IcebergAction) -> Schema:
+    """The schema that the load's files were written by."""
+    return table.schemas().get(action.schema_id, table.schema())
+
+
+def added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
+    """Rows of every file that the snapshot added, by location."""
+    found = {}
+    for manifest in snapshot.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.snapshot_id == snapshot.snapshot_id:
+                found[entry.data_file.file_path] = entry.data_file.record_count
+    return found
+
+
+def file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
+    """What a snapshot has besides the expected files, lacks of them, or counts in another way, in words."""
+    missing = sorted(expected.keys() - found.keys())
+    strange = sorted(found.keys() - expected.keys())
+    told = [f"file {name} is not in the snapshot" for name in missing]
+    told += [f"file {name} is in the snapshot, and the load did not write it" for name in strange]
+    told += [
+        f"file {name} has {found[name]} rows, expected {expected[name]}"
+        for name in sorted(found.keys() & expected.keys())
+        if found[name] != expected[name]
+    ]
+    return told

@@ -1,0 +1,150 @@
+"""Compare a committed load with its Iceberg table: the load's snapshot, the files of the current one, the columns.
+
+What others have compacted since is as the load left it. What they have deleted is not.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from lakewriter.commit.iceberg.added_files import added_files, file_differences, schema_of
+from lakewriter.commit.iceberg.evolve import count_loads, counter
+from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
+from lakewriter.commit.iceberg.snapshot_presence import ancestors, explain_absence, load_of
+from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
+from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
+
+
+class LoadComparison:
+    """One load and the table as it is now."""
+
+    def __init__(self, intent: Intent, name: str) -> None:
+        self._intent, self._name = intent, name
+        self._prefix = f"s3://{intent.access.bucket}/"
+        self._mismatches: list[Mismatch] = []
+        self._notes: list[str] = []
+        self._replaced: set[str] = set()
+
+    def compare(self, load: Callable[[], Table | None]) -> Comparison:
+        """Everything that differs from the table that ``load`` gives; each step is taken, whatever the one before it
+        found."""
+        if self._intent.receipts:
+            with self._readable():
+                self._compare_table(load())
+        return Comparison(tuple(self._mismatches), tuple(self._notes), frozenset(self._replaced))
+
+    def _compare_table(self, table: Table | None) -> None:
+        assert isinstance(self._intent.catalog, IcebergAction)
+        why = explain_absence(table, self._intent)
+        if why is not None:
+            is_same = table is not None and str(table.metadata.table_uuid) == self._intent.catalog.uuid
+            kind = Kind.ROLLED_BACK if is_same else Kind.TABLE_GONE
+            self._add(kind, f"load {self._intent.job_id!r} is committed, and readers do not see it any more: {why}")
+        elif table is not None:
+            for step in (self._compare_count, self._compare_columns, self._compare_snapshot, self._compare_files):
+                with self._readable():
+                    step(table)
+
+    def _add(self, kind: Kind, what: str, *, key: str = "") -> None:
+        # A table in Glue may have been made anew by hand; an Iceberg table that is gone has taken the load with it.
+        code = LoadGoneError.code if kind is Kind.TABLE_GONE else ""
+        self._mismatches.append(Mismatch(kind, f"Iceberg table {self._name}: {what}.", key, code))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Metadata files that are gone, or that nobody can read, keep every reader from the table."""
+        try:
+            with library_limits(f"read the metadata of {self._name}"):
+                yield
+        except (LoadGoneError, SchemaIncompatibleError) as error:
+            self._add(Kind.METADATA_DAMAGED, error.message.rstrip("."))
+        except (EOFError, ArithmeticError, AttributeError) as error:
+            # What PyIceberg's reader of Avro meets in a file that was cut off or changed.
+            self._add(Kind.METADATA_DAMAGED, f"its metadata cannot be read ({type(error).__name__}: {error})")
+
+    def _compare_count(self, table: Table) -> None:
+        if not count_loads(table, self._intent.pipeline):
+            self._add(Kind.TABLE_CHANGED, f"it has no property {counter(self._intent.pipeline)!r}")
+
+    def _compare_columns(self, table: Table) -> None:
+        assert isinstance(self._intent.catalog, IcebergAction)
+        now = {field.field_id: field.name for field in table.schema().fields}
+        for field in schema_of(table, self._intent.catalog).fields:
+            if field.field_id not in now:
+                self._add(Kind.COLUMN_GONE, f"column {field.name!r} is not there")
+            elif now[field.field_id] != field.name:
+                self._notes.append(f"column {field.name!r} of {self._name} is called {now[field.field_id]!r} by now")
+
+    def _compare_snapshot(self, table: Table) -> None:
+        """The load's own snapshot, while it is kept, has the files of the receipts and no others."""
+        snapshot = next((each for each in table.snapshots() if load_of(each) == self._intent.load), None)
+        if snapshot is None:
+            return
+        expected = {self._location(receipt.key): receipt.rows for receipt in self._intent.receipts}
+        for what in file_differences(added_files(table, snapshot), expected):
+            self._add(Kind.TABLE_CHANGED, what)
+
+    def _compare_files(self, table: Table) -> None:
+        """A file of the load that the current snapshot does not have was rewritten, or its rows were deleted."""
+        current = table.current_snapshot()
+        if current is None:
+            return
+        live = set(_files(table, current))
+        gone = {self._location(receipt.key) for receipt in self._intent.receipts} - live
+        self._replaced = {location.removeprefix(self._prefix) for location in gone}
+        for snapshot in ancestors(table, current):
+            if not gone or load_of(snapshot) == self._intent.load:
+                break
+            removed = gone.intersection(_removed(table, snapshot))
+            gone -= removed
+            for location in sorted(removed):
+                self._tell_removal(location, snapshot)
+        if gone:
+            self._notes.append(
+                f"{len(gone)} of the load's {len(self._intent.receipts)} files are no longer in {self._name}, and the "
+                "snapshot that took them out has expired: whether their rows were rewritten or deleted is not known"
+            )
+
+    def _tell_removal(self, location: str, snapshot: Snapshot) -> None:
+        operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
+        by = f"snapshot {snapshot.snapshot_id} ({operation})"
+        if _only_rewrites(snapshot):
+            self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
+        else:
+            key = location.removeprefix(self._prefix)
+            self._add(Kind.ROWS_REMOVED, f"file {location} was taken out of it by {by}", key=key)
+
+    def _location(self, key: str) -> str:
+        return self._prefix + key
+
+
+def _files(table: Table, snapshot: Snapshot) -> Iterator[str]:
+    for manifest in snapshot.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.data_file.content == DataFileContent.DATA:
+                yield entry.data_file.file_path
+
+
+def _removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
+    """Data files that this snapshot itself took out."""
+    for manifest in snapshot.manifests(table.io):
+        if manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+            if entry.status == ManifestEntryStatus.DELETED:
+                yield entry.data_file.file_path
+
+
+def _only_rewrites(snapshot: Snapshot) -> bool:
+    """Whether it changed files and no rows: it says so, or has added as many rows as it has taken out."""
+    if snapshot.summary is None:
+        return False
+    if snapshot.summary.operation == Operation.REPLACE:
+        return True
+    numbers = snapshot.summary.additional_properties
+    added, deleted = numbers.get("added-records"), numbers.get("deleted-records")
+    return snapshot.summary.operation == Operation.OVERWRITE and added is not None and added == deleted

@@ -1,0 +1,166 @@
+"""Rows of an Avro container file, counted block by block, with the texts of their first field.
+
+See: https://avro.apache.org/docs/1.12.0/specification/
+"""
+
+import bz2
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BytesIO
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import zstandard
+
+_MAGIC: Final = b"Obj\x01"
+_MARKER_BYTES: Final = 16
+_RAW_DEFLATE: Final = -15
+_FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+
+Skip = Callable[[BinaryIO], None]
+
+
+def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, list[str]]]:
+    """For each block how many rows it has, and the texts of the field ``name``, where that is the records' first one
+    and a string; ``ValueError`` for what is no such file."""
+    header = _read_header(file)
+    schema, codec = json.loads(header["avro.schema"]), header.get("avro.codec", b"null").decode()
+    first, *rest = schema["fields"]
+    is_wanted = first["name"] == name and _plain(first["type"]) == "string"
+    skips = [_skipper(field["type"], {}) for field in rest]
+    while True:
+        start = file.read(1)
+        if not start:
+            return
+        rows, size = _read_long(file, start), _read_long(file)
+        block = BytesIO(_unpack(codec, _read_exactly(file, size)))
+        _read_exactly(file, _MARKER_BYTES)
+        yield rows, [_read_text(block, skips) for _ in range(rows)] if is_wanted else []
+
+
+def _read_header(file: BinaryIO) -> dict[str, bytes]:
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("it does not begin as an Avro file")
+    entries = {}
+    while count := _read_long(file):
+        if count < 0:
+            _read_long(file)
+        for _ in range(abs(count)):
+            key = _read_bytes(file).decode()
+            entries[key] = _read_bytes(file)
+    _read_exactly(file, _MARKER_BYTES)
+    return entries
+
+
+def _read_text(block: BinaryIO, skips: list[Skip]) -> str:
+    text = _read_bytes(block).decode()
+    _skip_each(block, skips)
+    return text
+
+
+def _plain(kind: Any) -> Any:
+    return kind["type"] if isinstance(kind, dict) else kind
+
+
+def _skipper(kind: Any, named: dict[str, Skip]) -> Skip:
+    """What reads over one value of a type; ``named`` are the records met before."""
+    if isinstance(kind, list):
+        branches = [_skipper(branch, named) for branch in kind]
+        return lambda file: branches[_read_long(file)](file)
+    name = _plain(kind)
+    if name in _FIXED:
+        size = _FIXED[name]
+        return lambda file: _skip_bytes(file, size)
+    if name in ("int", "long"):
+        return _skip_long
+    if name in ("bytes", "string"):
+        return lambda file: _skip_bytes(file, _read_long(file))
+    return _nested_skipper(name, kind, named)
+
+
+def _nested_skipper(name: Any, kind: Mapping[str, Any], named: dict[str, Skip]) -> Skip:
+    if name == "record":
+        fields: list[Skip] = []
+        named[kind["name"]] = lambda file: _skip_each(file, fields)
+        fields += [_skipper(field["type"], named) for field in kind["fields"]]
+        return named[kind["name"]]
+    if name in ("array", "map"):
+        inner = _skipper(kind["items"] if name == "array" else kind["values"], named)
+        return lambda file: _skip_blocks(file, inner, is_map=name == "map")
+    if isinstance(name, str) and name in named:
+        return named[name]
+    raise ValueError(f"its schema has type {name!r}, which no load writes")
+
+
+def _skip_long(file: BinaryIO) -> None:
+    _read_long(file)
+
+
+def _skip_each(file: BinaryIO, skips: Iterable[Skip]) -> None:
+    for skip in skips:
+        skip(file)
+
+
+def _skip_blocks(file: BinaryIO, inner: Skip, *, is_map: bool) -> None:
+    while count := _read_long(file):
+        if count < 0:
+            _skip_bytes(file, _read_long(file))
+            continue
+        for _ in range(count):
+            if is_map:
+                _skip_bytes(file, _read_long(file))
+            inner(file)
+
+
+def _unpack(codec: str, data: bytes) -> bytes:
+    unpack: dict[str, Callable[[bytes], bytes]] = {
+        "null": lambda data: data,
+        "deflate": lambda data: zlib.decompress(data, _RAW_DEFLATE),
+        "bzip2": bz2.decompress,
+        "xz": lzma.decompress,
+        "zstandard": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+        "snappy": _unpack_snappy,
+    }
+    if codec not in unpack:
+        raise ValueError(f"its codec is {codec!r}, which no load writes")
+    return unpack[codec](data)
+
+
+def _unpack_snappy(data: bytes) -> bytes:
+    # A block begins with its length before compression, as a varint without a sign, and ends with a CRC32.
+    size, shift = 0, 0
+    for byte in data:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    unpacked: bytes = pa.decompress(data[:-4], decompressed_size=size, codec="snappy", asbytes=True)
+    return unpacked
+
+
+def _read_long(file: BinaryIO, start: bytes = b"") -> int:
+    number, shift = 0, 0
+    byte = (start or _read_exactly(file, 1))[0]
+    while byte >= 0x80:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        byte = _read_exactly(file, 1)[0]
+    number |= byte << shift
+    return (number >> 1) ^ -(number & 1)
+
+
+def _read_bytes(file: BinaryIO) -> bytes:
+    return _read_exactly(file, _read_long(file))
+
+
+def _read_exactly(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size) if size >= 0 else b""
+    if len(data) != size:
+        raise ValueError("it ends in the middle of a block")
+    return data
+
+
+def _skip_bytes(file: BinaryIO, size: int) -> None:
+    file.seek(size, 1)

@@ -1,0 +1,113 @@
+"""How a pipeline fares, for whoever watches it: its continuous run, and loads that wait to be finished."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from lakewriter.commit.state import TableState
+from lakewriter.errors import EXIT_FAILED, EXIT_OK, EXIT_RETRY
+from lakewriter.report import counted
+
+STALE_AFTER: Final = timedelta(minutes=3)
+"""A run that lives writes its status every minute; clocks may differ."""
+PENDING_AFTER: Final = timedelta(hours=1)
+"""A load past its point of no return is finished within minutes, by itself or by the next one."""
+
+
+class RunHealth(StrEnum):
+    """How a continuous run fares. ``STALE`` is one that has not written its status: its process is gone."""
+
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    PARTLY_FAILED = "partly_failed"
+    FAILED = "failed"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+
+_WELL: Final = (RunHealth.RUNNING, RunHealth.STOPPING, RunHealth.STOPPED)
+
+
+@dataclass(frozen=True)
+class Health:
+    """``run`` is None where no continuous run has left a status, ``since`` when it last wrote one. ``failed_tables``
+    are the run's, with the failure; ``waiting`` names loads that are pending for long."""
+
+    run: RunHealth | None = None
+    since: datetime | None = None
+    failed_tables: Mapping[str, str] | None = None
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 where somebody has to look at the continuous run, 75 where a load waits to be run again, else 0."""
+        if self.run is not None and self.run not in _WELL:
+            return EXIT_FAILED
+        return EXIT_RETRY if self.waiting else EXIT_OK
+
+
+def assess(states: Mapping[str, TableState], continuous: Mapping[str, Any] | None, now: datetime) -> Health:
+    """How the pipeline fares; ``continuous`` is what ``continuous.json`` holds."""
+    waiting = tuple(
+        f"load {state.pending.job_id} of {table_id} is pending since {state.pending.since:%Y-%m-%d %H:%M} UTC "
+        f"({_age(now - state.pending.since)}): run it again, or abandon it"
+        for table_id, state in states.items()
+        if state.pending is not None and now - state.pending.since > PENDING_AFTER
+    )
+    if continuous is None:
+        return Health(waiting=waiting)
+    at, failed = _time(continuous.get("at")), _failed_tables(continuous)
+    return Health(_assess_run(continuous, at, failed, now), at, failed, waiting)
+
+
+def describe(health: Health, now: datetime) -> str:
+    """The run's health in words, such as ``stale: it wrote its status 12 hours ago``."""
+    age = f"{_age(now - health.since)} ago" if health.since else "at an unknown time"
+    words = {
+        RunHealth.STALE: f"stale: it last wrote its status {age}, so its process is gone; start it again",
+        RunHealth.PARTLY_FAILED: f"partly failed: {counted(len(health.failed_tables or ()), 'table')} stopped, "
+        f"others go on (as of {age})",
+        RunHealth.UNKNOWN: "unknown: its status object holds no status",
+    }
+    return words.get(health.run or RunHealth.UNKNOWN, f"{health.run} (as of {age})")
+
+
+def _assess_run(
+    continuous: Mapping[str, Any], at: datetime | None, failed: Mapping[str, str], now: datetime
+) -> RunHealth:
+    state = continuous.get("state")
+    if state not in ("running", "stopping", "stopped", "failed") or at is None:
+        return RunHealth.UNKNOWN
+    if state in (RunHealth.STOPPED, RunHealth.FAILED):
+        return RunHealth(state)
+    if now - at > STALE_AFTER:
+        return RunHealth.STALE
+    return RunHealth.PARTLY_FAILED if failed else RunHealth(state)
+
+
+def _failed_tables(continuous: Mapping[str, Any]) -> dict[str, str]:
+    tables = continuous.get("tables")
+    found = {}
+    for table_id, table in (tables if isinstance(tables, Mapping) else {}).items():
+        if isinstance(table, Mapping) and table.get("state") == "failed":
+            found[str(table_id)] = f"{table.get('code')}: {table.get('message')}"
+    return found
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _age(age: timedelta) -> str:
+    seconds = max(0, int(age.total_seconds()))
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return counted(seconds // size, unit)
+    return counted(seconds, "second")

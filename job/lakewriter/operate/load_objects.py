@@ -1,0 +1,120 @@
+"""A committed load's objects against its receipts: there, its own, of the same bytes, with as many rows."""
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pyarrow as pa
+
+from lakewriter import aws
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.mismatch import Kind, Mismatch
+from lakewriter.commit.store import Found, Store
+from lakewriter.encode.parquet_footer import Tail
+from lakewriter.errors import LakeError
+from lakewriter.receipt import Receipt
+
+TAIL_BYTES: Final = 64 * 1024
+AT_ONCE: Final = 8
+PARQUET_ENGINES: Final = ("arro3", "pyarrow")
+"""Of other formats' files etag, checksum and size tell whether they are as they were written."""
+_MD5: Final = re.compile("[0-9a-f]{32}")
+
+
+def compare_objects(
+    intent: Intent, store: Store, clients: aws.Clients, is_needed: Callable[[str], bool]
+) -> list[Mismatch]:
+    """What is wrong with each object of which ``is_needed`` holds of its key; ``clients`` read the data."""
+
+    def compare(receipt: Receipt) -> Mismatch | None:
+        try:
+            wrong = _compare(receipt, store.find(receipt.key, checksum=True), intent)
+            wrong = wrong or _compare_rows(receipt, clients)
+        except LakeError as error:
+            return Mismatch(Kind.NOT_COMPARED, error.message, receipt.key, error.code)
+        if wrong is None:
+            return None
+        kind, what = wrong
+        return Mismatch(kind, f"s3://{receipt.bucket}/{receipt.key}: {what}.", receipt.key)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        needed = [receipt for receipt in intent.receipts if is_needed(receipt.key)]
+        return [mismatch for mismatch in pool.map(compare, needed) if mismatch is not None]
+
+
+def _compare(receipt: Receipt, found: Found | None, intent: Intent) -> tuple[Kind, str] | None:
+    if found is None:
+        return Kind.OBJECT_GONE, "the object is gone"
+    if found.load != intent.load:
+        return Kind.OBJECT_REPLACED, f"it was written by {found.load or 'another writer'!r}"
+    if found.size != receipt.size:
+        return Kind.OBJECT_CHANGED, f"it has {found.size} bytes, expected {receipt.size}"
+    checksum = _checksum_of(receipt)
+    if checksum is not None and found.checksum not in ("", checksum):
+        return Kind.OBJECT_CHANGED, f"its content changed: its CRC32 is {found.checksum}, expected {checksum}"
+    etags, etag = _etags_of(receipt), found.etag.strip('"')
+    if etags and not found.is_kms and not _is_unlike_s3(etag, intent) and etag not in etags:
+        return Kind.OBJECT_CHANGED, f"its content changed, or it was written anew: its etag is {etag}, not {etags[0]}"
+    return None
+
+
+def _checksum_of(receipt: Receipt) -> str | None:
+    """The CRC32 of the parts' CRC32s, as S3 keeps it for an object of several parts; None where they are not known.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html
+    """
+    parts = [part.checksum for part in receipt.parts if part.checksum]
+    if receipt.checksum_algorithm != "CRC32" or len(parts) != len(receipt.parts):
+        return None
+    try:
+        whole = zlib.crc32(b"".join(base64.b64decode(part) for part in parts))
+    except ValueError:
+        return "what the receipt has, which is no checksum"
+    return base64.b64encode(whole.to_bytes(4, "big")).decode()
+
+
+def _etags_of(receipt: Receipt) -> tuple[str, ...]:
+    """The etags that the object may have; none where those of its parts are no MD5s, as a key of KMS makes them."""
+    parts = [part.etag.strip('"') for part in receipt.parts]
+    if not all(_MD5.fullmatch(part) for part in parts):
+        return ()
+    return (f"{hashlib.md5(bytes.fromhex(''.join(parts)), usedforsecurity=False).hexdigest()}-{len(parts)}",)
+
+
+def _is_unlike_s3(etag: str, intent: Intent) -> bool:
+    """Whether a store that is not AWS's has etags of its own for objects of several parts, which say nothing here."""
+    return intent.access.endpoint is not None and "-" not in etag
+
+
+def _compare_rows(receipt: Receipt, clients: aws.Clients) -> tuple[Kind, str] | None:
+    if receipt.engine not in PARQUET_ENGINES:
+        return None
+    try:
+        rows = _read_rows(receipt, clients)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return Kind.OBJECT_CHANGED, f"it cannot be read as Parquet ({str(error).splitlines()[0]})"
+    if rows != receipt.rows:
+        return Kind.ROWS_DIFFER, f"it has {rows} rows, expected {receipt.rows}"
+    return None
+
+
+def _read_rows(receipt: Receipt, clients: aws.Clients) -> int | None:
+    """The footer's row count, from the object's last bytes; more of them are asked for when the footer is large."""
+    for size in (TAIL_BYTES, receipt.size):
+        start = max(0, receipt.size - size)
+        try:
+            place = {"Bucket": receipt.bucket, "Key": receipt.key}
+            body, _ = aws.read_object(clients.s3, **place, Range=f"bytes={start}-")
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            doing = f"s3:GetObject on s3://{receipt.bucket}/{receipt.key}"
+            raise aws.explain(error, doing=doing, access=clients.access) from error
+        tail = Tail()
+        tail.write(body)
+        metadata = tail.metadata()
+        if metadata is not None:
+            return int(metadata.num_rows)
+    return None

@@ -1,0 +1,200 @@
+"""A committed load's own records: its report, its intent, and what the table's state says since; read and compared."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.mismatch import Kind, Mismatch
+from lakewriter.commit.state import TableState
+from lakewriter.commit.store import Entry
+from lakewriter.commit.traces import find_traces, trace_of
+from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.report import ABANDONED_BLIND
+
+COMPARED: Final = (
+    "pipeline", "job_id", "attempt", "schema_name", "table", "started", "rows", "files", "bytes", "keys", "feed",
+    "engine", "cursor_before", "cursor_after", "cursor_nulls",
+)  # fmt: skip
+"""What a report repeats of its intent in every release."""
+
+_DAMAGE: Final = (PendingUnrecoverableError, StateLostError)
+
+
+@dataclass
+class LoadRecords:
+    """One load of one table; without an intent there is nothing to compare with. ``is_retired`` where a full refresh
+    has replaced the load since, so that its objects are deleted."""
+
+    intent: Intent | None = None
+    is_retired: bool = False
+    mismatches: list[Mismatch] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class TableRecords:
+    """The records of one table, each read once."""
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+        self._reports: dict[str, dict[str, Any] | None] = {}
+
+    @cached_property
+    def kept(self) -> dict[str, Entry]:
+        """The reports that are kept, by job id."""
+        found = find_traces(self.control.store, self.control.keys, self.control.table_id)
+        return {trace.job_id: trace.entry for trace in found if trace.kind == "report"}
+
+    def report(self, job_id: str) -> dict[str, Any] | None:
+        """The table's report of this load; None where there is none."""
+        if job_id not in self._reports:
+            self._reports[job_id] = self.control.report(job_id)
+        return self._reports[job_id]
+
+    @cached_property
+    def state(self) -> TableState | LakeError:
+        """The state, or what is wrong with it."""
+        try:
+            return self.control.state.read()
+        except _DAMAGE as error:
+            return error
+
+    def of(self, job_id: str) -> LoadRecords | None:
+        """The load's records compared; None for a load that this table does not have."""
+        found = LoadRecords()
+        report = self._read_report(job_id, found)
+        if report is not None:
+            found.intent = self._read_intent(job_id, report, found)
+            if found.intent is not None:
+                found.mismatches += _compare_report(self.control, report, found.intent)
+        elif found.mismatches or self._is_committed(job_id, found):
+            found.intent = found.intent or self._find_intent(job_id)
+        else:
+            return None
+        self._compare_state(job_id, found)
+        return found
+
+    def _read_report(self, job_id: str, found: LoadRecords) -> dict[str, Any] | None:
+        try:
+            return self.report(job_id)
+        except _DAMAGE as error:
+            key = self.control.keys.report(job_id, self.control.table_id)
+            found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
+            return None
+
+    def _read_intent(self, job_id: str, report: dict[str, Any], found: LoadRecords) -> Intent | None:
+        key = self.control.keys.intent(job_id, report["attempt"], self.control.table_id)
+        try:
+            intent = self.control.find_intent(job_id, report["attempt"])
+        except _DAMAGE as error:
+            found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
+            return None
+        if intent is None and any(note.startswith(ABANDONED_BLIND) for note in report["notes"]):
+            found.notes.append(f"load {job_id!r} of {self.control.table_id} was {ABANDONED_BLIND}: nothing is compared")
+        elif intent is None:
+            gone = f"{key} is not there, so nothing tells what load {job_id!r} of {self.control.table_id} wrote."
+            found.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
+        return intent
+
+    def _is_committed(self, job_id: str, found: LoadRecords) -> bool:
+        """Whether a load without a report is committed all the same: the state says so, or its objects are there."""
+        state = self.state
+        if not isinstance(state, TableState) or (state.pending is not None and state.pending.job_id == job_id):
+            return False
+        if state.last_job != job_id and job_id not in state.sync.live_jobs:
+            found.intent = self._find_intent(job_id)
+            if found.intent is None:
+                return False
+        key = self.control.keys.report(job_id, self.control.table_id)
+        gone = f"{key} is not there, and load {job_id!r} is committed in {self.control.table_id}."
+        found.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
+        return True
+
+    def _find_intent(self, job_id: str) -> Intent | None:
+        """The intent of the attempt whose objects are there; intents of attempts that lost a race are there too."""
+        for intent in self._intents(job_id):
+            objects = (self.control.store.find(receipt.key) for receipt in intent.receipts)
+            if any(found is not None and found.load == intent.load for found in objects):
+                return intent
+        return None
+
+    def _intents(self, job_id: str) -> Iterator[Intent]:
+        keys = self.control.keys
+        found = [trace_of(keys, entry) for entry in self.control.store.entries(f"{keys.load(job_id)}/")]
+        mine = [trace for trace in found if trace is not None and trace.table_id == self.control.table_id]
+        withdrawn = {trace.attempt for trace in mine if trace.kind == "failure"}
+        for trace in mine:
+            if trace.kind == "intent" and trace.attempt not in withdrawn:
+                try:
+                    intent = self.control.find_intent(job_id, trace.attempt)
+                except _DAMAGE:
+                    continue
+                if intent is not None:
+                    yield intent
+
+    def _compare_state(self, job_id: str, found: LoadRecords) -> None:
+        key = self.control.keys.state(self.control.table_id)
+        state = self.state
+        if isinstance(state, LakeError):
+            found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, state.message, key, state.code))
+            return
+        told = [*self._compare_loads(state, job_id), *_compare_progress(state, found.intent, job_id)]
+        found.mismatches += [Mismatch(Kind.RECORDS_DISAGREE, f"{key}: {what}.", key) for what in told]
+        sync = found.intent.sync if found.intent else None
+        found.is_retired = (
+            sync is not None and job_id not in state.sync.live_jobs and state.sync.generation_id > sync.generation_id
+        )
+
+    def _compare_loads(self, state: TableState, job_id: str) -> Iterator[str]:
+        closing = state.pending is not None and state.pending.job_id in self.kept
+        if state.committed + closing < len(self.kept):
+            yield f"it counts {state.committed} committed loads, and the reports of {len(self.kept)} are kept"
+        last = state.last_job
+        if last is None or last in self.kept or last == job_id or job_id in state.sync.live_jobs:
+            return
+        began = self._began(job_id)
+        if began is not None and state.last_commit is not None and began < state.last_commit:
+            yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
+
+    def _began(self, job_id: str) -> datetime | None:
+        try:
+            report = self.report(job_id)
+        except _DAMAGE:
+            return None
+        return datetime.fromisoformat(report["started"]) if report else None
+
+
+def _compare_report(control: Control, report: dict[str, Any], intent: Intent) -> list[Mismatch]:
+    expected = intent.report().model_dump(mode="json")
+    key = control.keys.report(intent.job_id, control.table_id)
+    return [
+        Mismatch(
+            Kind.RECORDS_DISAGREE,
+            f"{key} and the load's intent disagree: {name} is {report[name]!r} in the report, and by the intent it is "
+            f"{expected[name]!r}.",
+            key,
+        )
+        for name in COMPARED
+        if report[name] != expected[name]
+    ]
+
+
+def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> Iterator[str]:
+    """What a load moved on, and nobody moves back without a reset."""
+    if intent is None:
+        return
+    if intent.counter_after is not None and state.counter < intent.counter_after:
+        yield f"its counter is {state.counter}, and load {job_id!r} has left it at {intent.counter_after}"
+    if intent.sync is not None and state.sync.sync_id < intent.sync.sync_id:
+        yield f"its highest sync is {state.sync.sync_id}, and load {job_id!r} was sync {intent.sync.sync_id}"
+    is_reset = any(state.last_commit is None or reset.at >= state.last_commit for reset in state.resets)
+    if state.last_job != job_id or is_reset:
+        return
+    if intent.cursor_after is not None and state.cursor != intent.cursor_after:
+        now = state.cursor.text if state.cursor else "none"
+        yield f"its cursor is {now}, and its last load {job_id!r} has left it at {intent.cursor_after.text}"
+    if intent.batch is not None and state.batch != intent.batch:
+        yield f"its batch is {state.batch}, and its last load {job_id!r} was batch {intent.batch.number}"

@@ -1,0 +1,197 @@
+"""Rows of a load counted in its files, with row ids that occur more than once."""
+
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, BinaryIO, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakewriter import aws
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.mismatch import Kind, Mismatch
+from lakewriter.encode.avro_rows import read_first_fields
+from lakewriter.errors import LakeError
+from lakewriter.receipt import Receipt
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import MIB, Spec, Tracking
+
+READ_BYTES: Final = 4 * MIB
+"""Asked for at once."""
+_GZIP: Final = b"\x1f\x8b"
+_BROKEN: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, zlib.error, csv.Error)
+
+
+class RowCount(Model):
+    """A load's rows in a table, as its files have them; ``expected`` is what the receipts say.
+
+    ``repeated_ids`` are rows whose id an earlier row of the load has too, in the column ``row_id``; None where rows
+    have no ids. Rows with one key have one id where the id is made of the key.
+    """
+
+    table: str
+    rows: int
+    expected: int
+    row_id: str | None
+    repeated_ids: int | None
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The column that has the row ids; ``is_unique`` where no two rows of a load may share one."""
+
+    row_id: str | None
+    is_unique: bool = False
+
+    @classmethod
+    def of(cls, spec: Spec) -> "Counting":
+        """What a pipeline's rows carry."""
+        if spec.envelope is not None:
+            return cls(spec.envelope.raw_id, is_unique=True)
+        return cls(next((column.name for column in spec.tracking if column.holds is Tracking.ID), None))
+
+
+class _Ids:
+    """The ids of a load, each as 64 bits of its hash."""
+
+    def __init__(self) -> None:
+        self._hashes: list[pa.Array] = []
+        self.rows = 0
+
+    def add(self, rows: int, ids: Iterable[str | None]) -> None:
+        self.rows += rows
+        hashes = [hash(each) for each in ids if each is not None]
+        if hashes:
+            self._hashes.append(pa.array(hashes, pa.int64()))
+
+    @property
+    def repeated(self) -> int:
+        every = pa.chunked_array(self._hashes, pa.int64())
+        return len(every) - int(pc.count_distinct(every).as_py())
+
+
+def count_rows(
+    intent: Intent, files: Sequence[Receipt], copies: Sequence[str], counting: Counting, clients: aws.Clients
+) -> tuple[RowCount, list[Mismatch]]:
+    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries read as well."""
+    ids, wrong, expected = _Ids(), [], 0
+    engine = intent.receipts[0].engine if intent.receipts else ""
+    for key, rows, kind in [(each.key, each.rows, each.engine) for each in files] + [
+        (key, 0, engine) for key in copies
+    ]:
+        where = f"s3://{intent.access.bucket}/{key}"
+        try:
+            for count, found in _read_rows(_S3File(intent.access.bucket, key, clients), kind, counting.row_id):
+                ids.add(count, found)
+        except LakeError as error:
+            wrong.append(Mismatch(Kind.NOT_COMPARED, error.message, key, error.code))
+        except _BROKEN as error:
+            why = (str(error) or type(error).__name__).splitlines()[0]
+            wrong.append(Mismatch(Kind.OBJECT_CHANGED, f"{where}: its rows cannot be read ({why}).", key))
+        else:
+            expected += rows
+    if not wrong and ids.rows != expected:
+        what = f"{intent.table_id} has {ids.rows} rows of load {intent.job_id!r} in its files, expected {expected}."
+        wrong.append(Mismatch(Kind.ROWS_DIFFER, what))
+    repeated = ids.repeated if counting.row_id else None
+    if repeated and counting.is_unique:
+        what = (
+            f"{repeated} rows of load {intent.job_id!r} in {intent.table_id} have a {counting.row_id} of another row."
+        )
+        wrong.append(Mismatch(Kind.IDS_REPEATED, what))
+    told = RowCount(
+        table=intent.table_id, rows=ids.rows, expected=intent.rows, row_id=counting.row_id, repeated_ids=repeated
+    )
+    return told, wrong
+
+
+def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+    """A number of rows and their ids, again and again."""
+    buffered = io.BufferedReader(file, READ_BYTES)
+    if engine == "avro":
+        yield from read_first_fields(cast(BinaryIO, buffered), row_id)
+    elif engine == "csv":
+        yield from _read_csv(_text(buffered), row_id)
+    elif engine == "jsonl":
+        for line in _text(buffered):
+            yield 1, (json.loads(line).get(row_id),)
+    else:
+        yield from _read_parquet(file, row_id)
+
+
+def _read_parquet(file: "_S3File", row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+    parquet = pq.ParquetFile(file)
+    names = parquet.schema_arrow.names
+    has_ids = row_id in names
+    for batch in parquet.iter_batches(columns=[row_id] if has_ids else names[:1]):
+        yield batch.num_rows, batch.column(0).to_pylist() if has_ids else ()
+
+
+def _read_csv(text: IO[str], row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+    csv.field_size_limit(sys.maxsize)
+    rows = csv.reader(text)
+    names = next(rows, [])
+    place = names.index(row_id) if row_id in names else None
+    for row in rows:
+        yield 1, () if place is None else (row[place],)
+
+
+def _text(file: "io.BufferedReader[Any]") -> IO[str]:
+    packed = file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+    return io.TextIOWrapper(cast(Any, gzip.open(file) if packed else file), "utf-8", newline="")
+
+
+class _S3File(io.RawIOBase):
+    """An object read where it is asked for."""
+
+    def __init__(self, bucket: str, key: str, clients: aws.Clients) -> None:
+        super().__init__()
+        self._where, self._clients = {"Bucket": bucket, "Key": key}, clients
+        self._place = 0
+        self._size: int | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        if self._size is None:
+            answer = self._ask(lambda: self._clients.s3.head_object(**self._where))
+            self._size = int(answer["ContentLength"])
+        return self._size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = self.size if whence == io.SEEK_END else self._place if whence == io.SEEK_CUR else 0
+        self._place = max(0, start + offset)
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), max(0, self.size - self._place))
+        if not wanted:
+            return 0
+        asked = f"bytes={self._place}-{self._place + wanted - 1}"
+        body, _ = self._ask(lambda: aws.read_object(self._clients.s3, **self._where, Range=asked))
+        buffer[: len(body)] = body
+        self._place += len(body)
+        return len(body)
+
+    def _ask(self, ask: Any) -> Any:
+        try:
+            return ask()
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            doing = f"s3:GetObject on s3://{self._where['Bucket']}/{self._where['Key']}"
+            raise aws.explain(error, doing=doing, access=self._clients.access) from error

@@ -1,0 +1,151 @@
+"""Objects under a table's path that no load of it has written there: copies of its files, and files of others."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import FilesAction, GlueAction, Intent
+from lakewriter.commit.mismatch import Kind, Mismatch
+from lakewriter.commit.store import Entry, Found
+from lakewriter.commit.traces import MOST_LISTED
+from lakewriter.errors import LakeError, S3AccessDeniedError
+from lakewriter.naming import CONTROL_DIRECTORY
+from lakewriter.operate.load_records import TableRecords
+from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
+
+MOST_ASKED: Final = 1000
+"""Objects, the newest, that are asked for the load that wrote them."""
+AT_ONCE: Final = 16
+SLACK: Final = timedelta(minutes=1)
+"""How far the clocks of a loading machine and of S3 may be apart."""
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """An object that is in no report of its table; ``found`` says what its metadata tell."""
+
+    entry: Entry
+    found: Found
+
+
+class TablePath:
+    """What lies where a table's readers look; ``controls`` are those of all tables of the pipeline."""
+
+    def __init__(self, records: TableRecords, controls: Mapping[str, Control], intent: Intent) -> None:
+        self._records, self._control, self._intent = records, records.control, intent
+        self._others = [each.layout for each in controls.values() if each is not records.control]
+        self.is_cut_off = False
+        """Whether there was more than could be looked at."""
+
+    def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
+        """Strangers that came since the load began, and a note where there are others."""
+        mismatches, older = [], 0
+        own = {receipt.key for receipt in intent.receipts}
+        for stranger in self._strangers:
+            if stranger.entry.key in own:
+                continue
+            if stranger.found.load == "" and stranger.entry.modified < intent.started - SLACK:
+                older += 1
+            elif (mismatch := self._tell(stranger)) is not None:
+                mismatches.append(mismatch)
+        notes = []
+        if older:
+            notes.append(f"{older} objects under the path of {self._control.table_id} are older than the load, and "
+                         "no load wrote them")  # fmt: skip
+        if self.is_cut_off:
+            notes.append(f"there are so many objects under the path of {self._control.table_id} that only the newest "
+                         f"{MOST_ASKED:,} of those in no report were looked at")  # fmt: skip
+        return mismatches, notes
+
+    def _tell(self, stranger: Stranger) -> Mismatch | None:
+        key, found = stranger.entry.key, stranger.found
+        where = f"s3://{self._intent.access.bucket}/{key}"
+        under = f"lies under the path of {self._control.table_id}, so queries read it"
+        if not found.load:
+            return Mismatch(Kind.OBJECT_FOREIGN, f"{where} {under}, and no load wrote it.", key)
+        pipeline, _, rest = found.load.partition("/")
+        job_id = rest.rpartition("/")[0]
+        if pipeline != self._intent.pipeline or job_id not in self._records.kept:
+            # Another pipeline's, one that is about to be committed, or one so old that its records are cleared away.
+            return None
+        return Mismatch(Kind.OBJECT_COPIED, f"{where} {under}, and it is a copy of a file of load {job_id!r}.",
+                        key, load=found.load)  # fmt: skip
+
+    @cached_property
+    def _strangers(self) -> tuple[Stranger, ...]:
+        """Objects that are in no report, the newest first, with what HEAD says of them."""
+        seen = [entry for entry in self._list() if self._is_read(entry.key)]
+        known: set[str] = set()
+        if seen:
+            for job_id in self._records.kept:
+                known.update(self._keys_of(job_id))
+        unknown = sorted((entry for entry in seen if entry.key not in known), key=_by_time, reverse=True)
+        self.is_cut_off = self.is_cut_off or len(unknown) > MOST_ASKED
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            looked = pool.map(self._look, unknown[:MOST_ASKED])
+            pairs = list(zip(unknown, looked, strict=False))
+        table_id = self._control.table_id
+        return tuple(
+            Stranger(entry, found) for entry, found in pairs if found is not None and found.table in ("", table_id)
+        )
+
+    def _look(self, entry: Entry) -> Found | None:
+        try:
+            return self._control.store.look(entry.key)
+        except S3AccessDeniedError:
+            # What we may not read, we have not written.
+            return Found(0, "", entry.etag)
+
+    def _keys_of(self, job_id: str) -> Iterable[str]:
+        try:
+            report = self._records.report(job_id)
+        except LakeError:
+            # Told where that load itself is verified.
+            return ()
+        return map(str, report["keys"]) if report else ()
+
+    def _list(self) -> Iterable[Entry]:
+        prefix = self._prefix
+        if prefix is None:
+            return ()
+        listed = list(islice(self._control.store.entries(prefix), MOST_LISTED))
+        self.is_cut_off = len(listed) == MOST_LISTED
+        return listed
+
+    @property
+    def _prefix(self) -> str | None:
+        """What the keys that readers of the table see begin with; None where a catalog names every file."""
+        catalog, layout = self._intent.catalog, self._control.layout
+        if isinstance(catalog, GlueAction):
+            return f"{catalog.location.removeprefix(f's3://{self._intent.access.bucket}/')}/"
+        if not isinstance(catalog, FilesAction) or layout is None:
+            return None
+        return layout.prefix if isinstance(layout, KeyLayout) else f"{layout.directory}/" if layout.directory else ""
+
+    def _is_read(self, key: str) -> bool:
+        """Whether a reader of the table takes the object for one of its files."""
+        parts = key.removeprefix(self._prefix or "").split("/")
+        is_hidden = parts[-1][:1] in ("", "_", ".") or any(each[:1] in ("_", ".") and "=" not in each for each in parts)
+        if is_hidden or CONTROL_DIRECTORY in key.split("/"):
+            return False
+        layout = self._control.layout
+        if isinstance(layout, KeyLayout) and layout.matcher().fullmatch(key) is None:
+            return False
+        return not any(self._is_of(other, key) for other in self._others)
+
+    def _is_of(self, other: Layout | KeyLayout | None, key: str) -> bool:
+        """Whether the key is another table's, which may lie within this one's path."""
+        if isinstance(other, KeyLayout):
+            return other.matcher().fullmatch(key) is not None
+        own = self._prefix or ""
+        return other is not None and f"{other.directory}/".startswith(own) and key.startswith(f"{other.directory}/")
+
+
+def _by_time(entry: Entry) -> tuple[object, str]:
+    return entry.modified, entry.key
