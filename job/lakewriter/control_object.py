@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sized
-from typing import Any, Final, TypeVar
+from datetime import datetime
+from typing import Any, Final, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -15,6 +16,9 @@ INFERRED: Final = "inferred"
 """Columns that documents without a schema have given a table: who neglects them gives a column another type."""
 KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED})
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
+
+MOST_LEVELS: Final = 100
+"""Far more than any release writes, and less than a JSON encoder gives up at."""
 
 _REMEDY: Final = (
     "Run the release that wrote it, or a later one; if the object is damaged, restore it from its bucket's versions."
@@ -46,6 +50,14 @@ class ControlObject(BaseModel):
             require_understood(content)
         return content
 
+    @model_validator(mode="after")
+    def _require_time_zones(self) -> Self:
+        """A time without one could not be compared with others."""
+        for name, value in self.__dict__.items():
+            if isinstance(value, datetime) and value.tzinfo is None:
+                raise ValueError(f"{name} {value.isoformat()} has no time zone")
+        return self
+
 
 Parsed = TypeVar("Parsed", bound=ControlObject)
 
@@ -65,7 +77,8 @@ def require_understood(content: Mapping[str, Any]) -> None:
 def decode(key: str, body: bytes) -> dict[str, Any]:
     """The content of the object at ``key``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
     try:
-        content = json.loads(body)
+        content = json.loads(body, parse_constant=_refuse_constant)
+        _require_plain(content)
     except (ValueError, RecursionError) as error:
         raise _damage(key, str(error)) from error
     if not isinstance(content, dict):
@@ -77,12 +90,33 @@ def decode(key: str, body: bytes) -> dict[str, Any]:
     return content
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _require_plain(content: Any) -> None:
+    """``ValueError`` for what could be read, and could not be written back: too deep, or with half a character."""
+    level, depth = [content], 0
+    while level := [value for each in level for value in _values(each)]:
+        depth += 1
+        if depth > MOST_LEVELS:
+            raise ValueError(f"it has more than {MOST_LEVELS} levels")
+    json.dumps(content, ensure_ascii=False).encode()
+
+
+def _values(content: Any) -> list[Any]:
+    if isinstance(content, dict):
+        return list(content.values())
+    return content if isinstance(content, list) else []
+
+
 def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
     """The object at ``key`` as ``model``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
     content = decode(key, body)
     try:
         return model.model_validate(content)
-    except ValueError as error:
+    # Parts that are made by position say with a TypeError what is missing.
+    except (TypeError, ValueError) as error:
         raise _refusal(key, str(error)) from error
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
+from pydantic import field_validator
+
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import Reach
 from lakewriter.commit.intent import Intent
@@ -45,6 +47,15 @@ class BegunTable(ControlObject):
     location: str
     pattern: str
     shared: bool = False
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{value!r} is no regular expression ({error})") from error
+        return value
 
 
 class BeginRecord(ControlObject):

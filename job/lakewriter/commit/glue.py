@@ -23,7 +23,7 @@ from lakewriter.commit.glue_table import (
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.commit.state import TableState
-from lakewriter.errors import CommitUnknownError
+from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
 from lakewriter.spec.specification import Partition
 
 CHANGE_SECONDS: Final = 120.0
@@ -102,7 +102,7 @@ class GlueTables:
     def partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
         found = self._partition(action)
-        return found["StorageDescriptor"]["Location"] if found else None
+        return str(found.get("StorageDescriptor", {}).get("Location", "")) if found else None
 
     def _partition(self, action: GlueAction) -> dict[str, Any] | None:
         found = self._ask(
@@ -120,7 +120,11 @@ class GlueTables:
         if location is None:
             return [f"partition {action.partition!r} is not there"]
         if location.rstrip("/") != str(action.partition_location).rstrip("/"):
-            return [f"partition {action.partition!r} lies at {location}, expected {action.partition_location}"]
+            raise SchemaIncompatibleError(
+                f"partition {action.partition!r} of Glue table {action.database}.{action.table} lies at {location!r}, "
+                f"expected {str(action.partition_location)!r}: queries do not see the files of this load.",
+                remedy="Set the partition's location back, or drop the partition: the load then adds it.",
+            )
         return []
 
     def _table(self, action: GlueAction) -> dict[str, Any] | None:
@@ -170,7 +174,9 @@ class GlueTables:
         name = f"partition {action.partition!r} of {action.database}.{action.table}"
 
         def partition() -> Any:
-            return self.partition_location(action) or self._create_partition(action, columns, name)
+            if self.partition_location(action) is not None:
+                return True
+            return self._create_partition(action, columns, name)
 
         _in_turn(name, partition)
 

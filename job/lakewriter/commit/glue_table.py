@@ -42,7 +42,10 @@ def _wider(column: str, existing: str, new: str) -> str:
 
 def columns_of(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and type of each, names in lower case."""
-    return [(column["Name"].lower(), column["Type"]) for column in table["StorageDescriptor"]["Columns"]]
+    return [
+        (column["Name"].lower(), column.get("Type", ""))
+        for column in table.get("StorageDescriptor", {}).get("Columns", ())
+    ]
 
 
 def named(columns: Columns) -> list[dict[str, str]]:
@@ -65,7 +68,13 @@ def table_input(action: GlueAction) -> dict[str, Any]:
 
 def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
     """``SCHEMA_INCOMPATIBLE`` for a table that is laid out in another way."""
-    keys = [(key["Name"], key["Type"]) for key in table.get("PartitionKeys", ())]
+    if not table.get("StorageDescriptor"):
+        kind = "a resource link" if table.get("TargetTable") else "a table without a StorageDescriptor, such as a view"
+        raise SchemaIncompatibleError(
+            f"Glue table {action.database}.{action.table} is {kind}, expected a table of Parquet files.",
+            remedy="Load into another schema, or drop it from Glue if nobody needs it.",
+        )
+    keys = [(key["Name"], key.get("Type", "")) for key in table.get("PartitionKeys", ())]
     expected = [(action.partition_key, "string")] if action.partition_key else []
     name = f"Glue table {action.database}.{action.table}"
     if keys != expected:

@@ -5,17 +5,31 @@ Pipelines that only append may share one.
 """
 
 import hashlib
-import json
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Literal
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.errors import NameCollisionError
+from lakewriter.control_object import ControlObject, parse
+from lakewriter.errors import NameCollisionError, PendingUnrecoverableError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.spec.key_layout import KeyLayout
 
-VERSION: Final = 1
+
+class Writer(ControlObject):
+    """A pipeline that writes into the directory."""
+
+    refreshes: bool
+    since: datetime
+
+
+class OwnershipRecord(ControlObject):
+    """Those who write into one directory, by pipeline."""
+
+    version: Literal[1] = 1
+    directory: str
+    writers: Mapping[str, Writer]
 
 
 class Ownership:
@@ -40,11 +54,11 @@ class Ownership:
             writers = self._writers(found)
             self._require_place(writers, refreshes=refreshes)
             own = writers.get(self._pipeline)
-            if own is not None and own["refreshes"] >= refreshes:
+            if own is not None and own.refreshes >= refreshes:
                 return True
-            writers[self._pipeline] = {"refreshes": refreshes, "since": since.isoformat()}
-            record = {"version": VERSION, "directory": self.directory, "writers": writers}
-            return self._write(json.dumps(record, indent=1).encode(), found[1] if found else None)
+            mine = Writer(refreshes=refreshes, since=since)
+            record = self._record(found).model_copy(update={"writers": {**writers, self._pipeline: mine}})
+            return self._write(record.model_dump_json(indent=1).encode(), found[1] if found else None)
 
         write(self.key, add, self._control.pause)
 
@@ -53,19 +67,23 @@ class Ownership:
         written = store.create(self.key, body) if etag is None else store.replace(self.key, body, etag)
         return written is not None or None
 
-    def _writers(self, found: tuple[bytes, str] | None) -> dict[str, Any]:
+    def _writers(self, found: tuple[bytes, str] | None) -> Mapping[str, Writer]:
+        return self._record(found).writers
+
+    def _record(self, found: tuple[bytes, str] | None) -> OwnershipRecord:
         if found is None:
-            return {}
+            return OwnershipRecord(directory=self.directory, writers={})
         try:
-            return dict(json.loads(found[0])["writers"])
-        except (ValueError, KeyError, TypeError) as error:
+            return parse(OwnershipRecord, self.key, found[0])
+        except PendingUnrecoverableError as error:
             raise NameCollisionError(
-                f"{self.key}, which says whose objects lie in {self.directory!r}, cannot be read ({error}).",
-                remedy="Restore it from its bucket's versions, or delete it: the next load writes it anew.",
+                f"{self.key}, which says whose objects lie in {self.directory!r}, cannot be read: {error.message}",
+                remedy="Run the release that wrote it, or restore it from its bucket's versions; a damaged one may be "
+                "deleted, the next load writes it anew.",
             ) from error
 
-    def _require_place(self, writers: dict[str, Any], *, refreshes: bool) -> None:
-        others = [name for name, own in writers.items() if name != self._pipeline and (refreshes or own["refreshes"])]
+    def _require_place(self, writers: Mapping[str, Writer], *, refreshes: bool) -> None:
+        others = [name for name, own in writers.items() if name != self._pipeline and (refreshes or own.refreshes)]
         if not others:
             return
         why = "a full refresh replaces all of it" if refreshes else "which refreshes it as a whole"

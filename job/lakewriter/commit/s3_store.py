@@ -4,13 +4,16 @@ A missing object is never concluded from a 404 or 403: under a policy restricted
 not there.
 """
 
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.commit.store import Completion, Entry, Found, Unclear, Upload
 from lakewriter.naming import GENERATION_METADATA, LOAD_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class S3Store:
@@ -206,13 +209,15 @@ def _composite(answer: Any) -> str:
 
 
 def _found(answer: Any) -> Found:
-    metadata, generation = answer["Metadata"], answer["Metadata"].get(GENERATION_METADATA, "")
+    # Header names have no case: some stores and copying tools give them back in capitals.
+    metadata = {name.lower(): str(value) for name, value in answer["Metadata"].items()}
+    generation = metadata.get(GENERATION_METADATA, "")
     return Found(
         answer["ContentLength"],
         metadata.get(LOAD_METADATA, ""),
         answer["ETag"],
         metadata.get(TABLE_METADATA, ""),
-        int(generation) if generation.isdigit() else 0,
+        int(generation) if _NUMBER.fullmatch(generation) else 0,
         _composite(answer),
         answer.get("ServerSideEncryption", "").startswith("aws:kms"),
     )

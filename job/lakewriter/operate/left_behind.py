@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from lakewriter.commit.attempt import BeginRecord
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Running
 from lakewriter.commit.store import Found
 from lakewriter.commit.traces import find_own_objects, list_objects, trace_of
+from lakewriter.control_object import parse
 from lakewriter.receipt import Batch
 from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
@@ -109,10 +111,12 @@ def _find_running(
     ended = {(name[0], name[1]) for name in names if name[2:] == ["outcome.json"]}.difference(unclosed)
     running: dict[str, Running] = {}
     for job_id, attempt in [(name[0], name[1]) for name in names if name[2:] == ["begin.json"]]:
-        record = control.read_json(control.keys.begin(job_id, attempt)) or {}
-        if job_id in closed or (job_id, attempt) in ended or control.table_id not in record.get("tables", {}):
+        key = control.keys.begin(job_id, attempt)
+        found = control.store.get(key)
+        record = parse(BeginRecord, key, found[0]) if found is not None else None
+        if record is None or job_id in closed or (job_id, attempt) in ended or control.table_id not in record.tables:
             continue
-        since, other = datetime.fromisoformat(record["started"]), running.get(job_id)
+        since, other = record.started, running.get(job_id)
         first = min(since, other.first or other.since) if other else since
         if other is None or other.since < since:
             running[job_id] = Running(attempt=attempt, since=since, first=first)

@@ -66,7 +66,7 @@ def _require_lost(control: Control, pending: Pending) -> None:
 def _says_something(body: bytes) -> bool:
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(content, dict) and "version" in content
 

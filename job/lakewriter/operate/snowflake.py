@@ -83,9 +83,9 @@ STORAGE_LOCATIONS =
 (
 NAME = '{_base(spec)}-s3'
 STORAGE_PROVIDER = 'S3'
-STORAGE_BASE_URL = 's3://{join_key(spec.access.bucket, spec.access.prefix)}/'
+STORAGE_BASE_URL = {_literal(f"s3://{join_key(spec.access.bucket, spec.access.prefix)}/")}
 STORAGE_AWS_ROLE_ARN = '{_ROLE}'
-STORAGE_AWS_EXTERNAL_ID = '{compute.external_id}'
+STORAGE_AWS_EXTERNAL_ID = {_literal(compute.external_id)}
 )
 )
 ALLOW_WRITES = FALSE;"""
@@ -108,16 +108,16 @@ def _integration(spec: Spec, service: RestService, namespace: str | None) -> str
             f"CREATE OR REPLACE CATALOG INTEGRATION {_integration_name(spec)}",
             "CATALOG_SOURCE = POLARIS",
             "TABLE_FORMAT = ICEBERG",
-            *([f"CATALOG_NAMESPACE = '{namespace}'"] if namespace else []),
+            *([f"CATALOG_NAMESPACE = {_literal(namespace)}"] if namespace else []),
             "REST_CONFIG = (",
-            f"CATALOG_URI = '{service.uri}'",
-            f"CATALOG_NAME = '{service.warehouse}'",
+            f"CATALOG_URI = {_literal(service.uri)}",
+            f"CATALOG_NAME = {_literal(service.warehouse)}",
             ")",
             "REST_AUTHENTICATION = (",
             "TYPE = OAUTH",
-            f"OAUTH_CLIENT_ID = '{service.client_id if known else '<your-client-id>'}'",
+            f"OAUTH_CLIENT_ID = {_literal(service.client_id if known else '<your-client-id>')}",
             "OAUTH_CLIENT_SECRET = '<your-client-secret>'",
-            f"OAUTH_ALLOWED_SCOPES = ('{service.scope}')",
+            f"OAUTH_ALLOWED_SCOPES = ({_literal(service.scope)})",
             ")",
             "ENABLED = TRUE;",
         ]
@@ -129,10 +129,16 @@ def _create(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> s
         f"CREATE ICEBERG TABLE {name}",
         f"CATALOG = '{_integration_name(spec)}'",
         f"EXTERNAL_VOLUME = '{_volume_name(spec)}'",
-        f"CATALOG_TABLE_NAME = '{table.name}'",
-        *([f"CATALOG_NAMESPACE = '{namespace}'"] if namespace else []),
+        f"CATALOG_TABLE_NAME = {_literal(table.name)}",
+        *([f"CATALOG_NAMESPACE = {_literal(namespace)}"] if namespace else []),
     ]
     return "\n".join(lines) + ";"
+
+
+def _literal(text: str) -> str:
+    """https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants"""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _base(spec: Spec) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
@@ -10,6 +11,7 @@ from lakewriter.commit.generations import SourceState, SyncIntent
 from lakewriter.commit.old_objects import Old, below, highest, survey
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
+from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LakeError
 from lakewriter.report import TableResult
 from lakewriter.source.messages.splits import MessagesFeed
@@ -72,6 +74,13 @@ def known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -
     return next(iter(said or had), None)
 
 
+class SyncNumber(ControlObject):
+    """The number that a load goes by."""
+
+    version: Literal[1] = 1
+    sync_id: int
+
+
 def next_number(states: Iterable[TableState]) -> int:
     """The number after the highest that a table has."""
     return max((state.sync.sync_id for state in states), default=0) + 1
@@ -80,12 +89,18 @@ def next_number(states: Iterable[TableState]) -> int:
 def claim_number(control: Control, job_id: str, number: int) -> int:
     """``number``, or the next one that no other load of the pipeline has claimed; the same again for the same load."""
     own = control.keys.own_sync_number(job_id)
-    if (kept := control.read_json(own)) is not None:
-        return int(kept["sync_id"])
+    if (kept := _number_of(control, own)) is not None:
+        return kept
     number = _claim(control, job_id, number)
     # Another attempt of the load may have counted at the same time: all go by the number that was written first.
     control.write_once(own, {"version": 1, "sync_id": number}, keep=True)
-    return int((control.read_json(own) or {"sync_id": number})["sync_id"])
+    kept = _number_of(control, own)
+    return number if kept is None else kept
+
+
+def _number_of(control: Control, key: str) -> int | None:
+    found = control.store.get(key)
+    return None if found is None else parse(SyncNumber, key, found[0]).sync_id
 
 
 def _claim(control: Control, job_id: str, number: int) -> int:

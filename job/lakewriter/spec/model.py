@@ -1,9 +1,31 @@
 """What the specification's parts have in common."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+
+def _require_numbers(schema: Any) -> None:
+    """Pydantic would take ``true`` for 1, and text for the number it spells."""
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            _require_numbers(part)
+    elif isinstance(schema, dict):
+        if schema.get("type") in ("int", "float"):
+            schema["strict"] = True
+        for name, part in schema.items():
+            if name not in ("default", "metadata"):
+                _require_numbers(part)
 
 
 class Model(BaseModel):
-    """Frozen, and unknown keys are errors."""
+    """Frozen, and unknown keys are errors; a number is one that is written as one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        _require_numbers(schema)
+        return schema

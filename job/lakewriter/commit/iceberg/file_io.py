@@ -192,7 +192,8 @@ def _mark_of(location: str, clients: aws.Clients) -> str:
             if aws.status_of(error) in (403, 404) and not S3Input(location, clients).exists():
                 return ""
             raise
-        return str(answer.get("Metadata", {}).get(LOAD_METADATA, ""))
+        metadata = {name.lower(): value for name, value in answer.get("Metadata", {}).items()}
+        return str(metadata.get(LOAD_METADATA, ""))
 
     return _asked("s3:GetObject", location, clients, head)
 

@@ -2,13 +2,13 @@
 
 import re
 from typing import Any, ClassVar, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from lakewriter.dialects.airbyte.file_formats import Format, filled
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from lakewriter.dialects.common.form import or_config_file
+from lakewriter.dialects.common.places import require_path, require_url
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
@@ -87,16 +87,12 @@ class AirbyteDestination(Model):
     @field_validator("s3_endpoint")
     @classmethod
     def _endpoint(cls, value: str | None) -> str | None:
-        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
-            raise ValueError("expected a URL such as 'http://localhost:9000'")
-        return value
+        return value and require_url(value, "http://localhost:9000")
 
     @field_validator("s3_bucket_path", "s3_path_format")
     @classmethod
     def _directory(cls, value: str) -> str:
-        if "://" in value:
-            raise ValueError("expected a path inside the bucket, such as 'data_sync/test'")
-        return check_directory(value)
+        return check_directory(require_path(value, "data_sync/test"))
 
     @field_validator("file_name_pattern")
     @classmethod

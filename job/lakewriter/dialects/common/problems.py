@@ -62,6 +62,9 @@ _EQUALLY: Final = 0.01
 _LONGEST: Final = 80
 """Characters of a value or a key that are shown and compared."""
 
+_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+@")
+"""The name and password of a URL."""
+
 KnownKeys = Callable[[Location], Iterable[str]]
 Tags = Mapping[str, Sequence[str]]
 """The members of unions by the key that tells them apart, blank for those that no one key does."""
@@ -274,6 +277,7 @@ def shown(value: Any, location: Location) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     text = repr(value) if isinstance(value, str | int | float) else str(value)
+    text = _USER_INFO.sub("***@", text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from lakewriter.dialects.common.form import or_config_file
+from lakewriter.dialects.common.places import require_path, require_url
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read_schema
 from lakewriter.errors import SpecInvalidError
@@ -30,9 +30,7 @@ class Advanced(Model):
     @field_validator("endpoint")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
-        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
-            raise ValueError("expected a URL such as 'https://s3.example.com'")
-        return value or None
+        return require_url(value, "https://s3.example.com") if value else None
 
 
 def _or_flow_file(schema: dict[str, Any]) -> None:
@@ -117,9 +115,9 @@ class ResourceEntry(Model):
     @field_validator("pathPrefix")
     @classmethod
     def _path(cls, value: str) -> str:
-        if "://" in value or not value.strip("/"):
+        if not value.strip("/"):
             raise ValueError("expected a path inside the bucket, such as '/my-prefix'")
-        return value
+        return require_path(value, "/my-prefix")
 
 
 class FieldsEntry(Model):

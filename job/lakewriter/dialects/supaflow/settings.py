@@ -2,10 +2,10 @@
 
 import re
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from lakewriter.dialects.common.places import require_path, require_url
 from lakewriter.dialects.common.problems import nearest
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.layout import Template
@@ -73,9 +73,7 @@ class SupaflowDestination(Model):
     @field_validator("s3_path_prefix")
     @classmethod
     def _prefix(cls, value: str) -> str:
-        if "://" in value:
-            raise ValueError("expected a path inside the bucket, such as 'data-lake/production'")
-        return value
+        return require_path(value, "data-lake/production")
 
     @field_validator("iam_role_arn")
     @classmethod
@@ -92,9 +90,7 @@ class SupaflowDestination(Model):
     @field_validator("custom_s3_endpoint")
     @classmethod
     def _endpoint(cls, value: str | None) -> str | None:
-        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
-            raise ValueError("expected a URL such as 'https://s3.example.com'")
-        return value
+        return value and require_url(value, "https://s3.example.com")
 
     @model_validator(mode="after")
     def _together(self) -> "SupaflowDestination":
@@ -180,9 +176,8 @@ class S3DataLakeIceberg(SupaflowDestination):
     @field_validator("catalog_endpoint")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
-        if value and (urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname):
-            raise ValueError("expected a URL such as 'https://org-account.snowflakecomputing.com/polaris/api/catalog'")
-        return value and value.rstrip("/")
+        example = "https://org-account.snowflakecomputing.com/polaris/api/catalog"
+        return value and require_url(value, example).rstrip("/")
 
     @field_validator("client_secret")
     @classmethod
