@@ -92,7 +92,10 @@ def changed(content: Any, random_: random.Random) -> Any:
     """A copy with a place's value replaced, taken out, or grown."""
     copy = json.loads(json.dumps(content))
     for _ in range(random_.choice((1, 1, 1, 2, 5))):
-        *path, last = random_.choice(places(copy)[1:] or [("x",)])
+        found = places(copy)[1:]
+        if not found:
+            break
+        *path, last = random_.choice(found)
         at = copy
         for step in path:
             at = at[step]
