@@ -3,7 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from lakewriter.errors import CatalogNotFoundError, CatalogRegionMismatchError, CatalogUnauthorizedError, NoAnswerError
+from lakewriter.errors import (
+    CatalogNotFoundError,
+    CatalogRegionMismatchError,
+    CatalogUnauthorizedError,
+    EndpointUnreachableError,
+)
 from tests.iceberg.commits import Table, rest_service, strays
 from tests.support.open_catalog import OpenCatalog
 
@@ -23,7 +28,7 @@ REFUSED = [
     ({"warehouse": "sea"}, CatalogNotFoundError, "catalog_name"),
     ({"scope": "PRINCIPAL_ROLE:nobody"}, CatalogUnauthorizedError, "principal_role"),
     ({"scope": "PRINCIPAL_ROLE:reader"}, CatalogUnauthorizedError, "principal_role"),
-    ({"uri": "http://127.0.0.1:1/api/catalog"}, NoAnswerError, "catalog_endpoint"),
+    ({"uri": "http://127.0.0.1:1/api/catalog"}, EndpointUnreachableError, "catalog_endpoint"),
 ]
 
 
