@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from lakewriter.source.session import spark_session
 from tests.support import java
 from tests.support.server import StrictAws
+
+# How long a case takes is no finding: other processes share the machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 pytest_plugins = ["tests.support.recording", "tests.support.fixtures"]
 

@@ -68,11 +68,11 @@ def stacks(aws_server: StrictAws, bundle: Path, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def taking(aws_server: StrictAws, bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Stacks:
-    """A job that takes a role at its destination, and reads its external id and a source's password."""
+    """A job that takes a role at its destination, and reads its external id and a password for its source."""
     content = demo()
     content["deployment"]["stages"][STAGE] = {"destination": {"external_id": "${ssm:/lake/external-id}"}}
     secret = "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:warehouse-AbCdEf}"
-    content["tables"][1]["read"]["options"]["password"] = secret
+    content["tables"][1]["read"]["options"]["fs.s3a.proxy.password"] = secret
     content["source_root"] = "s3://acme-landing/flights"
     return _made(aws_server, bundle, written(tmp_path_factory.mktemp("lake") / "lake.yaml", content))
 
