@@ -84,6 +84,7 @@ class SimulatedClients(Clients):
 
     def __init__(self, access: Access, simulation: Simulation) -> None:
         self.access = access
+        self.reached = {"s3", "sts", "glue"}
         self.requests: Counter[str] = Counter()
         self._s3 = S3(simulation.bucket, simulation.network, self.requests)
         self._glue = Glue(simulation.catalog, simulation.network, self.requests)
