@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final
 
@@ -20,6 +20,10 @@ COMPARED: Final = (
     "engine", "cursor_before", "cursor_after", "cursor_nulls",
 )  # fmt: skip
 """What a report repeats of its intent in every release."""
+
+CLOCKS_APART: Final = timedelta(minutes=30)
+"""So far the clocks of two machines that load and reset may differ: S3 refuses whoever is 15 minutes off its own.
+https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, RequestTimeTooSkewed"""
 
 _DAMAGE: Final = (PendingUnrecoverableError, StateLostError)
 
@@ -155,16 +159,12 @@ class TableRecords:
         last = state.last_job
         if last is None or last in self.kept or last == job_id or job_id in state.sync.live_jobs:
             return
-        began = self._began(job_id)
-        if began is not None and state.last_commit is not None and began < state.last_commit:
+        # A load is cleared away by the age of the youngest of its objects: one that a later attempt came back to
+        # outlives the last load.
+        own = self.control.store.entries(f"{self.control.keys.load(job_id)}/")
+        youngest = max((entry.modified for entry in own), default=None)
+        if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
             yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
-
-    def _began(self, job_id: str) -> datetime | None:
-        try:
-            report = self.report(job_id)
-        except _DAMAGE:
-            return None
-        return datetime.fromisoformat(report["started"]) if report else None
 
 
 def _compare_report(control: Control, report: dict[str, Any], intent: Intent) -> list[Mismatch]:
@@ -190,7 +190,7 @@ def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> 
         yield f"its counter is {state.counter}, and load {job_id!r} has left it at {intent.counter_after}"
     if intent.sync is not None and state.sync.sync_id < intent.sync.sync_id:
         yield f"its highest sync is {state.sync.sync_id}, and load {job_id!r} was sync {intent.sync.sync_id}"
-    is_reset = any(state.last_commit is None or reset.at >= state.last_commit for reset in state.resets)
+    is_reset = any(state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit for reset in state.resets)
     if state.last_job != job_id or is_reset:
         return
     if intent.cursor_after is not None and state.cursor != intent.cursor_after:

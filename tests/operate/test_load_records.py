@@ -1,0 +1,49 @@
+"""What a state says of its loads, where clocks differ and loads outlive one another: no difference is made up."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import Reset, TableState
+from lakewriter.naming import ControlKeys
+from lakewriter.operate.load_records import TableRecords, _compare_progress
+from lakewriter.receipt import Cursor
+from tests.commit.intents import intent
+from tests.commit.memory import Memory, World
+
+COMMITTED = datetime(2024, 3, 1, tzinfo=UTC)
+KEYS = ControlKeys("data", "p")
+OWN = Attempt("p", "a", "a1", COMMITTED, timedelta(days=30))
+
+RESETS = [
+    # when the cursor was taken away, by the clock of whoever did, after the last commit; what is told
+    (timedelta(0), []),
+    (timedelta(minutes=-29), []),
+    (timedelta(minutes=-31), ["its cursor is none, and its last load 'a' has left it at 2"]),
+    (None, ["its cursor is none, and its last load 'a' has left it at 2"]),
+]
+
+
+@pytest.mark.parametrize(("later", "told"), RESETS)
+def test_cursor_that_was_taken_away(later, told):
+    """S3 refuses clocks that are 15 minutes off, so those of two machines may be 30 minutes apart."""
+    resets = () if later is None else (Reset(at=COMMITTED + later, what="cursor taken away, was 2", reason="r"),)
+    state = TableState(committed=1, last_job="a", last_commit=COMMITTED, resets=resets)
+    assert list(_compare_progress(state, intent(OWN, after=Cursor("int32", "2")), "a")) == told
+
+
+GONE = "its last load is 'b', and that load has no report, while older loads have theirs"
+
+
+@pytest.mark.parametrize(("later", "told"), [(timedelta(days=-1), [GONE]), (timedelta(days=60), [])])
+def test_last_load_without_a_report(later, told):
+    """Retention goes by the youngest object of a load: an older one that somebody came back to is kept for longer."""
+    world = World()
+    world.clock = COMMITTED + later
+    world.objects[KEYS.report("a", "s.t")] = (b"{}", "e")
+    records = TableRecords(Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t"))
+    state = TableState(committed=2, last_job="b", last_commit=COMMITTED)
+    assert list(records._compare_loads(state, "a")) == told
