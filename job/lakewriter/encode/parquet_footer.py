@@ -1,4 +1,4 @@
-"""What a Parquet file's footer says, read from the file's last bytes while they are still in memory."""
+"""What a Parquet file's footer says, read from the last bytes of a file that goes by, or of an object."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -9,10 +9,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewriter import aws
 from lakewriter.receipt import ColumnStatistics
 from lakewriter.spec.specification import MIB
 
 TAIL_BYTES: Final = 16 * MIB
+_FIRST_BYTES: Final = 64 * 1024
+"""As much of an object as holds most footers."""
 _SURE_BYTES: Final = 60
 """Writers cut long bounds near 64 bytes, at the edge of a character, and do not all say so."""
 
@@ -35,10 +38,30 @@ class Tail:
     def metadata(self) -> pq.FileMetaData | None:
         """The footer of the file that has ended; None when it is larger than what was kept."""
         tail = b"".join(self._pieces)
-        # A file ends with the footer's length in four bytes and the four bytes "PAR1".
-        if int.from_bytes(tail[-8:-4], "little") + 8 > len(tail):
+        if _footer_size(tail) > len(tail):
             return None
         return pq.read_metadata(pa.BufferReader(tail))
+
+
+def read_footer(clients: aws.Clients, bucket: str, key: str) -> pq.FileMetaData | None:
+    """The footer of a Parquet object, read from its last bytes; None where it would be larger than ``TAIL_BYTES``."""
+    size = _FIRST_BYTES
+    while True:
+        try:
+            body, _ = aws.read_object(clients.s3, Bucket=bucket, Key=key, Range=f"bytes=-{size}")
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            raise aws.explain(error, doing=f"s3:GetObject on s3://{bucket}/{key}", access=clients.access) from error
+        needed = _footer_size(body)
+        if needed <= len(body):
+            return pq.read_metadata(pa.BufferReader(body))
+        if needed > TAIL_BYTES or len(body) < size:
+            return None
+        size = needed
+
+
+def _footer_size(tail: bytes) -> int:
+    """A file ends with the footer's length in four bytes and the four bytes "PAR1"."""
+    return int.from_bytes(tail[-8:-4], "little") + 8
 
 
 def column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:

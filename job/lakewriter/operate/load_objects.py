@@ -14,11 +14,10 @@ from lakewriter import aws
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Found, Store
-from lakewriter.encode.parquet_footer import Tail
+from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Receipt
 
-TAIL_BYTES: Final = 64 * 1024
 AT_ONCE: Final = 8
 PARQUET_ENGINES: Final = ("arro3", "pyarrow")
 """Of other formats' files etag, checksum and size tell whether they are as they were written."""
@@ -94,27 +93,11 @@ def _compare_rows(receipt: Receipt, clients: aws.Clients) -> tuple[Kind, str] | 
     if receipt.engine not in PARQUET_ENGINES:
         return None
     try:
-        rows = _read_rows(receipt, clients)
+        footer = read_footer(clients, receipt.bucket, receipt.key)
     except (pa.ArrowException, OSError, ValueError) as error:
         return Kind.OBJECT_CHANGED, f"it cannot be read as Parquet ({str(error).splitlines()[0]})"
-    if rows != receipt.rows:
-        return Kind.ROWS_DIFFER, f"it has {rows} rows, expected {receipt.rows}"
-    return None
-
-
-def _read_rows(receipt: Receipt, clients: aws.Clients) -> int | None:
-    """The footer's row count, from the object's last bytes; more of them are asked for when the footer is large."""
-    for size in (TAIL_BYTES, receipt.size):
-        start = max(0, receipt.size - size)
-        try:
-            place = {"Bucket": receipt.bucket, "Key": receipt.key}
-            body, _ = aws.read_object(clients.s3, **place, Range=f"bytes={start}-")
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            doing = f"s3:GetObject on s3://{receipt.bucket}/{receipt.key}"
-            raise aws.explain(error, doing=doing, access=clients.access) from error
-        tail = Tail()
-        tail.write(body)
-        metadata = tail.metadata()
-        if metadata is not None:
-            return int(metadata.num_rows)
+    if footer is None:
+        return Kind.OBJECT_CHANGED, "it cannot be read as Parquet (its footer is larger than any that a load writes)"
+    if footer.num_rows != receipt.rows:
+        return Kind.ROWS_DIFFER, f"it has {footer.num_rows} rows, expected {receipt.rows}"
     return None

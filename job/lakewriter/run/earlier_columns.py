@@ -6,17 +6,16 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter import aws
 from lakewriter.aws import Clients
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.documents.typed import ARROW
-from lakewriter.encode.parquet_footer import Tail, column_statistics
+from lakewriter.encode.parquet_footer import column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn
 from lakewriter.run.prepare import infers
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.key_layout import Names
-from lakewriter.spec.specification import MIB, TableSpec
+from lakewriter.spec.specification import TableSpec
 
 _FILES: Final = 8
 """So many files tell of a table that a release before this one has loaded; a later one overrules an earlier one."""
@@ -41,17 +40,7 @@ def with_earlier_columns(
 
 
 def _columns(clients: Clients, key: str) -> list[InferredColumn]:
-    tail = Tail()
-    metadata = None
-    for part in ({"Range": f"bytes=-{MIB}"}, {}):
-        try:
-            body, _ = aws.read_object(clients.s3, Bucket=clients.access.bucket, Key=key, **part)
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            doing = f"s3:GetObject on s3://{clients.access.bucket}/{key}"
-            raise aws.explain(error, doing=doing, access=clients.access) from error
-        tail.write(body)
-        if (metadata := tail.metadata()) is not None:
-            break
+    metadata = read_footer(clients, clients.access.bucket, key)
     if metadata is None:
         return []
     statistics = column_statistics(metadata)
