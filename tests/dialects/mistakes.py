@@ -1,4 +1,4 @@
-"""Mistakes in a lake.yaml and the whole of what is said: place, value, what was expected, what to do.
+"""Mistakes in a lake.yaml and the whole of what is said: file, line, key, value, what was expected, what to do.
 
 The messages were read aloud. Each has the keys of its own destination, and the line at fault.
 """
@@ -127,9 +127,9 @@ MISTAKES = [
      "lake.yaml:6: destination.iam_role_arn: 'LakeWriter': expected a role's ARN such as "
      "'arn:aws:iam::123456789012:role/LakeWriter'."]),
     (S, "s3_path_prefix: data", "external_id: abc", [
-     "lake.yaml:2: destination: 'external_id' goes with 'iam_role_arn'."]),
+     "lake.yaml:6: destination.external_id: 'external_id' goes with 'iam_role_arn'."]),
     (S, "s3_path_prefix: data", "access_key_id: abc", [
-     "lake.yaml:2: destination: 'access_key_id' and 'secret_access_key' go together."]),
+     "lake.yaml:6: destination.access_key_id: 'access_key_id' and 'secret_access_key' go together."]),
     (S, "s3_path_prefix: data", "secret_access_key: [hush]", [
      "lake.yaml:6: destination.secret_access_key: (not shown): expected text."]),
     (S, "s3_path_prefix: data", "external_id: ${ENV:HUSH}\n  iam_role_arn: arn:aws:iam::123456789012:role/L", [
@@ -140,9 +140,9 @@ MISTAKES = [
     (S, "s3_path_prefix: data", "table_format: DELTA", [
      "lake.yaml:6: destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."]),
     (S, "s3_path_prefix: data", "iceberg_catalog: GLUE", [
-     "lake.yaml:2: destination: 'iceberg_catalog' goes with 'table_format: ICEBERG'."]),
+     "lake.yaml:6: destination.iceberg_catalog: 'iceberg_catalog' goes with 'table_format: ICEBERG'."]),
     (S, "s3_path_prefix: data", "table_format: ICEBERG\n  partition_strategy: DAY", [
-     "lake.yaml:2: destination: 'partition_strategy' goes with 'table_format: PARQUET'."]),
+     "lake.yaml:7: destination.partition_strategy: 'partition_strategy' goes with 'table_format: PARQUET'."]),
     (S, "s3_path_prefix: data", "table_format: ICEBERG\n  iceberg_catalog: SNOWFLAKE_OPEN_CATALOG", [
      "lake.yaml:2: destination: SNOWFLAKE_OPEN_CATALOG needs 'catalog_endpoint', 'catalog_name', 'client_id', "
      "'client_secret'."]),
@@ -161,7 +161,7 @@ MISTAKES = [
     (S, "schema: public", "primary_key: flight_id", [
      "lake.yaml:9: tables.0.primary_key: 'flight_id': expected a list, such as [flight_id]."]),
     (S, "schema: public", "cursor_lag: 2 hours", [
-     "lake.yaml:8: tables.0: 'cursor_lag' goes with 'cursor'."]),
+     "lake.yaml:9: tables.0.cursor_lag: 'cursor_lag' goes with 'cursor'."]),
     (S, "schema: public", "cursor: at\n    cursor_lag: soon", [
      "lake.yaml:10: tables.0.cursor_lag: 'soon': expected a number, or a time such as '2 hours'."]),
     (S, "schema: public", "mode: apend", [
@@ -202,7 +202,7 @@ MISTAKES = [
     (S, "  stages: {dev: {}}", "  role_path: teams", [
      "lake.yaml:12: deployment.role_path: 'teams': expected a path such as '/teams/data/'."]),
     (S, "  stages: {dev: {}}", "  stages: {Dev: {}}", [
-     "lake.yaml:12: deployment.stages: stage 'Dev': expected at most 16 lower-case letters and digits, a letter "
+     "lake.yaml:12: deployment.stages.Dev: stage 'Dev': expected at most 16 lower-case letters and digits, a letter "
      "first."]),
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
@@ -217,7 +217,7 @@ MISTAKES = [
     (S, "deployment:\n", "1: x\ndeployment:\n", [
      "lake.yaml:11: 1: a key is text; put it in quotes."]),
     (S, "deployment:\n", "source: {messages: a.jsonl, catalog: {streams: [{stream: {name: a}}]}}\ndeployment:\n", [
-     "lake.yaml:1: expected either 'tables' or 'source'."]),
+     "lake.yaml:7: tables: expected either 'tables' or 'source'."]),
     (A, "format: {format_type: CSV}", "format: {format_type: ORC}", [
      "lake.yaml:7: destination.format.format_type: 'ORC' is not allowed; expected 'CSV', 'JSONL', 'Avro' or "
      "'Parquet'."]),
@@ -272,7 +272,7 @@ MISTAKES = [
     (E, "region: us-east-1", "advanced: {endpoint: minio}", [
      "lake.yaml:5: destination.advanced.endpoint: 'minio': expected a URL such as 'https://s3.example.com'."]),
     (E, "region: us-east-1", "awsAccessKeyId: abc", [
-     "lake.yaml:2: destination: 'awsAccessKeyId' and 'awsSecretAccessKey' go together."]),
+     "lake.yaml:5: destination.awsAccessKeyId: 'awsAccessKeyId' and 'awsSecretAccessKey' go together."]),
     (E, "pathPrefix: /changes", "pathPrefix: /", [
      "lake.yaml:11: tables.0.resource.pathPrefix: '/': expected a path inside the bucket, such as '/my-prefix'."]),
     (E, "    resource: {pathPrefix: /changes}\n", "", [
@@ -283,5 +283,82 @@ MISTAKES = [
      "lake.yaml:9: tables.0.collection: the collection's schema has type 'objekt' at the root; expected array, "
      "boolean, integer, null, number, object, string."]),
     (E, "pipeline: changes", "pipeline: changes\ninterval_seconds: 60", [
-     "lake.yaml:1: 'interval_seconds' is this destination's 'uploadIntervalInSeconds'."]),
+     "lake.yaml:2: interval_seconds: 'interval_seconds' is this destination's 'uploadIntervalInSeconds'."]),
+    # numbers in quotes are text, here as in the vendors' documents, which call these keys integers
+    (S, "s3_path_prefix: data", "upload_parallelism: '5'", [
+     "lake.yaml:6: destination.upload_parallelism: '5': expected a whole number; write 5 without quotes."]),
+    (S, "s3_path_prefix: data", "upload_parallelism: true", [
+     "lake.yaml:6: destination.upload_parallelism: true: expected a whole number."]),
+    (S, "s3_path_prefix: data", "role_wait_seconds: '0.5'", [
+     "lake.yaml:6: destination.role_wait_seconds: '0.5': expected a number; write 0.5 without quotes."]),
+    (S, "  stages: {dev: {}}", "  spark: {driver: {cores: '4'}}", [
+     "lake.yaml:12: deployment.spark.driver.cores: '4' is not allowed; expected 1, 2, 4, 8 or 16; write 4 without "
+     "quotes."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: Parquet, block_size_mb: '64'}", [
+     "lake.yaml:7: destination.format.block_size_mb: '64': expected a whole number; write 64 without quotes."]),
+    (E, "uploadIntervalInSeconds: 300", "uploadIntervalInSeconds: '300'", [
+     "lake.yaml:6: destination.uploadIntervalInSeconds: '300': expected a whole number; write 300 without quotes."]),
+    # found when the file is translated, its keys being right one by one
+    (S, "s3_path_prefix: data", "custom_s3_endpoint: http://store.example.com", [
+     "TLS_REQUIRED: lake.yaml:6: destination.custom_s3_endpoint: 'http://store.example.com' has no TLS and is not on "
+     "this machine. Use https://, or set allow_insecure: true."]),
+    (S, "    schema: public\n", "    mode: overwrite\n", [
+     "lake.yaml:9: tables.0.mode: table 'flights' has mode 'overwrite'; this destination only appends. Leave mode "
+     "out."]),
+    (S, "    schema: public\n", "    partition_by: [day(at)]\n", [
+     "lake.yaml:9: tables.0.partition_by: table 'flights' has partition_by, which only Iceberg tables have. Set "
+     "table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy."]),
+    (S, "    read: {format: csv, path: flights.csv}\n",
+     "    read: {format: csv, path: a.csv}\n  - {table: flights, schema: public, read: {format: csv, path: b.csv}}\n", [
+     "NAME_COLLISION: lake.yaml:11: tables.1: table 'flights' of schema 'public' is given twice. Give each table once, "
+     "or give the two different names."]),
+    (S, "    schema: public\n", "    contract: {columns: freeze}\n", [
+     "lake.yaml:9: tables.0.contract.columns: table 'flights' has contract.columns: freeze, which cannot be kept where "
+     "no catalog tells the table's columns. Leave it out; columns that the source adds are then added, and types that "
+     "grow without loss widen."]),
+    (S, "pipeline: flights\n", "pipeline: flights\ncontract: {types: freeze}\n", [
+     "lake.yaml:2: contract.types: table 'flights' has contract.types: freeze, which cannot be kept where no catalog "
+     "tells the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
+     "without loss widen."]),
+    (S, "pipeline: flights\n", "pipeline: flights\non_bad_row: set_aside\n", [
+     "lake.yaml:2: on_bad_row: table 'flights' has on_bad_row: set_aside, which cannot be kept for its source yet. "
+     "Leave it out; a row that cannot be read then fails the load, or is treated as the destination's guide says."]),
+    (S, "s3_path_prefix: data\ntables:\n  - table: flights\n    schema: public\n",
+     "update_aws_glue_catalog: true\n  glue_database_prefix: ''\ntables:\n  - table: flights\n", [
+     "lake.yaml:9: tables.0: table 'flights' has no schema, and Glue needs a database. Give glue_database_prefix, "
+     "destination_prefix, or the table's schema."]),
+    (A, "  - table: users\n", "  - table: users\n    deleted: gone\n", [
+     "lake.yaml:10: tables.0.deleted: table 'users' has 'deleted', and this destination has no column for it. Leave it "
+     "out; the source's own columns are written as they are."]),
+    (A, "  - table: users\n", "  - table: users\n    mode: overwrite\n    cursor: at\n", [
+     "lake.yaml:11: tables.0.cursor: table 'users' is overwritten and has a cursor: rows before it would be lost. "
+     "Leave the cursor out, or append."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  s3_endpoint: http://store.example.com", [
+     "TLS_REQUIRED: lake.yaml:8: destination.s3_endpoint: 'http://store.example.com' has no TLS and is not on this "
+     "machine. Use https://, or set allow_insecure: true."]),
+    (A, "format: {format_type: CSV}", "format: {format_type: CSV}\n  s3_path_format: x/\n  file_name_pattern: y", [
+     "lake.yaml:9: destination.file_name_pattern: 'y' gives every file of 'users' one name. Add {part_number} to it."]),
+    (A, "tables:\n", "tables:\n  - {table: users, read: {format: csv, path: b.csv}}\n", [
+     "NAME_COLLISION: lake.yaml:10: tables.1: streams 'users' and 'users' would lie at the same keys. Put ${NAMESPACE} "
+     "and ${STREAM_NAME} into s3_path_format, or give the streams different names."]),
+    (E, "    primary_key: [id]\n", "    primary_key: [id]\n    mode: overwrite\n", [
+     "lake.yaml:10: tables.0.mode: binding 'acme/changes' has mode 'overwrite'; this destination only appends delta "
+     "updates. Leave mode out."]),
+    (E, "    primary_key: [id]\n", "    primary_key: [id]\n    deleted: gone\n", [
+     "lake.yaml:10: tables.0.deleted: binding 'acme/changes' has 'deleted'; this destination writes documents as they "
+     "are. Leave deleted out."]),
+    (E, "pathPrefix: /changes", "pathPrefix: /_lakewriter/x", [
+     "NAME_COLLISION: lake.yaml:11: tables.0.resource.pathPrefix: binding 'acme/changes' would lie at "
+     "'_lakewriter/x', where the job's own records lie. Give it another pathPrefix."]),
+    (E, "tables:\n",
+     "tables:\n  - {source: b, primary_key: [id], read: {format: json, path: b}, resource: {pathPrefix: changes}}\n", [
+     "NAME_COLLISION: lake.yaml:12: tables.1.resource.pathPrefix: two bindings have the pathPrefix 'changes'. Give "
+     "each binding a path of its own."]),
+    (E, "tables:\n", "tables:\n  - {table: more, read: {format: json, path: b}}\n", [
+     "lake.yaml:8: tables.0: table 'more' has no binding's keys. Give it 'source' and 'resource.pathPrefix'."]),
+    (E, "region: us-east-1", "advanced: {endpoint: 'http://store.example.com'}", [
+     "TLS_REQUIRED: lake.yaml:5: destination.advanced.endpoint: 'http://store.example.com' has no TLS and is not on "
+     "this machine. Use https://, or set allow_insecure: true."]),
+    (E, "    primary_key: [id]\n", "    collection: {schema: {$defs: x, $ref: lake.yaml}, key: [/id]}\n", [
+     "lake.yaml:9: tables.0.collection.schema: the collection's schema has no mapping as '$defs'; expected one."]),
 ]  # fmt: skip

@@ -12,9 +12,12 @@ from tests.support.narrow import need
 
 TABLES = [
     # what a table has that this destination has no place for, the problem
-    ({"partition_by": ["day(at)"]}, "table 'users' has partition_by, which only Iceberg tables have."),
-    ({"deleted": "gone"}, "table 'users' has 'deleted', and this destination has no column for it."),
-    ({"mode": "overwrite", "cursor": "at"}, "table 'users' is overwritten and has a cursor: rows before it would be"),
+    ({"partition_by": ["day(at)"]}, "partition_by: table 'users' has partition_by, which only Iceberg tables have."),
+    ({"deleted": "gone"}, "deleted: table 'users' has 'deleted', and this destination has no column for it."),
+    (
+        {"mode": "overwrite", "cursor": "at"},
+        "cursor: table 'users' is overwritten and has a cursor: rows before it would",
+    ),
 ]
 
 
@@ -22,7 +25,7 @@ TABLES = [
 def test_table_with_what_has_no_place(tmp_path, fields, message):
     with pytest.raises(SpecInvalidError) as caught:
         load_spec(lake(tmp_path, {}, tables=[TABLE | fields]))
-    assert caught.value.message.startswith(message)
+    assert caught.value.message.startswith(f"lake.yaml:10: tables.0.{message}")
 
 
 def test_package_of_a_connector(tmp_path):

@@ -88,7 +88,7 @@ FLOWS = [
     (DOCUMENTED + "  b/c: {}\n", [], "flow.yaml:2: materializations: there are 2: 'PREFIX/mat_name', 'b/c'"),
     (DOCUMENTED, [TABLE | {"source": "other"}], "bindings.0: collection 'PREFIX/source_collection' has "
      "no source of documents; tables has: 'other'"),
-    (DOCUMENTED, [TABLE, TABLE | {"source": "more"}], "tables has 'more', and no binding of flow.yaml has"),
+    (DOCUMENTED, [TABLE, TABLE | {"source": "more"}], "'more' is the source of no binding of flow.yaml"),
     (DOCUMENTED, [TABLE | {"primary_key": []}], "a collection has keys"),
     ("a: [", [], "flow.yaml:1: a .*before the end of this line has no end"),
 ]  # fmt: skip

@@ -31,8 +31,8 @@ PROBLEMS = [
      "shown): expected 2 to 1224 letters, digits and +=,.@:/-_ without spaces around them."),
     ({"iam_role_arn": "arn:aws:iam::123456789012:role/L", "external_id": "${ENV:X}"}, "destination.external_id: (not "
      "shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it."),
-    ({"external_id": "abc"}, "destination: 'external_id' goes with 'iam_role_arn'."),
-    ({"access_key_id": "abc"}, "destination: 'access_key_id' and 'secret_access_key' go together."),
+    ({"external_id": "abc"}, "destination.external_id: 'external_id' goes with 'iam_role_arn'."),
+    ({"access_key_id": "abc"}, "destination.access_key_id: 'access_key_id' and 'secret_access_key' go together."),
     ({"custom_s3_endpoint": "minio"}, "destination.custom_s3_endpoint: 'minio': expected a URL such as "
      "'https://s3.example.com'."),
     ({"upload_parallelism": 11}, "destination.upload_parallelism: 11: expected at most 10."),
@@ -61,7 +61,7 @@ PROBLEMS = [
      "'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."),
     ({"top": {"destination": "s3"}}, "destination: 's3': expected a mapping with the key 'type'."),
     ({"tables": []}, "tables: an empty list: expected at least one table."),
-    ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0: 'cursor_lag' goes with 'cursor'."),
+    ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0.cursor_lag: 'cursor_lag' goes with 'cursor'."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
      "a time such as '2 hours'."),
     ({"tables": [TABLE | {"partition_by": ["week(c)"]}]}, "tables.0.partition_by.0: 'week(c)': expected a column, or "
@@ -84,14 +84,15 @@ PROBLEMS = [
     ({"tables": [{"table": "t", "read": READ | {"options": {"x": "${env:}"}}}]}, "tables.0.read.options.x: (not "
      "shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it."),
     ({"tables": [{"table": "t", "read": {"format": "csv", "path": "x", "options": {"delimeter": ";"}}}]},
-     "tables.0.read.options: 'delimeter' is no option of csv; did you mean 'delimiter'?"),
+     "tables.0.read.options.delimeter: 'delimeter' is no option of csv; did you mean 'delimiter'?"),
     ({"tables": [{"table": "t", "read": {"sql": "SELECT 1", "views": {"v": {"format": "CSV", "options": {"heder": 1}}}}
      }]},
-     "tables.0.read.views.v.options: 'heder' is no option of CSV; did you mean 'header'?"),
-    ({"tables": [{"table": "t", "read": READ | {"partition": {"column": "id", "count": 4}}}]}, "tables.0.read: "
-     "'partition' goes with 'format: jdbc'."),
+     "tables.0.read.views.v.options.heder: 'heder' is no option of CSV; did you mean 'header'?"),
+    ({"tables": [{"table": "t", "read": READ | {"partition": {"column": "id", "count": 4}}}]},
+     "tables.0.read.partition: 'partition' goes with 'format: jdbc'."),
     ({"tables": [{"table": "t", "read": {"format": "jdbc", "options": {"lowerBound": 1}, "partition": {"column": "id",
-      "count": 4}}}]}, "tables.0.read: 'partition' finds the bounds itself: leave out 'lowerBound', or leave out "
+      "count": 4}}}]},
+     "tables.0.read.partition: 'partition' finds the bounds itself: leave out 'lowerBound', or leave out "
      "'partition'."),
     ({"update_aws_glue_catalog": "maybe"}, "destination.update_aws_glue_catalog: 'maybe': expected true or false."),
     ({"upload_parallelism": "many"}, "destination.upload_parallelism: 'many': expected a whole number."),
@@ -103,8 +104,8 @@ PROBLEMS = [
      "expected 'fail' or 'set_aside'."),
     ({"tables": [TABLE | {"on_bad_row": {"action": "set_aside", "at_most": 2}}]}, "tables.0.on_bad_row.at_most: 2: "
      "expected at most 1."),
-    ({"tables": [TABLE | {"on_bad_row": {"action": "fail", "at_most": 0.5}}]}, "tables.0.on_bad_row: 'at_most' goes "
-     "with action 'set_aside'."),
+    ({"tables": [TABLE | {"on_bad_row": {"action": "fail", "at_most": 0.5}}]},
+     "tables.0.on_bad_row.at_most: 'at_most' goes with action 'set_aside'."),
     ({"tables": [TABLE | {"on_bad_row": 5}]}, "tables.0.on_bad_row: 5: expected a mapping."),
     ({"tables": [TABLE | {"contract": {"columns": "drop"}}]}, "tables.0.contract.columns: 'drop' is not allowed; "
      "expected 'evolve', 'freeze' or 'discard'."),

@@ -12,6 +12,7 @@ from lakewriter.dialects.airbyte.configured_catalog import SourceEntry
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, part_of
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.airbyte.vendor_file import expanded
+from lakewriter.dialects.common.faults import located
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.problems import keys_of, listed, model_at, nearest, problems, shown
@@ -178,8 +179,9 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     _refuse_bindings(document)
     file = _validated(document)
     root = absolute(file.source_root or "", str(document.folder))
-    spec, form = _translated(file, root, str(document.folder))
-    refuse_unsupported(spec)
+    with located(document):
+        spec, form = _translated(file, root, str(document.folder))
+        refuse_unsupported(spec, document.data)
     loaded = {
         "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
         "limits": _limits(file),

@@ -10,8 +10,9 @@ from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, So
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import known
+from lakewriter.dialects.common.faults import located
 from lakewriter.dialects.common.problems import keys_of, problems
-from lakewriter.dialects.common.source_files import SourceFile, mapping_of, read_json
+from lakewriter.dialects.common.source_files import Location, Place, SourceFile, mapping_of, read_json
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Limits, Spec
@@ -76,11 +77,14 @@ def connector_spec(config: Path, catalog: Path | None) -> Spec:
     content, unknown = known(AirbyteS3, mapping_of(file, "a JSON object"), _EXTRA)
     form = _validated(AirbyteS3, {"type": "airbyte-s3"} | content, file)
     source = None
+    origins: dict[Location, Place] = {("destination",): Place(file)}
     if catalog is not None:
         of_catalog = read_json(catalog, "--catalog")
+        origins["source", "catalog"] = Place(of_catalog)
         streams = _validated(ConfiguredCatalog, mapping_of(of_catalog, "a JSON object"), of_catalog)
         source = SourceEntry(messages="-", catalog=streams)
-    spec = airbyte.translate(PIPELINE, form, (), source, None)
+    with located(Document(file, Path(), content, origins)):
+        spec = airbyte.translate(PIPELINE, form, (), source, None)
     limits = airbyte.limits(form, Limits(upload_parallelism=form.upload_parallelism))
     warnings = (*(f"{file.where(place)} is not known here and has no effect." for place in unknown), *spec.warnings)
     return spec.model_copy(update={"limits": limits, "warnings": warnings})

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, streams
 from lakewriter.dialects.airbyte.file_formats import (
@@ -22,9 +21,12 @@ from lakewriter.dialects.airbyte.file_formats import (
 )
 from lakewriter.dialects.airbyte.paths import constant_prefix, key_layout
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
+from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.places import require_tls
+from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableSource
-from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, KeyNames, SecretText
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.specification import MIB, Encoding, IndexKind, Limits, Mode, Spec, TableSpec
@@ -36,7 +38,6 @@ EXTERNAL_ID: Final = "AWS_ASSUME_ROLE_EXTERNAL_ID"
 BLOCK_BYTES: Final = 16 * MIB
 """Rows gathered for one block of a format that has no row groups."""
 
-_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _AVRO: Final = {
     NoCodec: "null",
     Deflate: "deflate",
@@ -58,8 +59,11 @@ def translate(
 ) -> Spec:
     """The neutral Spec; ``messages`` is the neutral form of ``source``, with its paths made absolute."""
     tables = [_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in _plain(sources)]
-    tables += [_table(form, fields, stream) for fields, stream in (streams(source) if source else ())]
-    _refuse_shared(tables)
+    places: list[Location] = [("tables", number) for number in range(len(tables))]
+    for number, (fields, stream) in enumerate(streams(source) if source else ()):
+        tables.append(_table(form, fields, stream))
+        places.append(("source", "catalog", "streams", number))
+    _refuse_shared(tables, places)
     return Spec(
         pipeline=pipeline,
         dialect=form.type,
@@ -156,10 +160,8 @@ def form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
 
 def _access(form: AirbyteForm) -> Access:
     endpoint, external = form.s3_endpoint, form.external_id
-    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in _LOOPBACK:
-        message = f"s3_endpoint {endpoint!r} has no TLS and is not on this machine."
-        if not form.allow_insecure:
-            raise TlsRequiredError(message, remedy="Use https://, or set allow_insecure: true.")
+    if endpoint:
+        require_tls(endpoint, ("destination", "s3_endpoint"), allow_insecure=form.allow_insecure)
     if form.role_arn and external is None and os.environ.get(EXTERNAL_ID):
         external = SecretText(f"${{env:{EXTERNAL_ID}}}")
     return Access(
@@ -178,19 +180,22 @@ def _access(form: AirbyteForm) -> Access:
 
 
 def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
-    for source in sources:
+    for number, source in enumerate(sources):
         if source.deleted is not None:
-            raise SpecInvalidError(
+            raise FaultError(
+                ("tables", number, "deleted"),
                 f"table {source.source_table!r} has 'deleted', and this destination has no column for it.",
                 remedy="Leave it out; the source's own columns are written as they are.",
             )
         if source.partition_by:
-            raise SpecInvalidError(
+            raise FaultError(
+                ("tables", number, "partition_by"),
                 f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
                 remedy="Leave it out; s3_path_format says where the files of a load lie.",
             )
         if source.mode is Mode.OVERWRITE and source.cursor is not None:
-            raise SpecInvalidError(
+            raise FaultError(
+                ("tables", number, "cursor"),
                 f"table {source.source_table!r} is overwritten and has a cursor: rows before it would be lost.",
                 remedy="Leave the cursor out, or append.",
             )
@@ -201,8 +206,9 @@ def _table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> 
     names = fields["source_schema"], fields["source_table"]
     layout = key_layout(form.s3_bucket_path, form.s3_path_format, form.file_name_pattern, names, extension(form))
     if layout.single_file and not layout.varies:
-        raise SpecInvalidError(
-            f"file_name_pattern {form.file_name_pattern!r} gives every file of {names[1]!r} one name.",
+        raise FaultError(
+            ("destination", "file_name_pattern"),
+            f"{form.file_name_pattern!r} gives every file of {names[1]!r} one name.",
             remedy="Add {part_number} to it.",
         )
     return TableSpec(
@@ -221,22 +227,26 @@ def _identifier(name: str) -> str:
     return plain if plain == name else f"{plain}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _refuse_shared(tables: Sequence[TableSpec]) -> None:
+def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -> None:
     """Two streams in one place could not be told apart when one is overwritten or numbered, nor two with one state."""
     places: dict[str, TableSpec] = {}
     names: dict[str, TableSpec] = {}
-    for table in tables:
+    for table, location in zip(tables, locations, strict=True):
         other = places.setdefault(table.layout.matcher().pattern, table)  # type: ignore[union-attr]
         if other is not table:
-            raise NameCollisionError(
+            raise FaultError(
+                location,
                 f"streams {other.source_table!r} and {table.source_table!r} would lie at the same keys.",
                 remedy="Put ${NAMESPACE} and ${STREAM_NAME} into s3_path_format, or give the streams different names.",
+                kind=NameCollisionError,
             )
         other = names.setdefault(table.id, table)
         if other is not table:
-            raise NameCollisionError(
+            raise FaultError(
+                location,
                 f"streams {other.source_table!r} and {table.source_table!r} would both be known as {table.id!r}.",
                 remedy="Give one of them another name, with 'prefix' or 'namespace_format' for example.",
+                kind=NameCollisionError,
             )
 
 

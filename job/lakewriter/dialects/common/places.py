@@ -1,7 +1,14 @@
-"""What every dialect asks of text that says where data goes: URLs without passwords, keys without odd characters."""
+"""What every dialect asks of text that says where data goes: URLs with TLS and without passwords, plain keys."""
 
 import unicodedata
+from typing import Final
 from urllib.parse import urlsplit
+
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.dialects.common.source_files import Location
+from lakewriter.errors import TlsRequiredError
+
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 def require_url(value: str, example: str) -> str:
@@ -12,6 +19,18 @@ def require_url(value: str, example: str) -> str:
     if "@" in parts.netloc:
         raise ValueError(f"a URL with a name or a password in it would be printed; expected one such as {example!r}")
     return value
+
+
+def require_tls(url: str, location: Location, *, allow_insecure: bool) -> None:
+    """``TLS_REQUIRED`` for a URL without TLS, except on this machine or where the file allows it."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not allow_insecure:
+        raise FaultError(
+            location,
+            f"{url!r} has no TLS and is not on this machine.",
+            remedy="Use https://, or set allow_insecure: true.",
+            kind=TlsRequiredError,
+        )
 
 
 def require_path(value: str, example: str) -> str:

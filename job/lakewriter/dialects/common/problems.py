@@ -62,6 +62,12 @@ _EQUALLY: Final = 0.01
 _LONGEST: Final = 80
 """Characters of a value or a key that are shown and compared."""
 
+_NAMED: Final = re.compile(r"'(\w+)'")
+"""A key in the text of an error."""
+
+_NUMBER: Final = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+_NUMBERS: Final = ("a number", "a whole number")
+
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+@")
 """The name and password of a URL."""
 
@@ -120,6 +126,7 @@ def problems(
     places: dict[Location, list[Any]] = {}
     for found in error.errors(include_url=False):
         location = _in_data(found, tuple(step for step in found["loc"] if step not in members), document.data)
+        location += _named_key(found)
         if found["type"] in ("union_tag_invalid", "union_tag_not_found"):
             key = _discriminator(found)
             if not key:
@@ -133,6 +140,14 @@ def problems(
         for place, found in list(places.items())[:MAX_PROBLEMS]
     ]
     return lines + ([f"{len(places) - MAX_PROBLEMS} more."] if len(places) > MAX_PROBLEMS else [])
+
+
+def _named_key(found: Any) -> Location:
+    """The first key that an error of a whole mapping names and the mapping has: its line is the one to look at."""
+    if found["type"] != "value_error" or not isinstance(found["input"], Mapping):
+        return ()
+    named = _NAMED.findall(str(found["ctx"]["error"]))
+    return next(((key,) for key in named if key in found["input"]), ())
 
 
 def _is_said_below(findings: Sequence[Any], place: Location, places: Iterable[Location]) -> bool:
@@ -175,7 +190,8 @@ def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys, ta
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
     said = shown(value, found["loc"])
     if kind in _EXPECTED:
-        return f"{said}: expected {_either(findings)}{_unquoted(findings, value)}{_as_list(findings, value, said)}."
+        how = _unquoted(findings, value) or _quoted(findings, value, said) or _as_list(findings, value, said)
+        return f"{said}: expected {_either(findings)}{how}."
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind == "extra_forbidden":
@@ -201,8 +217,11 @@ def _choice(found: Any, members: Sequence[str]) -> str:
     else:
         expected = str(context["expected"])
         options = [option.strip(" '") for option in expected.replace(" or ", ", ").split(",")]
+    said = shown(value, found["loc"])
     guess = nearest(value, options) if isinstance(value, str) else ""
-    return f"{shown(value, found['loc'])} is not allowed; expected {expected}{guess or '.'}"
+    if isinstance(value, str) and value in options and said == repr(value):
+        guess = f"; write {value} without quotes."
+    return f"{said} is not allowed; expected {expected}{guess or '.'}"
 
 
 def _unknown_key(value: Any, location: Location, known: Sequence[str]) -> str:
@@ -256,6 +275,12 @@ def _unquoted(findings: Sequence[Any], value: Any) -> str:
     """What to do about text that YAML takes for a number, a truth value or a date."""
     scalar = value is not None and not isinstance(value, str | list | dict)
     return ", in quotes" if scalar and _EXPECTED[findings[0]["type"]] == "text" else ""
+
+
+def _quoted(findings: Sequence[Any], value: Any, said: str) -> str:
+    """What to do about a number in quotes, which is text here as it is to the vendors."""
+    is_number = isinstance(value, str) and said == repr(value) and _NUMBER.fullmatch(value)
+    return f"; write {value} without quotes" if is_number and _either(findings) in _NUMBERS else ""
 
 
 def _as_list(findings: Sequence[Any], value: Any, said: str) -> str:

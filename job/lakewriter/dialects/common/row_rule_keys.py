@@ -1,10 +1,12 @@
 """The keys ``contract`` and ``on_bad_row``: for a table, and as a default for all of a pipeline's."""
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from lakewriter.errors import SpecInvalidError
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import SHARE, BadRows, Contract
 from lakewriter.spec.specification import Spec, TableSpec
@@ -62,15 +64,26 @@ class BadRowEntry(Model):
         return BadRows(action=self.action, at_most=SHARE if self.at_most is None else self.at_most)
 
 
-def refuse_unsupported(spec: Spec) -> None:
-    """``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence."""
-    for table in spec.tables:
+def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
+    """``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence. ``data`` is the file's."""
+    for number, table in enumerate(spec.tables):
         for rule, value in _unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
             key = rule.partition(".")[0]
-            raise SpecInvalidError(
+            raise FaultError(
+                _written(data, number, rule),
                 f"table {table.source_table!r} has {rule}: {value}, which cannot be kept {_LACKS[key]}.",
                 remedy=f"Leave it out; {_DEFAULTS[key]}",
             )
+
+
+def _written(data: Mapping[str, Any], number: int, rule: str) -> Location:
+    """Where a rule of a table stands: in its own entry, or at the top for all tables."""
+    keys = tuple(rule.split("."))
+    tables = data.get("tables") or ()
+    entry: Any = tables[number] if number < len(tables) else None
+    for key in keys:
+        entry = entry.get(key) if isinstance(entry, Mapping) else None
+    return keys if entry is None else ("tables", number, *keys)
 
 
 _DEFAULTS: Final = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from lakewriter.dialects.common.foreign_files import FLOW, refuse_other
@@ -28,20 +27,20 @@ def with_flow(document: Document) -> tuple[Document, tuple[str, ...]]:
         return document, ()
     warnings: Sequence[str] = ()
     if "config_file" in destination:
-        flow = _Flow(
-            document.folder / file_name(document, ("destination", "config_file")), destination.get("materialization")
-        )
+        flow = _Flow(document, destination.get("materialization"))
         document, warnings = flow.laid_under(document, destination), flow.keys.warnings
     tables = document.data.get("tables")
     if isinstance(tables, list):
-        tables = [_with_schemas(entry, document.folder) for entry in tables]
+        tables = [_with_schemas(entry, document, number) for number, entry in enumerate(tables)]
         document = replace(document, data={**document.data, "tables": tables})
     return document, tuple(warnings)
 
 
-def _with_schemas(entry: Any, folder: Path) -> Any:
+def _with_schemas(entry: Any, document: Document, number: int) -> Any:
     collection = entry.get("collection") if isinstance(entry, dict) else None
-    return entry | {"collection": opened(collection, folder)} if isinstance(collection, dict) else entry
+    if not isinstance(collection, dict):
+        return entry
+    return entry | {"collection": opened(collection, document.folder, document.place(("tables", number, "collection")))}
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,12 @@ class _Table:
 class _Flow:
     """One materialization of a Flow file."""
 
-    def __init__(self, path: Path, name: Any) -> None:
+    def __init__(self, document: Document, name: Any) -> None:
         self.keys = FlowKeys()
-        self._path = path
-        self._file = read_yaml(path, "destination.config_file")
-        refuse_other(self._file, (FLOW,), "destination.config_file")
+        location: Location = ("destination", "config_file")
+        self._path = document.folder / file_name(document, location)
+        self._file = read_yaml(self._path, document.where(location))
+        refuse_other(self._file, (FLOW,), document.where(location))
         self._data = mapping_of(self._file, "a Flow specification with 'materializations'")
         self._name = self._chosen(name)
         self._place = Place(self._file, ("materializations", self._name))
@@ -71,7 +71,7 @@ class _Flow:
         own = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
         endpoint, origins = self._endpoint()
         entries = _entries(document)
-        tables = self._tables(entries)
+        tables = self._tables(entries, document)
         for number, table in enumerate(tables):
             place = document.place(("tables", table.number))
             origins[("tables", number)] = place
@@ -128,7 +128,7 @@ class _Flow:
         kept = self.keys.kept(config, EstuaryS3Parquet, place, ENDPOINT_KEYS)
         return kept, {("destination", key): place.inside(key) for key in kept}
 
-    def _tables(self, entries: Sequence[Data]) -> list[_Table]:
+    def _tables(self, entries: Sequence[Data], document: Document) -> list[_Table]:
         """The lake.yaml's tables in their order, each with the binding of the same source."""
         waiting = dict(enumerate(entries))
         tables, disabled = [], []
@@ -151,10 +151,11 @@ class _Flow:
                     remedy=f"Add to tables: {{source: {name}, read: ...}}.",
                 )
             tables.append(self._table(binding, name, old, waiting.pop(old), place))
-        for entry in waiting.values():
+        for number, entry in waiting.items():
             if entry.get("source") not in disabled:
+                where = document.where(("tables", number, "source"))
                 raise SpecInvalidError(
-                    f"tables has {shown(entry.get('source'), ())}, and no binding of {self._file.name} has.",
+                    f"{where}: {shown(entry.get('source'), ())} is the source of no binding of {self._file.name}.",
                     remedy="Leave it out of tables, or add a binding with this source.",
                 )
             self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")
@@ -170,7 +171,7 @@ class _Flow:
         if isinstance(collection, dict) and "collection" not in entry:
             at = Place(self._file, ("collections", source))
             known = {key: value for key, value in collection.items() if key in _COLLECTION}
-            kept["collection"] = opened(self.keys.kept(known, CollectionEntry, at), self._path.parent)
+            kept["collection"] = opened(self.keys.kept(known, CollectionEntry, at), self._path.parent, at)
             origins["collection"] = at
         return _Table(number, kept | {"source": source} | dict(entry), origins)
 

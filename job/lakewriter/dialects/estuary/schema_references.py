@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from lakewriter.dialects.common.source_files import mapping_of, read_yaml
+from lakewriter.dialects.common.source_files import Place, mapping_of, read_yaml
 from lakewriter.errors import SpecInvalidError
 
 _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
@@ -14,37 +14,38 @@ _VALUES: Final = ("const", "default", "enum", "examples")
 """Keywords that hold values, in which ``$ref`` refers to nothing."""
 
 
-def opened(collection: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The collection with schemas in place of the names of their files, which start at ``folder``."""
-    return {key: _schema(own, folder) if key in _SCHEMAS else own for key, own in collection.items()}
+def opened(collection: Mapping[str, Any], folder: Path, place: Place) -> dict[str, Any]:
+    """The collection at ``place`` with schemas instead of the names of their files, which start at ``folder``."""
+    return {key: _schema(own, folder, place.inside(key)) if key in _SCHEMAS else own for key, own in collection.items()}
 
 
-def _schema(own: Any, folder: Path) -> Any:
+def _schema(own: Any, folder: Path, place: Place) -> Any:
     if isinstance(own, str):
         name, _, fragment = own.partition("#")
         if fragment:
-            return _schema({"$ref": own}, folder)
-        own, start = mapping_of(read_yaml(folder / name)), (folder / name).parent
+            return _schema({"$ref": own}, folder, place)
+        own, start = mapping_of(read_yaml(folder / name, str(place))), (folder / name).parent
     else:
         start = folder
     if not isinstance(own, Mapping):
         return own
-    bundle = _Bundle(folder)
+    bundle = _Bundle(folder, place)
     found = bundle.rewritten(own, start, own)
     if not bundle.files:
         return found
     own_definitions = found.get("$defs") or {}
     if not isinstance(own_definitions, Mapping):
-        raise SpecInvalidError("the collection's schema has no mapping as '$defs'; expected one.")
+        raise SpecInvalidError(f"{place}: the collection's schema has no mapping as '$defs'; expected one.")
     return found | {"$defs": {**own_definitions, **bundle.files}}
 
 
 class _Bundle:
     """The ``files`` that schemas refer to, under names that no scheme of the web has."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, place: Place) -> None:
         self.files: dict[str, Any] = {}
         self._folder = folder
+        self._place = place
 
     def rewritten(self, value: Any, folder: Path, document: Mapping[str, Any]) -> Any:
         """``value``, a part of ``document``, with references to files as references into the bundle."""
@@ -68,7 +69,7 @@ class _Bundle:
         known = "file:" + Path(os.path.relpath(path, self._folder.resolve())).as_posix()
         if known not in self.files:
             self.files[known] = {}
-            content = mapping_of(read_yaml(path))
+            content = mapping_of(read_yaml(path, str(self._place)))
             self.files[known] = self.rewritten(content, path.parent, content)
         return f"{known}{mark}{fragment}"
 

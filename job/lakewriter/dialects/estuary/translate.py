@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
+from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.places import require_tls
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet
-from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.catalogs import NoCatalog
@@ -17,7 +18,6 @@ from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, Table
 
 FILE: Final = Template.parse("v{backfill}/{counter}")
 EXTENSION: Final = ".parquet"
-LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 CODECS: Final = {
     "snappy": Encoding(codec="snappy"),
     "gzip": Encoding(codec="gzip", level=4),
@@ -37,8 +37,8 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 def translate(pipeline: str, destination: EstuaryS3Parquet, tables: Sequence[TableEntry], root: str) -> Spec:
     """The neutral Spec of a materialization; relative source paths start at ``root``."""
-    bindings = [_binding(entry) for entry in tables]
-    specs = tuple(_table(destination, entry, root) for entry in bindings)
+    bindings = [_binding(number, entry) for number, entry in enumerate(tables)]
+    specs = tuple(_table(destination, number, entry, root) for number, entry in enumerate(bindings))
     _refuse_twins(specs)
     return Spec(
         pipeline=pipeline,
@@ -66,31 +66,38 @@ def form_fields(destination: EstuaryS3Parquet) -> tuple[FormField, ...]:
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
-def _binding(entry: TableEntry) -> BindingEntry:
+def _binding(number: int, entry: TableEntry) -> BindingEntry:
     if not isinstance(entry, BindingEntry):
-        raise SpecInvalidError(
-            f"table {entry.table!r} has no binding's keys.", remedy="Give it 'source' and 'resource.pathPrefix'."
+        raise FaultError(
+            ("tables", number),
+            f"table {entry.table!r} has no binding's keys.",
+            remedy="Give it 'source' and 'resource.pathPrefix'.",
         )
     unknown = {"deleted": entry.deleted, "unique_key": entry.unique_key, "partition_by": entry.partition_by}
     for key, value in unknown.items():
         if value:
-            raise SpecInvalidError(
+            raise FaultError(
+                ("tables", number, key),
                 f"binding {entry.source!r} has {key!r}; this destination writes documents as they are.",
                 remedy=f"Leave {key} out.",
             )
     if entry.mode is not Mode.APPEND:
-        raise SpecInvalidError(
+        raise FaultError(
+            ("tables", number, "mode"),
             f"binding {entry.source!r} has mode {entry.mode.value!r}; this destination only appends delta updates.",
             remedy="Leave mode out.",
         )
     return entry
 
 
-def _table(destination: EstuaryS3Parquet, entry: BindingEntry, root: str) -> TableSpec:
+def _table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root: str) -> TableSpec:
     path = join_key(entry.resource.pathPrefix)
     if f"{path}/".startswith(f"{CONTROL_DIRECTORY}/"):
-        raise NameCollisionError(
-            f"binding {entry.source!r} would lie at {path!r}, which is taken.", remedy="Give it another pathPrefix."
+        raise FaultError(
+            ("tables", number, "resource", "pathPrefix"),
+            f"binding {entry.source!r} would lie at {path!r}, where the job's own records lie.",
+            remedy="Give it another pathPrefix.",
+            kind=NameCollisionError,
         )
     # Paths are any text and names of control objects are not: what is replaced lives on as a code.
     name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
@@ -110,10 +117,8 @@ def _table(destination: EstuaryS3Parquet, entry: BindingEntry, root: str) -> Tab
 
 def _access(destination: EstuaryS3Parquet) -> Access:
     endpoint = destination.advanced.endpoint
-    if endpoint and urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in LOOPBACK:
-        message = f"advanced.endpoint {endpoint!r} has no TLS and is not on this machine."
-        if not destination.allow_insecure:
-            raise TlsRequiredError(message, remedy="Use https://, or set allow_insecure: true.")
+    if endpoint:
+        require_tls(endpoint, ("destination", "advanced", "endpoint"), allow_insecure=destination.allow_insecure)
     return Access(
         bucket=destination.bucket,
         region=destination.region,
@@ -160,9 +165,12 @@ def _unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
 
 def _refuse_twins(tables: Sequence[TableSpec]) -> None:
     seen: set[str] = set()
-    for table in tables:
+    for number, table in enumerate(tables):
         if table.id in seen:
-            raise NameCollisionError(
-                f"two bindings have the pathPrefix {table.path!r}.", remedy="Give each binding a path of its own."
+            raise FaultError(
+                ("tables", number, "resource", "pathPrefix"),
+                f"two bindings have the pathPrefix {table.path!r}.",
+                remedy="Give each binding a path of its own.",
+                kind=NameCollisionError,
             )
         seen.add(table.id)

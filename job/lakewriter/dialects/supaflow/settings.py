@@ -25,7 +25,6 @@ _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _STORE_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _BRACED = re.compile(r"\{[^{}]*\}|[{}]")
-LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 class SupaflowDestination(Model):

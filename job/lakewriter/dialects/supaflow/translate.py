@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
+from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.places import require_tls
 from lakewriter.dialects.common.tables import TableSource
 from lakewriter.dialects.supaflow.settings import (
-    LOOPBACK,
     AnyDestination,
     ParquetDestination,
     S3DataLakeIceberg,
     S3Parquet,
     file_template,
 )
-from lakewriter.errors import NameCollisionError, SpecInvalidError, TlsRequiredError
+from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
@@ -67,7 +67,9 @@ def _open_catalog(destination: S3DataLakeIceberg) -> RestService:
     assert destination.catalog_name
     assert destination.client_id
     assert destination.client_secret
-    _require_tls("catalog_endpoint", destination.catalog_endpoint, destination)
+    require_tls(
+        destination.catalog_endpoint, ("destination", "catalog_endpoint"), allow_insecure=destination.allow_insecure
+    )
     return RestService(
         uri=destination.catalog_endpoint,
         warehouse=destination.catalog_name,
@@ -120,18 +122,10 @@ def _iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
     }
 
 
-def _require_tls(key: str, url: str, destination: AnyDestination) -> None:
-    if urlsplit(url).scheme == "http" and urlsplit(url).hostname not in LOOPBACK and not destination.allow_insecure:
-        raise TlsRequiredError(
-            f"{key} {url!r} has no TLS and is not on this machine.",
-            remedy="Use https://, or set allow_insecure: true.",
-        )
-
-
 def _access(destination: AnyDestination) -> Access:
     endpoint = destination.custom_s3_endpoint
     if endpoint:
-        _require_tls("custom_s3_endpoint", endpoint, destination)
+        require_tls(endpoint, ("destination", "custom_s3_endpoint"), allow_insecure=destination.allow_insecure)
     return Access(
         bucket=destination.s3_bucket_name,
         region=destination.bucket_region,
@@ -150,7 +144,7 @@ def _tables(
     destination: AnyDestination, sources: Sequence[TableSource]
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
     _refuse_twins(sources)
-    schemas = [_schema(destination, source) for source in sources]
+    schemas = [_schema(destination, number, source) for number, source in enumerate(sources)]
     names = [""] * len(sources)
     warnings = []
     for schema in dict.fromkeys(schemas):
@@ -162,12 +156,13 @@ def _tables(
             if name != alone:
                 source = sources[number].source_table
                 warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
-    tables = tuple(_table(destination, *place) for place in zip(sources, schemas, names, strict=True))
+    wanted_tables = zip(sources, schemas, names, strict=True)
+    tables = tuple(_table(destination, number, *table) for number, table in enumerate(wanted_tables))
     _refuse_nested(tables, join_key(destination.s3_path_prefix, CONTROL_DIRECTORY))
     return tables, tuple(warnings)
 
 
-def _schema(destination: AnyDestination, source: TableSource) -> str:
+def _schema(destination: AnyDestination, number: int, source: TableSource) -> str:
     iceberg = isinstance(destination, S3DataLakeIceberg)
     glue = destination.glue
     # Without Glue the default prefix says nothing; one that is written down is meant.
@@ -175,7 +170,8 @@ def _schema(destination: AnyDestination, source: TableSource) -> str:
     prefix = destination.glue_database_prefix if counts else ""
     schema = schema_name(prefix, destination.destination_prefix, source.source_schema)
     if (glue or iceberg) and not schema:
-        raise SpecInvalidError(
+        raise FaultError(
+            ("tables", number),
             f"table {source.source_table!r} has no schema, and "
             f"{'Glue needs a database' if glue else 'the catalog needs a namespace'}.",
             remedy="Give glue_database_prefix, destination_prefix, or the table's schema.",
@@ -183,14 +179,16 @@ def _schema(destination: AnyDestination, source: TableSource) -> str:
     return schema
 
 
-def _table(destination: AnyDestination, source: TableSource, schema: str, name: str) -> TableSpec:
+def _table(destination: AnyDestination, number: int, source: TableSource, schema: str, name: str) -> TableSpec:
     if source.mode is not Mode.APPEND:
-        raise SpecInvalidError(
+        raise FaultError(
+            ("tables", number, "mode"),
             f"table {source.source_table!r} has mode {source.mode.value!r}; this destination only appends.",
             remedy="Leave mode out.",
         )
     if source.partition_by and not isinstance(destination, S3DataLakeIceberg):
-        raise SpecInvalidError(
+        raise FaultError(
+            ("tables", number, "partition_by"),
             f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
             remedy="Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
         )
@@ -218,22 +216,26 @@ def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
 
 def _refuse_twins(sources: Sequence[TableSource]) -> None:
     seen = set()
-    for source in sources:
+    for number, source in enumerate(sources):
         identity = (source.source_schema, source.source_table)
         if identity in seen:
-            raise NameCollisionError(
+            raise FaultError(
+                ("tables", number),
                 f"table {source.source_table!r} of schema {source.source_schema!r} is given twice.",
                 remedy="Give each table once, or give the two different names.",
+                kind=NameCollisionError,
             )
         seen.add(identity)
 
 
 def _refuse_nested(tables: Sequence[TableSpec], control: str) -> None:
     """A table under another's path would be read as its rows, and one under the control prefix not at all."""
-    for table in tables:
+    for number, table in enumerate(tables):
         for other in (control, *(each.path for each in tables if each is not table)):
             if f"{table.path}/".startswith(f"{other}/"):
-                raise NameCollisionError(
+                raise FaultError(
+                    ("tables", number),
                     f"table {table.source_table!r} would lie at {table.path!r}, under {other!r}, which is taken.",
                     remedy="Give the table a schema, or another destination_prefix.",
+                    kind=NameCollisionError,
                 )

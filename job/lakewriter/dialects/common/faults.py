@@ -1,0 +1,31 @@
+"""What is found wrong after a file's keys are checked: told with the line of its key, as the checks of keys are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakewriter.dialects.common.source_files import Location
+from lakewriter.dialects.common.yaml_text import Document
+from lakewriter.errors import LakeError, SpecInvalidError
+
+
+class FaultError(Exception):
+    """What is wrong at one key. Whoever raises it knows the key; ``located`` knows the files."""
+
+    def __init__(
+        self, location: Location, message: str, *, remedy: str = "", kind: type[LakeError] = SpecInvalidError
+    ) -> None:
+        super().__init__(message)
+        self.location = location
+        self.message = message
+        self.remedy = remedy
+        self.kind = kind
+
+
+@contextmanager
+def located(document: Document) -> Iterator[None]:
+    """Raise each fault as the error that it is, with the file and the line of its key."""
+    try:
+        yield
+    except FaultError as fault:
+        where = document.where(fault.location)
+        raise fault.kind(f"{where}: {fault.message}", remedy=fault.remedy) from fault
