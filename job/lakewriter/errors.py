@@ -236,9 +236,20 @@ class PendingUnrecoverableError(LakeError):
 
 
 class InternalError(LakeError):
-    """A fault of the program, met while one table was loaded; its trace is in the log."""
+    """A fault of the program, met on one table or in one check; its trace is in the log."""
 
     code = "INTERNAL"
+
+    @classmethod
+    def met(cls, where: str, fault: Exception, *, unharmed: str = "") -> "InternalError":
+        """The error for ``fault``, with its notes; ``unharmed`` says what is as it was."""
+        error = cls(
+            f"{where}: {type(fault).__name__}: {str(fault).rstrip('.')}.",
+            remedy=f"This is a fault of Lakewriter itself: report it with the trace in the log. {unharmed}",
+        )
+        for note in getattr(fault, "__notes__", ()):
+            error.add_note(note)
+        return error
 
 
 class CommitUnknownError(LakeError):

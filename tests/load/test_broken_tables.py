@@ -86,7 +86,7 @@ def test_fault_of_the_program(lake, monkeypatch, caplog, on_failure, other):
         report = lake.load("j")
     assert told(report) == {"a": ("failed", InternalError.code), "b": (other, None)}
     assert report.tables[0].message.startswith(
-        "table supaflow_nyc_public.a: ZeroDivisionError: division by zero This is a fault"
+        "table supaflow_nyc_public.a: ZeroDivisionError: division by zero. This is a fault"
     )
     assert "Table supaflow_nyc_public.a of load j met a fault of the program." in caplog.text
     assert 'raise ZeroDivisionError("division by zero")' in caplog.text

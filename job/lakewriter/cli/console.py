@@ -186,7 +186,9 @@ def show_status(out: Console, states: Mapping[str, TableState]) -> None:
 
 
 def show_health(out: Console, health: Health, continuous: Mapping[str, Any] | None, now: datetime) -> None:
-    """How a continuous run fares, and which loads wait."""
+    """How a continuous run fares, which loads wait, and which tables have no state to show."""
+    for table_id, error in health.unreadable.items():
+        out.print(f"[red]{escape(f'{table_id}: {error}')}[/]", soft_wrap=True)
     for line in health.waiting:
         out.print(f"[red]{escape(line)}[/]", soft_wrap=True)
     if continuous is not None:

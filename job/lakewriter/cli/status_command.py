@@ -1,6 +1,7 @@
 """``lakewriter status``: what a pipeline has committed, and how it fares; once, or again and again."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -12,9 +13,11 @@ import click
 from lakewriter.cli import console
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
 from lakewriter.commit.control import Control
-from lakewriter.errors import LakeError
+from lakewriter.commit.state import TableState
+from lakewriter.errors import InternalError, LakeError
 from lakewriter.operate.health import Health, assess
 
+LOG: Final = logging.getLogger(__name__)
 WATCH_SECONDS: Final = 5
 
 
@@ -56,17 +59,38 @@ def show_again(show: Callable[[], int], pause: Callable[[], None]) -> int:
         return code
 
 
+def read_states(controls: Mapping[str, Control]) -> tuple[dict[str, TableState], dict[str, LakeError]]:
+    """The tables' states, and why others have none; what keeps all of them from being read is raised."""
+    states, broken = {}, dict[str, LakeError]()
+    for table_id, control in controls.items():
+        try:
+            states[table_id] = control.state.read()
+        except LakeError as error:
+            broken[table_id] = error
+        except Exception as error:
+            LOG.exception("Reading the state of table %s met a fault of the program.", table_id)
+            broken[table_id] = InternalError.met(f"table {table_id}", error)
+    if broken and not states:
+        raise next(iter(broken.values()))
+    return states, broken
+
+
 def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False) -> Health:
-    states = {table_id: control.state.read() for table_id, control in controls.items()}
+    states, broken = read_states(controls)
     first = next(iter(controls.values()))
     continuous = first.read_json(first.keys.continuous)
     now = datetime.now(UTC)
-    health = assess(states, continuous, now)
+    health = assess(states, continuous, now, broken)
     if as_json:
         content: dict[str, Any] = {
             "tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()},
             "continuous": continuous,
-            "health": {"continuous": health.run, "waiting": health.waiting, "exit_code": health.exit_code},
+            "health": {
+                "continuous": health.run,
+                "waiting": health.waiting,
+                "unreadable": {table_id: str(error) for table_id, error in broken.items()},
+                "exit_code": health.exit_code,
+            },
         }
         if again:
             # A line each, for whoever reads them one by one.

@@ -1,16 +1,18 @@
 """Probes and what they find; a probe that cannot be asked says why."""
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from lakewriter import aws
-from lakewriter.errors import LakeError, S3AccessDeniedError
+from lakewriter.errors import InternalError, LakeError, S3AccessDeniedError
 from lakewriter.spec.access import Access
 
 Status = Literal["ok", "failed", "warning", "skipped"]
 
+LOG: Final = logging.getLogger(__name__)
 NOTHING_TO_DO: Final = "Nothing to do."
 
 _KMS_ACTION = re.compile(r"kms:[A-Za-z]+")
@@ -31,7 +33,7 @@ class Finding:
 class Probe:
     """A question; it is not asked when one of ``needs`` failed or could not be asked for that reason.
 
-    ``ask`` gives findings; a ``LakeError`` out of it is a finding that ``failed``.
+    ``ask`` gives findings; an error out of it is a finding that ``failed``.
     """
 
     name: str
@@ -85,6 +87,10 @@ def _findings(probe: Probe) -> list[Finding]:
     except LakeError as error:
         remedy = error.remedy or "Read the message; docs/troubleshooting.md has a section for each code."
         found.append(Finding(probe.name, "failed", error.message, remedy, error.code))
+    except Exception as error:
+        LOG.exception("The check %r met a fault of the program.", probe.name)
+        fault = InternalError.met(f"check {probe.name!r}", error)
+        found.append(Finding(probe.name, "failed", fault.message, fault.remedy, fault.code))
     return found
 
 

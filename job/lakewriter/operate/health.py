@@ -1,13 +1,14 @@
 """How a pipeline fares, for whoever watches it: its continuous run, and loads that wait to be finished."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from lakewriter.commit.state import TableState
-from lakewriter.errors import EXIT_FAILED, EXIT_OK, EXIT_RETRY
+from lakewriter.errors import EXIT_FAILED, EXIT_OK, EXIT_RETRY, LakeError
 from lakewriter.report import counted
 
 STALE_AFTER: Final = timedelta(minutes=3)
@@ -34,23 +35,33 @@ _WELL: Final = (RunHealth.RUNNING, RunHealth.STOPPING, RunHealth.STOPPED)
 @dataclass(frozen=True)
 class Health:
     """``run`` is None where no continuous run has left a status, ``since`` when it last wrote one. ``failed_tables``
-    are the run's, with the failure; ``waiting`` names loads that are pending for long."""
+    are the run's, with the failure; ``waiting`` names loads that are pending for long; of the ``unreadable`` tables the
+    state cannot be read."""
 
     run: RunHealth | None = None
     since: datetime | None = None
     failed_tables: Mapping[str, str] | None = None
     waiting: tuple[str, ...] = ()
+    unreadable: Mapping[str, LakeError] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """1 where somebody has to look at the continuous run, 75 where a load waits to be run again, else 0."""
+        """1 where somebody has to look at the continuous run or at a table's state, 75 where a load waits to be run
+        again or a state may be read a moment later, else 0."""
         if self.run is not None and self.run not in _WELL:
             return EXIT_FAILED
-        return EXIT_RETRY if self.waiting else EXIT_OK
+        codes = {error.exit_code for error in self.unreadable.values()} | ({EXIT_RETRY} if self.waiting else set())
+        return EXIT_FAILED if codes - {EXIT_RETRY} else max(codes, default=EXIT_OK)
 
 
-def assess(states: Mapping[str, TableState], continuous: Mapping[str, Any] | None, now: datetime) -> Health:
-    """How the pipeline fares; ``continuous`` is what ``continuous.json`` holds."""
+def assess(
+    states: Mapping[str, TableState],
+    continuous: Mapping[str, Any] | None,
+    now: datetime,
+    unreadable: Mapping[str, LakeError] = MappingProxyType({}),
+) -> Health:
+    """How the pipeline fares; ``continuous`` is what ``continuous.json`` holds, ``unreadable`` are tables that have no
+    state to go by."""
     waiting = tuple(
         f"load {state.pending.job_id} of {table_id} is pending since {state.pending.since:%Y-%m-%d %H:%M} UTC "
         f"({_age(now - state.pending.since)}): run it again, or abandon it"
@@ -58,9 +69,9 @@ def assess(states: Mapping[str, TableState], continuous: Mapping[str, Any] | Non
         if state.pending is not None and now - state.pending.since > PENDING_AFTER
     )
     if continuous is None:
-        return Health(waiting=waiting)
+        return Health(waiting=waiting, unreadable=unreadable)
     at, failed = _time(continuous.get("at")), _failed_tables(continuous)
-    return Health(_assess_run(continuous, at, failed, now), at, failed, waiting)
+    return Health(_assess_run(continuous, at, failed, now), at, failed, waiting, unreadable)
 
 
 def describe(health: Health, now: datetime) -> str:

@@ -1,14 +1,16 @@
 """What a run would do, without doing it."""
 
+import logging
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 import pyarrow as pa
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.errors import LakeError
+from lakewriter.errors import InternalError, LakeError
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.placement import in_catalog, numbered
 from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
@@ -17,6 +19,8 @@ from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.key_layout import Names
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class PlannedColumn(Model):
@@ -54,32 +58,50 @@ def plan(
     tables = []
     for table in spec.tables:
         names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
+        found: dict[str, object] = {}
+        try:
+            _plan_table(spec, table, names, found, clients, spark, controls[table.id])
+        except LakeError as error:
+            found["error"] = str(error)
+        except Exception as error:
+            LOG.exception("The plan of table %s met a fault of the program.", table.id)
+            found["error"] = str(InternalError.met(f"table {table.id}", error))
         planned = PlannedTable(
             table=table.id,
             source=".".join(part for part in (table.source_schema, table.source_table) if part),
             key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
         )
-        try:
-            control = controls[table.id]
-            state = control.state.read()
-            names = numbered(control.store, names, state)
-            planned = planned.model_copy(update={"key": f"s3://{spec.access.bucket}/{names.object_key(0)}"})
-            check_empty(control.store, table, state)
-            found = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
-            check_unwritten(found, table, state)
-            state = with_earlier_columns(control.store, clients, table, state, names)
-            prepared = prepare(spec, table, state, found, spark)
-            try:
-                more = {"key": first_key(spec, prepared, names), "deletes": _deletes(spec, table, control)}
-                # A pipeline with a checkpoint is run continuously, and reads nothing twice.
-                again = None if spec.checkpoint else appends_again(table, state.committed)
-                more["warnings"] = (*_warnings(table, prepared), *filter(None, [again]))
-                tables.append(planned.model_copy(update=more | _details(table, prepared)))
-            finally:
-                prepared.feed.close()
-        except LakeError as error:
-            tables.append(planned.model_copy(update={"error": str(error)}))
+        tables.append(planned.model_copy(update=found))
     return tuple(tables)
+
+
+def _plan_table(
+    spec: Spec,
+    table: TableSpec,
+    names: Names,
+    found: dict[str, object],
+    clients: Clients,
+    spark: SparkFactory,
+    control: Control,
+) -> None:
+    """Put into ``found`` what is planned of one table, as far as it comes."""
+    state = control.state.read()
+    names = numbered(control.store, names, state)
+    found["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    check_empty(control.store, table, state)
+    entry = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+    check_unwritten(entry, table, state)
+    state = with_earlier_columns(control.store, clients, table, state, names)
+    prepared = prepare(spec, table, state, entry, spark)
+    try:
+        deletes = _deletes(spec, table, control)
+        # A pipeline with a checkpoint is run continuously, and reads nothing twice.
+        again = None if spec.checkpoint else appends_again(table, state.committed)
+        warnings = (*_warnings(table, prepared), *filter(None, [again]))
+        found |= {"key": first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
+        found |= _details(table, prepared)
+    finally:
+        prepared.feed.close()
 
 
 def first_key(spec: Spec, prepared: Prepared, names: Names) -> str:

@@ -1,5 +1,6 @@
 """Verify committed loads: their records, objects, rows and catalog, each compared with the others and with S3."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -11,13 +12,14 @@ from lakewriter.commit.iceberg.catalog_vendor import data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
-from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
+from lakewriter.errors import EXIT_FAILED, EXIT_OK, InternalError, LakeError, SpecInvalidError
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.row_counts import Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
 from lakewriter.spec.model import Model
 
+LOG: Final = logging.getLogger(__name__)
 NOT_ONE: Final = "is committed in no table of this pipeline."
 
 
@@ -74,18 +76,20 @@ class Verifier:
 
     def verify(self, job_id: str) -> Verified:
         """Everything that differs; ``SPEC_INVALID`` when no table of this pipeline has this load. An error that keeps
-        one table from being compared is told among the differences; where it keeps all from it, it is raised."""
+        one table from being compared is told among the differences; where it keeps all from it, it is raised, except
+        for a fault of the program, which other loads may not meet."""
         tables, failed = {}, []
         for table_id in self._controls:
             try:
-                compared = self._compare(table_id, job_id)
+                compared = self._guarded(table_id, job_id)
             except LakeError as error:
                 failed.append(error)
                 compared = _Table([Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)])
             if compared is not None:
                 tables[table_id] = compared
-        if len(failed) == len(tables) and failed:
-            raise failed[0]
+        raised = next((error for error in failed if not isinstance(error, InternalError)), None)
+        if len(failed) == len(tables) and raised is not None:
+            raise raised
         if not tables:
             raise SpecInvalidError(f"load {job_id!r} {NOT_ONE}")
         intents = [table.intent for table in tables.values() if table.intent is not None]
@@ -101,6 +105,15 @@ class Verifier:
             notes=tuple(note for table in tables.values() for note in table.notes),
             counted=tuple(table.counted for table in tables.values() if table.counted is not None),
         )
+
+    def _guarded(self, table_id: str, job_id: str) -> "_Table | None":
+        try:
+            return self._compare(table_id, job_id)
+        except LakeError:
+            raise
+        except Exception as error:
+            LOG.exception("Comparing table %s of load %s met a fault of the program.", table_id, job_id)
+            raise InternalError.met(f"table {table_id}", error) from error
 
     def _compare(self, table_id: str, job_id: str) -> "_Table | None":
         records = self._records[table_id].of(job_id)

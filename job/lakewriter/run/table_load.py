@@ -151,7 +151,8 @@ def _guarded(load: Load, table: TableSpec) -> Outcome:
         return _failed(load, table, error, clock)
     except Exception as error:
         LOG.exception("Table %s of load %s met a fault of the program.", table.id, load.attempt.job_id)
-        return _failed(load, table, _internal(table, error), clock)
+        fault = InternalError.met(f"table {table.id}", error, unharmed="The table's earlier loads are as they were.")
+        return _failed(load, table, fault, clock)
     return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
 
 
@@ -160,17 +161,6 @@ def _failed(load: Load, table: TableSpec, error: LakeError, clock: float) -> Out
     if load.spec.on_failure == "stop":
         load.stopped.set()
     return failed(table, error, time.monotonic() - clock), error, ()
-
-
-def _internal(table: TableSpec, fault: Exception) -> InternalError:
-    error = InternalError(
-        f"table {table.id}: {type(fault).__name__}: {fault}",
-        remedy="This is a fault of Lakewriter, not of the table: report it with the trace in the log. The table's "
-        "earlier loads are as they were.",
-    )
-    for note in getattr(fault, "__notes__", ()):
-        error.add_note(note)
-    return error
 
 
 def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
