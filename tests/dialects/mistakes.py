@@ -217,7 +217,7 @@ MISTAKES = [
     (S, "deployment:\n", "1: x\ndeployment:\n", [
      "lake.yaml:11: 1: a key is text; put it in quotes."]),
     (S, "deployment:\n", "source: {messages: a.jsonl, catalog: {streams: [{stream: {name: a}}]}}\ndeployment:\n", [
-     "lake.yaml:7: tables: expected either 'tables' or 'source'."]),
+     "lake.yaml:7: tables: expected either 'tables' or 'source', got both."]),
     (A, "format: {format_type: CSV}", "format: {format_type: ORC}", [
      "lake.yaml:7: destination.format.format_type: 'ORC' is not allowed; expected 'CSV', 'JSONL', 'Avro' or "
      "'Parquet'."]),

@@ -34,7 +34,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"alarms": {"mail": "a@b.c"}}, "deployment.alarms.mail: unknown key, with value 'a@b.c'; did you mean 'email'?"),
     ({"account": 123456789012}, "deployment.account: 123456789012: expected text, in quotes."),
     ({"account": "12345"}, "deployment.account: '12345': expected 12 digits, in quotes."),
-    ({"stages": {"Prod": {}}}, "deployment.stages: stage 'Prod': expected at most 16 lower-case letters and "
+    ({"stages": {"Prod": {}}}, "deployment.stages.Prod: stage 'Prod': expected at most 16 lower-case letters and "
      "digits, a letter first."),
     ({"encryption": "KMS"}, "deployment.encryption: 'KMS' is not allowed; expected 'SSE-S3' or 'SSE-KMS'; did you mean "
      "'SSE-KMS'?"),
@@ -42,10 +42,13 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
      "ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'."),
     ({"role_path": "lake"}, "deployment.role_path: 'lake': expected a path such as '/teams/data/'."),
     ({"abort_incomplete_uploads_days": 0}, "deployment.abort_incomplete_uploads_days: 0: expected at least 1."),
-    ({"destroy_data": True, "protect": True}, "deployment: 'destroy_data' goes with 'protect: false'."),
+    ({"destroy_data": True, "protect": True}, "deployment.destroy_data: 'destroy_data' goes with 'protect: false'."),
     # schedule
     ({"schedule": {}}, "deployment.schedule: expected either 'cron' or 'rate'."),
-    ({"schedule": {"cron": "0 * * * ? *", "rate": "1 hour"}}, "deployment.schedule: expected either 'cron' or 'rate'."),
+    (
+        {"schedule": {"cron": "0 * * * ? *", "rate": "1 hour"}},
+        "deployment.schedule.cron: expected either 'cron' or 'rate', got both.",
+    ),
     ({"schedule": {"cron": "0 * * * *"}}, "deployment.schedule: cron '0 * * * *' has not six fields; expected such as "
      "'0 * * * ? *'."),
     ({"schedule": {"rate": "hourly"}}, "deployment.schedule: rate 'hourly' is not such as '15 minutes' or '1 hour'."),
@@ -59,22 +62,22 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"spark": {"executor": {"cores": 3}}}, "deployment.spark.executor.cores: 3 is not allowed; expected 1, 2, 4, 8 or "
      "16."),
     ({"network": {"subnet_ids": ["subnet-1"]}}, "deployment.network.security_group_ids: is required."),
-    ({"alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:t", "email": "a@b.c"}}, "deployment.alarms: expected "
-     "either 'topic_arn' or 'email'."),
+    ({"alarms": {"topic_arn": "arn:aws:sns:us-east-1:123456789012:t", "email": "a@b.c"}},
+     "deployment.alarms.topic_arn: expected either 'topic_arn' or 'email', got both."),
     # trust
     ({"trust": [{"external_id": "id-1"}]}, "deployment.trust.0: expected either 'vendor' or 'principal'."),
     ({"trust": [SUPAFLOW | {"vendor": "supafow"}]}, "deployment.trust.0.vendor: 'supafow' is not allowed; expected "
      "'supaflow', 'airbyte-cloud' or 'heropixel-cloud'; did you mean 'supaflow'?"),
-    ({"trust": [{"principal": USER, "external_id": "id-1"}]}, "deployment.trust.0: 'principal' needs a 'name' for its "
-     "role."),
+    ({"trust": [{"principal": USER, "external_id": "id-1"}]},
+     "deployment.trust.0.principal: 'principal' needs a 'name' for its role."),
     ({"trust": [{"principal": "*", "name": "x", "external_id": "id-1"}]}, "deployment.trust.0.principal: '*': expected "
      "the ARN of one role, user or account root, without '*'."),
     ({"trust": [SUPAFLOW | {"external_id": "a b"}]}, "deployment.trust.0.external_id: (not shown): expected 2 to 1224 "
      "letters, digits and +=,.@:/-_ without spaces around them."),
     ({"trust": [SUPAFLOW | {"external_id": "${secret:x}"}]}, "deployment.trust.0.external_id: (not shown): a trust "
      "policy shows its external id; expected a literal, ${ssm:NAME} or ${env:NAME}."),
-    ({"trust": [SUPAFLOW, SUPAFLOW]}, "deployment: two entries of 'trust' make the role 'supaflow'; give one another "
-     "'name'."),
+    ({"trust": [SUPAFLOW, SUPAFLOW]},
+     "deployment.trust: two entries of 'trust' make the role 'supaflow'; give one another 'name'."),
     ({"trust": [SUPAFLOW | {"access": "all"}]}, "deployment.trust.0.access: 'all' is not allowed; expected 'write', "
      "'read' or 'load'."),
     ({"snowflake": {"catalog": {"iam_user_arn": "abc0-s"}}}, "deployment.snowflake.catalog.iam_user_arn: 'abc0-s': "

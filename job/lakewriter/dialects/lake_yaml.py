@@ -28,7 +28,7 @@ from lakewriter.dialects.supaflow.translate import form_fields, translate
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import PIPELINE
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import Model, require_one
 from lakewriter.spec.specification import MIB, Limits, Spec
 
 ICEBERG: Final = "supaflow-s3-data-lake, ICEBERG"
@@ -133,8 +133,7 @@ class LakeFile(Model):
 
     @model_validator(mode="after")
     def _one_source(self) -> "LakeFile":
-        if bool(self.tables) == (self.source is not None):
-            raise ValueError("expected either 'tables' or 'source'")
+        require_one(tables=bool(self.tables), source=self.source is not None)
         if self.source is not None and not isinstance(self.destination, AirbyteS3 | HeroPixelS3):
             raise ValueError("'source' goes with the destinations 'airbyte-s3' and 'heropixel-s3'")
         return self

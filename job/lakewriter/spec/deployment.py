@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import Model, require_one
 from lakewriter.spec.trust import Snowflake, Trust
 
 _ACCOUNT: Final = re.compile(r"\d{12}")
@@ -43,8 +43,7 @@ class Schedule(Model):
 
     @model_validator(mode="after")
     def _one_expression(self) -> "Schedule":
-        if (self.cron is None) == (self.rate is None):
-            raise ValueError("expected either 'cron' or 'rate'")
+        require_one(cron=self.cron is not None, rate=self.rate is not None)
         if self.cron is not None and not _CRON.fullmatch(self.cron):
             raise ValueError(f"cron {self.cron!r} has not six fields; expected such as '0 * * * ? *'")
         if self.rate is not None and not _RATE.fullmatch(self.rate):
@@ -135,7 +134,7 @@ class Alarms(Model):
     @model_validator(mode="after")
     def _one_topic(self) -> "Alarms":
         if self.topic_arn and self.email:
-            raise ValueError("expected either 'topic_arn' or 'email'")
+            raise ValueError("expected either 'topic_arn' or 'email', got both")
         return self
 
 

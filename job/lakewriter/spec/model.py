@@ -29,3 +29,10 @@ class Model(BaseModel):
         schema = handler(source)
         _require_numbers(schema)
         return schema
+
+
+def require_one(**given: bool) -> None:
+    """``ValueError`` unless exactly one of two keys is given."""
+    if sum(given.values()) != 1:
+        both = ", got both" if any(given.values()) else ""
+        raise ValueError(f"expected either {' or '.join(map(repr, given))}{both}")

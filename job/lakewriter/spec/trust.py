@@ -6,7 +6,7 @@ from typing import Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import Model, require_one
 
 VENDORS: Final = {
     "supaflow": "arn:aws:iam::805595753828:root",
@@ -63,8 +63,7 @@ class Trust(Model):
 
     @model_validator(mode="after")
     def _someone(self) -> "Trust":
-        if (self.vendor is None) == (self.principal is None):
-            raise ValueError("expected either 'vendor' or 'principal'")
+        require_one(vendor=self.vendor is not None, principal=self.principal is not None)
         if self.vendor is None and self.name is None:
             raise ValueError("'principal' needs a 'name' for its role")
         return self

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import Model, require_one
 from lakewriter.spec.specification import IndexKind, Mode, Read
 from lakewriter.spec.stream import MessageSource, Stream
 
@@ -109,8 +109,7 @@ class SourceEntry(Model):
 
     @model_validator(mode="after")
     def _one_way(self) -> "SourceEntry":
-        if (self.messages is None) == (not self.command):
-            raise ValueError("expected either 'messages' or 'command'")
+        require_one(messages=self.messages is not None, command=bool(self.command))
         return self
 
     @property

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from lakewriter.dialects.common.reader_options import passed_on, unknown_option
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.specification import IndexKind, JdbcPartition, Mode, PartitionField, Read
 
@@ -56,8 +56,7 @@ class ReadEntry(Model):
 
     @model_validator(mode="after")
     def _one_way(self) -> "ReadEntry":
-        if (self.format is None) == (self.sql is None):
-            raise ValueError("expected either 'format' or 'sql'")
+        require_one(format=self.format is not None, sql=self.sql is not None)
         if self.sql is None and self.views:
             raise ValueError("'views' goes with 'sql'")
         if self.sql is not None and (self.path or self.options or self.columns or self.partition):
