@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
+from lakewriter.naming import deployment_name, destination_stack
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Trust
@@ -58,13 +59,12 @@ class Settings:
     @property
     def name(self) -> str:
         """Begins the name of everything that needs one; no two stages share it."""
-        # CloudFormation takes no "_" in a stack's name.
-        return f"lakewriter-{self.spec.pipeline.replace('_', '-')}-{self.stage}"
+        return deployment_name(self.spec.pipeline, self.stage)
 
     @property
     def stack_names(self) -> tuple[str, str]:
         """Destination and pipeline."""
-        return f"{self.name}-destination", f"{self.name}-pipeline"
+        return destination_stack(self.spec.pipeline, self.stage), f"{self.name}-pipeline"
 
     @property
     def protected(self) -> bool:

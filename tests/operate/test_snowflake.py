@@ -26,14 +26,17 @@ OPEN_CATALOG = {
     "external_id": "my-company-supaflow-2024",
 }
 EXPECTED = [
-    """CREATE OR REPLACE EXTERNAL VOLUME supaflow_iceberg_volume
+    """-- <SnowflakeSTORAGEAWSROLEARN> is an output of the stack lakewriter-supaflow-prod-destination:
+-- aws cloudformation describe-stacks --region us-east-1 --stack-name lakewriter-supaflow-prod-destination \\
+--   --output text --query "Stacks[0].Outputs[?OutputKey=='SnowflakeSTORAGEAWSROLEARN'].OutputValue"
+CREATE OR REPLACE EXTERNAL VOLUME supaflow_iceberg_volume
 STORAGE_LOCATIONS =
 (
 (
 NAME = 'supaflow-s3'
 STORAGE_PROVIDER = 'S3'
 STORAGE_BASE_URL = 's3://my-bucket/data/production/'
-STORAGE_AWS_ROLE_ARN = '<SnowflakeSTORAGEAWSROLEARN in the outputs of the destination stack>'
+STORAGE_AWS_ROLE_ARN = '<SnowflakeSTORAGEAWSROLEARN>'
 STORAGE_AWS_EXTERNAL_ID = 'lakewriter'
 )
 )
@@ -51,7 +54,7 @@ CATALOG_NAME = 'lake'
 REST_AUTHENTICATION = (
 TYPE = OAUTH
 OAUTH_CLIENT_ID = 'abc'
-OAUTH_CLIENT_SECRET = '<your-client-secret>'
+OAUTH_CLIENT_SECRET = '<value of ${env:S}>'
 OAUTH_ALLOWED_SCOPES = ('PRINCIPAL_ROLE:ALL')
 )
 ENABLED = TRUE;""",
@@ -78,14 +81,14 @@ def printed(file, **snowflake):
     spec = load_spec(file).model_copy(update={"pipeline": "supaflow"})
     deployment = Deployment.model_validate({"snowflake": snowflake} if snowflake else {})
     service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
-    return [query.sql for query in statements(spec, deployment, service)]
+    return [query.sql for query in statements(spec, deployment, service, "prod")]
 
 
 def test_statements(tmp_path):
     table = {"table": "accounts", "schema": "public", "read": READ, "primary_key": ["Id"]}
     found = printed(lake(tmp_path, tables=[table], **OPEN_CATALOG))
     trust = json.loads(found.pop(2))
-    assert trust["Principal"] == {"AWS": "<STORAGE_AWS_IAM_USER_ARN from above>"}
+    assert trust["Principal"] == {"AWS": "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"}
     assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": "lakewriter"}}
     assert found == EXPECTED
 
@@ -110,7 +113,36 @@ def test_tables_of_several_namespaces(tmp_path):
     tables = [{"table": "t", "schema": schema, "read": READ} for schema in ("a", "b")]
     text = "\n".join(printed(lake(tmp_path, tables=tables, **OPEN_CATALOG | {"client_id": "${env:ID}"})))
     assert text.count("CATALOG_NAMESPACE = ") == 2
-    assert "OAUTH_CLIENT_ID = '<your-client-id>'" in text
+    assert "OAUTH_CLIENT_ID = '<value of ${env:ID}>'" in text
+
+
+QUOTED = [
+    # what the file has, the line it becomes: a quote is doubled, a backslash too
+    # https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants
+    ({"s3_path_prefix": "data/o'hara"}, "STORAGE_BASE_URL = 's3://my-bucket/data/o''hara/'"),
+    ({"s3_path_prefix": "data\\x"}, "STORAGE_BASE_URL = 's3://my-bucket/data\\\\x/'"),
+    ({"catalog_name": "l'ake"}, "CATALOG_NAME = 'l''ake'"),
+    ({"catalog_endpoint": "https://a.example/x'y"}, "CATALOG_URI = 'https://a.example/x''y'"),
+    ({"client_id": "a'b"}, "OAUTH_CLIENT_ID = 'a''b'"),
+    ({"client_secret": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:it's}"},
+     "OAUTH_CLIENT_SECRET = '<value of ${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:it''s}>'"),
+    ({"principal_role": "it's"}, "OAUTH_ALLOWED_SCOPES = ('PRINCIPAL_ROLE:it''s')"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("over", "line"), QUOTED)
+def test_quotes_are_escaped(tmp_path, over, line):
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    text = "\n".join(printed(lake(tmp_path, tables=[table], **OPEN_CATALOG | over)))
+    assert line in text.splitlines()
+
+
+def test_without_a_stage_the_stack_is_named_as_far_as_it_is_known(tmp_path):
+    table = {"table": "accounts", "schema": "public", "read": READ}
+    spec = load_spec(lake(tmp_path, tables=[table], **OPEN_CATALOG))
+    service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
+    first = statements(spec, Deployment(), service)[0].sql.splitlines()[0]
+    assert first.endswith(f"is an output of the stack lakewriter-{spec.pipeline}-<stage>-destination:")
 
 
 NAMES = [

@@ -192,7 +192,7 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     context = opened(lake, stage)
     if context.spec.tracking and isinstance(context.spec.catalog, NoCatalog):
         warn("Athena sees the tables once they are in Glue, which is off here")
-    found = _queries(context)
+    found = _queries(context, stage)
     if as_json:
         print_json({"queries": [vars(query) for query in found]})
     else:
@@ -200,10 +200,10 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     return EXIT_OK
 
 
-def _queries(context: Context) -> tuple[queries.Query, ...]:
+def _queries(context: Context, stage: str | None) -> tuple[queries.Query, ...]:
     spec, catalog = context.spec, context.spec.catalog
     if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
-        return snowflake.statements(spec, context.deployment, catalog.service)
+        return snowflake.statements(spec, context.deployment, catalog.service, stage)
     states = _latest(context)
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
     times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}

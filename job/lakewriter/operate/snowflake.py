@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from lakewriter.naming import cut, join_key, normalise, unique
+from lakewriter.naming import cut, destination_stack, join_key, normalise, unique
 from lakewriter.operate.queries import Query
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import RestService
@@ -11,20 +11,21 @@ from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, TableSpec, Tracking
 from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
 
-_ROLE: Final = "<SnowflakeSTORAGEAWSROLEARN in the outputs of the destination stack>"
-"""CloudFormation chooses the name of the role of Snowflake's compute."""
+_ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
+"""The output with the role of Snowflake's compute, whose name CloudFormation chooses."""
 
 
-def statements(spec: Spec, deployment: Deployment, service: RestService) -> tuple[Query, ...]:
-    """Volume, trust, integration, tables and refresh, in the order to run them; secrets are placeholders.
+def statements(spec: Spec, deployment: Deployment, service: RestService, stage: str | None = None) -> tuple[Query, ...]:
+    """Volume, trust, integration, tables and refresh, in the order to run them.
 
-    The volume is the stacks': their prefix, the role of Snowflake's compute, and the external id that it trusts.
+    The volume is the stacks' of ``stage``: their prefix, the role of Snowflake's compute, and the external id that it
+    trusts. What no file of the pipeline has is in angle brackets, with where to find it: secrets, and that role's ARN.
     """
     compute = (deployment.snowflake or Snowflake()).compute
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
-        Query("all", "Create an external volume", _volume(spec, compute)),
+        Query("all", "Create an external volume", _volume(spec, compute, stage)),
         Query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_volume_name(spec)};"),
         Query(
             "all",
@@ -55,7 +56,7 @@ def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Qu
     tracking = {column.holds: column.name for column in spec.tracking}
     created = [Query(table.id, "Create an externally managed table", _create(spec, table, name, None))] if only else []
     title = "The same where the integration names no namespace" if only else "Create an externally managed table"
-    keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<key>"]
+    keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<a column of both>"]
     return [
         *created,
         Query(table.id, title, _create(spec, table, name, table.schema_name)),
@@ -76,15 +77,19 @@ def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Qu
     ]
 
 
-def _volume(spec: Spec, compute: SnowflakePrincipal) -> str:
-    return f"""CREATE OR REPLACE EXTERNAL VOLUME {_volume_name(spec)}
+def _volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None) -> str:
+    stack = destination_stack(spec.pipeline, stage or "<stage>")
+    return f"""-- <{_ROLE}> is an output of the stack {stack}:
+-- aws cloudformation describe-stacks --region {spec.access.region} --stack-name {stack} \\
+--   --output text --query "Stacks[0].Outputs[?OutputKey=='{_ROLE}'].OutputValue"
+CREATE OR REPLACE EXTERNAL VOLUME {_volume_name(spec)}
 STORAGE_LOCATIONS =
 (
 (
 NAME = '{_base(spec)}-s3'
 STORAGE_PROVIDER = 'S3'
 STORAGE_BASE_URL = {_literal(f"s3://{join_key(spec.access.bucket, spec.access.prefix)}/")}
-STORAGE_AWS_ROLE_ARN = '{_ROLE}'
+STORAGE_AWS_ROLE_ARN = '<{_ROLE}>'
 STORAGE_AWS_EXTERNAL_ID = {_literal(compute.external_id)}
 )
 )
@@ -94,7 +99,7 @@ ALLOW_WRITES = FALSE;"""
 def _trust(compute: SnowflakePrincipal) -> str:
     entry = {
         "Effect": "Allow",
-        "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN from above>"},
+        "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"},
         "Action": "sts:AssumeRole",
         "Condition": {"StringEquals": {"sts:ExternalId": compute.external_id}},
     }
@@ -102,7 +107,6 @@ def _trust(compute: SnowflakePrincipal) -> str:
 
 
 def _integration(spec: Spec, service: RestService, namespace: str | None) -> str:
-    known = SecretText.parse(service.client_id).reference is None
     return "\n".join(
         [
             f"CREATE OR REPLACE CATALOG INTEGRATION {_integration_name(spec)}",
@@ -115,13 +119,18 @@ def _integration(spec: Spec, service: RestService, namespace: str | None) -> str
             ")",
             "REST_AUTHENTICATION = (",
             "TYPE = OAUTH",
-            f"OAUTH_CLIENT_ID = {_literal(service.client_id if known else '<your-client-id>')}",
-            "OAUTH_CLIENT_SECRET = '<your-client-secret>'",
+            f"OAUTH_CLIENT_ID = {_literal(_known(SecretText.parse(service.client_id)))}",
+            f"OAUTH_CLIENT_SECRET = {_literal(_known(service.client_secret))}",
             f"OAUTH_ALLOWED_SCOPES = ({_literal(service.scope)})",
             ")",
             "ENABLED = TRUE;",
         ]
     )
+
+
+def _known(secret: SecretText) -> str:
+    """What is written out, or the reference at which the value is to be found."""
+    return secret.text if secret.reference is None else f"<value of {secret.text}>"
 
 
 def _create(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:
