@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from lakewriter.dialects.airbyte.file_formats import Format, filled
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from lakewriter.dialects.common.form import or_config_file
-from lakewriter.dialects.common.places import require_path, require_url
+from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
@@ -97,7 +97,7 @@ class AirbyteDestination(Model):
     @field_validator("file_name_pattern")
     @classmethod
     def _file(cls, value: str) -> str:
-        return check_file(value)
+        return check_file(require_plain(value, DEFAULT_FILE))
 
     @model_validator(mode="after")
     def _together(self) -> "AirbyteDestination":

@@ -16,7 +16,8 @@ def require_url(value: str, example: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError(f"expected a URL such as {example!r}")
-    if "@" in parts.netloc:
+    # Anywhere: a password may have a slash, behind which the rest of it would count as the URL's path.
+    if "@" in value:
         raise ValueError(f"a URL with a name or a password in it would be printed; expected one such as {example!r}")
     return value
 
@@ -37,8 +38,13 @@ def require_path(value: str, example: str) -> str:
     """``value``; ``ValueError`` for what is no path inside a bucket."""
     if "://" in value:
         raise ValueError(f"expected a path inside the bucket, such as {example!r}")
+    return require_plain(value, example)
+
+
+def require_plain(value: str, example: str) -> str:
+    """``value``, a part of keys; ``ValueError`` for a character that no key should have."""
     # S3 takes them, and then neither its XML listings nor engines give the key back as it is.
     odd = next((character for character in value if unicodedata.category(character) in {"Cc", "Cs"}), None)
     if odd is not None:
-        raise ValueError(f"has the control character U+{ord(odd):04X}; expected a path such as {example!r}")
+        raise ValueError(f"has the control character U+{ord(odd):04X}; expected text such as {example!r}")
     return value

@@ -68,8 +68,8 @@ _NAMED: Final = re.compile(r"'(\w+)'")
 _NUMBER: Final = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _NUMBERS: Final = ("a number", "a whole number")
 
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+@")
-"""The name and password of a URL."""
+_USER_INFO: Final = re.compile(r"""(\w+://|)[^\s'"]*:\S*@""")
+"""The name and password of a URL, with or without its beginning."""
 
 KnownKeys = Callable[[Location], Iterable[str]]
 Tags = Mapping[str, Sequence[str]]
@@ -302,7 +302,7 @@ def shown(value: Any, location: Location) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     text = repr(value) if isinstance(value, str | int | float) else str(value)
-    text = _USER_INFO.sub("***@", text)
+    text = _USER_INFO.sub(r"\1***@", text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from lakewriter.dialects.common.places import require_path, require_url
+from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.dialects.common.problems import nearest
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.layout import Template
@@ -109,7 +109,7 @@ class ParquetDestination(SupaflowDestination):
     @field_validator("file_name_pattern")
     @classmethod
     def _file(cls, value: str) -> str:
-        file_template(value)
+        file_template(require_plain(value, "part-{supa_job_id}-{seq}"))
         return value
 
 
