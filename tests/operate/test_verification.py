@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
 from lakewriter.operate.verification import verify_all
 from tests.load.lakes import BUCKET
@@ -153,6 +154,18 @@ def partition(change):
     return harm
 
 
+def partition_of_another_value(place):
+    def harm(lake):
+        client, database = glue_of(lake)
+        where = {"DatabaseName": database, "TableName": "shots"}
+        storage = client.get_partition(**where, PartitionValues=["a"])["Partition"]["StorageDescriptor"]
+        location = place(storage["Location"])
+        partition_input = {"Values": ["z"], "StorageDescriptor": storage | {"Location": location}}
+        client.create_partition(**where, PartitionInput=partition_input)
+
+    return harm
+
+
 def rolled_back(lake):
     table = lake.iceberg()
     with table.manage_snapshots() as change:
@@ -246,6 +259,11 @@ CASES = [
     ("partition moved", GLUE, partition({"Location": "s3://acme-lake/e"}), ["partition_changed COMMIT_UNKNOWN"]),
     ("SerDe of the partition", GLUE, partition({"SerdeInfo": {"SerializationLibrary": LAZY}}),
      ["partition_changed COMMIT_UNKNOWN"]),
+    ("a partition of another value at the load's files", GLUE, partition_of_another_value(lambda own: f"{own}/"),
+     ["partition_foreign COMMIT_UNKNOWN"]),
+    ("a partition above the load's files", GLUE, partition_of_another_value(lambda own: own.rpartition("/")[0]),
+     ["partition_foreign COMMIT_UNKNOWN"]),
+    ("a partition elsewhere", GLUE, partition_of_another_value(lambda own: f"{own}b"), []),
     ("SerDe", GLUE, stored(SerdeInfo={"SerializationLibrary": LAZY}), ["table_changed COMMIT_UNKNOWN"]),
     ("InputFormat", GLUE, stored(InputFormat="org.apache.hadoop.mapred.TextInputFormat"),
      ["table_changed COMMIT_UNKNOWN"]),
@@ -304,6 +322,52 @@ def test_loads_that_nobody_touched(undone, kind):
         expected = 3 if kind == STREAM else 4
         assert (count.rows, count.expected, count.repeated_ids) == (expected, expected, 0)
     assert [each.differences for each in verify_all(lake.controls, lake.clients)] == [(), ()]
+
+
+def test_partitions_that_nobody_may_list(undone):
+    """As under the policies of an earlier release: it is said, and is no difference."""
+    lake = undone[GLUE]
+    lake.aws.deny("glue:GetPartitions")
+    try:
+        found = lake.verify()
+    finally:
+        lake.aws.allow_everything()
+    assert (found.differences, found.exit_code) == ((), 0)
+    (note,) = found.notes
+    assert note.startswith(
+        "whether another partition has the files of supaflow_nyc_public.shots too is not known: glue:"
+    )
+
+
+def compacted(lake):
+    """Every file of the table written anew, with the same rows, as Iceberg's engines do it."""
+    table = lake.iceberg()
+    files = [task.file for task in table.scan().plan_files()]
+    written = _dataframe_to_data_files(table.metadata, table.scan().to_arrow(), table.io)
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
+        for file in files:
+            change.delete_data_file(file)
+        for file in written:
+            change.append_data_file(file)
+
+
+@pytest.mark.parametrize("vacuumed", [False, True])
+def test_a_compaction_is_noted_and_is_no_difference(undone, vacuumed):
+    """Nor is it one that the files are gone which no reader needs any more."""
+    lake = undone[ICEBERG]
+    lake.aws.hide_missing = False
+    compacted(lake)
+    if vacuumed:
+        for key in lake.first["keys"]:
+            lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    lake.aws.hide_missing = True
+    found = lake.verify(rows=True)
+    assert (found.differences, found.counted, found.exit_code) == ((), (), 0)
+    *files, rows = found.notes
+    assert len(files) == len(lake.first["keys"])
+    assert all(f"{lake.first['keys'][0].rpartition('/')[0]}/" in note for note in files)
+    assert all(note.endswith("(overwrite), with as many rows") for note in files)
+    assert rows.endswith("of load 'a' are no longer in supaflow_ice_public.shots, and their rows are not counted")
 
 
 def test_rolled_back_snapshot_hides_only_the_later_load(undone):

@@ -28,7 +28,7 @@ READ_TABLES = [
 ]  # fmt: skip
 JOB_TABLES = [
     "glue:GetDatabase", "glue:CreateDatabase", "glue:GetTable", "glue:CreateTable", "glue:UpdateTable",
-    "glue:GetPartition", "glue:BatchCreatePartition",
+    "glue:GetPartition", "glue:BatchCreatePartition", "glue:GetPartitions",
 ]  # fmt: skip
 OWN_TABLES = [
     CATALOG,

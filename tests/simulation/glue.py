@@ -163,6 +163,17 @@ class Glue:
 
         return self._call("GetPartition", PartitionValues[0], apply)
 
+    def get_partitions(self, *, DatabaseName: str, TableName: str, **_: bool) -> Any:  # noqa: N803
+        """All in one page."""
+
+        def apply() -> Any:
+            table = self._catalog.tables.get((DatabaseName, TableName))
+            if table is None:
+                raise _refused("GetPartitions", "EntityNotFoundException")
+            return {"Partitions": copy.deepcopy(list(table.partitions.values()))}
+
+        return self._call("GetPartitions", TableName, apply)
+
     def batch_create_partition(
         self,
         *,

@@ -52,7 +52,8 @@ _CODES: Final[Mapping[Meaning, str]] = {
     Meaning.FINAL: """
         AlreadyExistsException DecryptionFailure EncryptionTypeMismatch EntityNotFoundException
         FederatedResourceAlreadyExistsException FederationSourceException InvalidInput InvalidInputException
-        InvalidKeyId InvalidParameterException InvalidRequest InvalidRequestException InvalidWriteOffset
+        InvalidKeyId InvalidParameterException InvalidRequest InvalidRequestException InvalidStateException
+        InvalidWriteOffset
         MalformedPolicyDocument NoSuchEntity NoSuchKey NoSuchUpload NotImplemented PackedPolicyTooLarge
         ParameterNotFound ParameterVersionNotFound ResourceNotFoundException ResourceNumberLimitExceededException
         TooManyParts VersionMismatchException

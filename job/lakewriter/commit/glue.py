@@ -1,6 +1,6 @@
 """Hive-style Parquet tables in the Glue Data Catalog: checked before a load, published after it, read back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -98,6 +98,16 @@ class GlueTables:
             else:
                 found += compare_partition(partition, action)
         return Comparison(tuple(replace(each, message=f"{_name(action)}: {each.message}.") for each in found))
+
+    def partitions(self, action: GlueAction) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Values and location of every partition of the table."""
+        where = {"DatabaseName": action.database, "TableName": action.table, "ExcludeColumnSchema": True}
+        token: dict[str, str] | None = {}
+        while token is not None:
+            page = self._ask("GetPartitions", action, absent=("EntityNotFoundException",), **where, **token) or {}
+            for each in page.get("Partitions", ()):
+                yield tuple(each["Values"]), str(each.get("StorageDescriptor", {}).get("Location", ""))
+            token = {"NextToken": page["NextToken"]} if page.get("NextToken") else None
 
     def partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     COLUMN_RETYPED = "column_retyped"
     PARTITION_GONE = "partition_gone"
     PARTITION_CHANGED = "partition_changed"
+    PARTITION_FOREIGN = "partition_foreign"
     ROLLED_BACK = "rolled_back"
     ROWS_REMOVED = "rows_removed"
     METADATA_DAMAGED = "metadata_damaged"
@@ -44,6 +45,7 @@ CODES: Final = {
     Kind.COLUMN_RETYPED: "COMMIT_UNKNOWN",
     Kind.PARTITION_GONE: "COMMIT_UNKNOWN",
     Kind.PARTITION_CHANGED: "COMMIT_UNKNOWN",
+    Kind.PARTITION_FOREIGN: "COMMIT_UNKNOWN",
     Kind.ROLLED_BACK: "LOAD_GONE",
     Kind.ROWS_REMOVED: "LOAD_GONE",
     Kind.METADATA_DAMAGED: "LOAD_GONE",

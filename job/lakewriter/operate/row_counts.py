@@ -30,7 +30,8 @@ _BROKEN: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError,
 
 
 class RowCount(Model):
-    """A load's rows in a table, as its files have them; ``expected`` is what the receipts say.
+    """A load's rows in a table, as its files have them; ``expected`` is what the receipts of those files say that are
+    still the table's.
 
     ``repeated_ids`` are rows whose id an earlier row of the load has too, in the column ``row_id``; None where rows
     have no ids. Rows with one key have one id where the id is made of the key.
@@ -78,9 +79,15 @@ class _Ids:
 
 
 def count_rows(
-    intent: Intent, files: Sequence[Receipt], copies: Sequence[str], counting: Counting, clients: aws.Clients
+    intent: Intent,
+    files: Sequence[Receipt],
+    copies: Sequence[str],
+    counting: Counting,
+    clients: aws.Clients,
+    of_table: int,
 ) -> tuple[RowCount, list[Mismatch]]:
-    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries read as well."""
+    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries read as well. ``of_table`` are
+    those that the load has in the table by its receipts, files that cannot be read included."""
     ids, wrong, expected = _Ids(), [], 0
     engine = intent.receipts[0].engine if intent.receipts else ""
     for key, rows, kind in [(each.key, each.rows, each.engine) for each in files] + [
@@ -107,7 +114,7 @@ def count_rows(
         )
         wrong.append(Mismatch(Kind.IDS_REPEATED, what))
     told = RowCount(
-        table=intent.table_id, rows=ids.rows, expected=intent.rows, row_id=counting.row_id, repeated_ids=repeated
+        table=intent.table_id, rows=ids.rows, expected=of_table, row_id=counting.row_id, repeated_ids=repeated
     )
     return told, wrong
 

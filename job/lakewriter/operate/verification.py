@@ -1,7 +1,7 @@
 """Verify committed loads: their records, objects, rows and catalog, each compared with the others and with S3."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewriter import aws
@@ -15,8 +15,10 @@ from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, InternalError, LakeError, SpecInvalidError
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
+from lakewriter.operate.partitions import TablePartitions
 from lakewriter.operate.row_counts import Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
+from lakewriter.report import counted
 from lakewriter.spec.model import Model
 
 LOG: Final = logging.getLogger(__name__)
@@ -65,6 +67,7 @@ class Verifier:
         self._controls, self._clients, self._counting = controls, clients, counting
         self._records = {table_id: TableRecords(control) for table_id, control in controls.items()}
         self._paths: dict[str, TablePath] = {}
+        self._partitions = TablePartitions(clients)
 
     def kept(self) -> list[str]:
         """The job ids of all loads whose reports are kept, the oldest first."""
@@ -81,7 +84,7 @@ class Verifier:
         tables, failed = {}, []
         for table_id in self._controls:
             try:
-                compared = self._guarded(table_id, job_id)
+                compared = self._compared(table_id, job_id)
             except LakeError as error:
                 failed.append(error)
                 compared = _Table([Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)])
@@ -106,7 +109,7 @@ class Verifier:
             counted=tuple(table.counted for table in tables.values() if table.counted is not None),
         )
 
-    def _guarded(self, table_id: str, job_id: str) -> "_Table | None":
+    def _compared(self, table_id: str, job_id: str) -> "_Table | None":
         try:
             return self._compare(table_id, job_id)
         except LakeError:
@@ -132,14 +135,22 @@ class Verifier:
         if records.is_retired and any(each.kind is Kind.OBJECT_GONE for each in objects):
             table.notes.append(f"a later full refresh of {table_id} has replaced load {intent.job_id!r}")
             objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
-        strangers, notes = self._compare_path(table_id, intent)
-        table.mismatches += [*objects, *comparison.mismatches, *strangers]
-        table.notes += [*comparison.notes, *notes]
-        if self._counting is not None and not records.is_retired:
-            unreadable = {each.key for each in objects} | comparison.replaced_keys
+        strangers, notes = _guarded(lambda: self._path(table_id, intent).compare(intent))
+        partitions, more = _guarded(lambda: self._partitions.compare(intent))
+        table.mismatches += [*objects, *comparison.mismatches, *partitions, *strangers]
+        table.notes += [*comparison.notes, *more, *notes]
+        if self._counting is None or records.is_retired:
+            return
+        live = [receipt for receipt in intent.receipts if receipt.key not in comparison.replaced_keys]
+        if rewritten := len(intent.receipts) - len(live):
+            what = f"{counted(rewritten, 'file')} of load {intent.job_id!r}"
+            table.notes.append(f"{what} are no longer in {table_id}, and their rows are not counted")
+        if not intent.receipts or live:
+            unreadable = {each.key for each in objects}
             copies = [each.key for each in strangers if each.kind is Kind.OBJECT_COPIED and each.load == intent.load]
-            files = [receipt for receipt in intent.receipts if receipt.key not in unreadable]
-            table.counted, wrong = count_rows(intent, files, copies, self._counting, clients)
+            files = [receipt for receipt in live if receipt.key not in unreadable]
+            expected = sum(receipt.rows for receipt in live)
+            table.counted, wrong = count_rows(intent, files, copies, self._counting, clients, expected)
             table.mismatches += wrong
 
     def _compare_catalog(self, intent: Intent) -> Comparison:
@@ -147,12 +158,6 @@ class Verifier:
             return catalog_writer(intent, self._clients).compare(intent)
         except LakeError as error:
             return Comparison((Mismatch(Kind.NOT_COMPARED, error.message, "", error.code),))
-
-    def _compare_path(self, table_id: str, intent: Intent) -> tuple[list[Mismatch], list[str]]:
-        try:
-            return self._path(table_id, intent).compare(intent)
-        except LakeError as error:
-            return [Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)], []
 
     def _path(self, table_id: str, intent: Intent) -> TablePath:
         """The first load asked about decides where the table lies."""
@@ -194,6 +199,14 @@ def exit_code_of(loads: Sequence[Verified]) -> int:
     """1 where any load differs, otherwise the code of what could not be compared."""
     codes = {found.exit_code for found in loads}
     return EXIT_FAILED if EXIT_FAILED in codes else max(codes, default=EXIT_OK)
+
+
+def _guarded(compare: Callable[[], tuple[list[Mismatch], list[str]]]) -> tuple[list[Mismatch], list[str]]:
+    """What ``compare`` finds, or why it could not look; the rest of the load is compared all the same."""
+    try:
+        return compare()
+    except LakeError as error:
+        return [Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)], []
 
 
 def _difference(table_id: str, each: Mismatch) -> Difference:

@@ -15,7 +15,9 @@ _PARTITION: Final = ("glue:GetPartition", "glue:BatchCreatePartition")
 _CATALOG: Final = ("glue:GetCatalog", "glue:GetCatalogs")
 """What Iceberg's engines ask of the catalog itself."""
 _VENDOR: Final = (_DATABASE, "glue:GetDatabases", _NEW_DATABASE, "glue:UpdateDatabase", *_TABLE, "glue:GetTables")
-_VENDOR_PARTITION: Final = (*_PARTITION, "glue:GetPartitions", "glue:CreatePartition")
+_LOADER_PARTITION: Final = (*_PARTITION, "glue:GetPartitions")
+"""Listing serves ``verify``, which looks for partitions that point at another one's files."""
+_VENDOR_PARTITION: Final = (*_LOADER_PARTITION, "glue:CreatePartition")
 _READ: Final = (
     _DATABASE, "glue:GetDatabases", "glue:GetTable", "glue:GetTables",
     "glue:GetPartition", "glue:GetPartitions", "glue:BatchGetPartition",
@@ -37,7 +39,12 @@ def loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Statement]:
     """The file's own databases and tables, and the names under which ``lakewriter check`` tries to write."""
     if not used(spec):
         return []
-    actions = [_DATABASE, *([_NEW_DATABASE] if new_databases else []), *_TABLE, *(() if spec.iceberg else _PARTITION)]
+    actions = [
+        _DATABASE,
+        *([_NEW_DATABASE] if new_databases else []),
+        *_TABLE,
+        *(() if spec.iceberg else _LOADER_PARTITION),
+    ]
     return [
         *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
         allow("WriteTables", actions, _resources(arns, _own(spec))),
