@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.column_names import as_spark_renames
 from lakewriter.source.feed import open_feed
 from tests.source.tables import DELETED, rows, table
@@ -40,6 +41,41 @@ def test_names_that_differ_by_case(spark, tmp_path, form):
     feed = open_feed(lambda: spark, table(format=form, path=str(path), deleted="name = 2"), deleted_column=DELETED)
     assert (feed.schema.names, rows(feed)) == (["Name", "name", DELETED], [[1, 2, True]])
     assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
+PARQUET = [
+    # the names, whether Spark may read them too
+    (["Name", "name", "name"], False),
+    (["name", "x", "name"], False),
+    (["Name", "name"], True),
+]
+
+
+def with_names(path, names, start=1):
+    columns = [pa.array([start + place]) for place in range(len(names))]
+    pq.write_table(pa.Table.from_arrays(columns, names=names), path)
+
+
+@pytest.mark.parametrize(("names", "by_spark"), PARQUET)
+def test_columns_of_one_name_in_parquet(spark, tmp_path, names, by_spark):
+    with_names(tmp_path / "a.parquet", names)
+    read = table(format="parquet", path=str(tmp_path))
+    feed = open_feed(lambda: spark, read, deleted_column=DELETED)
+    values = list(range(1, len(names) + 1))
+    assert (feed.kind, feed.schema.names, rows(feed)) == ("splits", names, [values])
+    if by_spark:
+        feed = open_feed(lambda: spark, read, deleted_column=DELETED, prefer="rows")
+        assert (feed.schema.names, rows(feed)) == (names, [values])
+    else:
+        with pytest.raises(SchemaIncompatibleError, match="has several columns `name`, which Spark does not read"):
+            open_feed(lambda: spark, read, deleted_column=DELETED, prefer="rows")
+
+
+def test_columns_of_one_name_are_not_merged(spark, tmp_path):
+    with_names(tmp_path / "a.parquet", ["name", "name"])
+    with_names(tmp_path / "b.parquet", ["name", "x"])
+    with pytest.raises(SchemaIncompatibleError, match=r"a\.parquet' has several columns 'name', and .*b\.parquet' has"):
+        open_feed(lambda: spark, table(format="parquet", path=str(tmp_path)), deleted_column=DELETED)
 
 
 HEADERS = [

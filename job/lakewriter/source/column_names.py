@@ -7,6 +7,8 @@ from typing import Final, TypeVar
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from lakewriter.errors import SchemaIncompatibleError
+
 _CASE: Final = "spark.sql.caseSensitive"
 _TWICE: Final = "COLUMN_ALREADY_EXISTS"
 
@@ -14,14 +16,27 @@ Found = TypeVar("Found")
 
 
 def load_by_case(session: SparkSession, load: Callable[[], Found]) -> Found:
-    """What ``load`` gives; where columns differ by case alone, the session goes by case from here on."""
+    """What ``load`` gives; where columns differ by case alone, the session goes by case from here on.
+
+    ``SCHEMA_INCOMPATIBLE`` for columns whose names do not differ at all: Spark reads none of a file that has them.
+    """
     try:
         return load()
     except AnalysisException as error:
         if _TWICE not in str(error):
             raise
     session.conf.set(_CASE, "true")
-    return load()
+    try:
+        return load()
+    except AnalysisException as error:
+        if _TWICE not in str(error):
+            raise
+        name = (error.getMessageParameters() or {}).get("columnName", "of one name")
+        raise SchemaIncompatibleError(
+            f"a file of the source has several columns {name}, which Spark does not read.",
+            remedy="Rename them where the file is written. A bare Parquet scan, without options, declared types, "
+            "deleted or a cursor, reads them all.",
+        ) from error
 
 
 def with_names_of_header(

@@ -1,5 +1,6 @@
 """The splits feed: each task reads its own pieces of Parquet files with Arrow, and nothing crosses from the JVM."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.errors import SourceFailedError
-from lakewriter.source.arrow_types import by_name, nullable
+from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
+from lakewriter.source.arrow_types import by_name, conform, nullable
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.merged_schema import merge, variants_of
 from lakewriter.source.packing import Chunk, SourceFile, pack, row_groups_in, sizes_of
@@ -109,6 +110,14 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
 
 def _merged(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[str, ...]] | str:
     """The schema of all files and what they differ in, or why Spark has to read them."""
+    for path, footer in footers.items():
+        if twice := [name for name, count in Counter(footer.schema.names).items() if count > 1]:
+            other = next(other for other, found in footers.items() if found.schema != footer.schema)
+            raise SchemaIncompatibleError(
+                f"table {table!r}: {path!r} has several columns {twice[0]!r}, and {other!r} has other columns than it: "
+                "columns of different files go by their names.",
+                remedy="Load the files as two tables, or rename the columns in the file.",
+            )
     schemas = {path: from_arrow_schema(footer.schema, prefer_timestamp_ntz=True) for path, footer in footers.items()}
     merged = merge(table, variants_of(schemas))
     if merged.folds_inside:
@@ -186,7 +195,9 @@ def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa
                 # One row group a call: the reader fetches all that it is asked for before its first batch.
                 group = file.metadata.row_group(index)
                 for batch in file.iter_batches(_batch_rows(group), row_groups=[index], use_threads=False):
-                    yield by_name(batch, schema)
+                    # Of names that occur twice only the place tells.
+                    is_whole = batch.schema.names == schema.names
+                    yield conform(batch, schema) if is_whole else by_name(batch, schema)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(piece.path, error) from error
 

@@ -44,8 +44,6 @@ def spark_schema(footer: pq.FileMetaData) -> pa.Schema:
         raise NotAlike("it was written in Spark's legacy calendar")
     leaves = iter([footer.schema.column(index) for index in range(footer.num_columns)])
     fields = footer.schema.to_arrow_schema()
-    if len({field.name.lower() for field in fields}) < len(fields):
-        raise NotAlike("it has two columns of one name")
     schema = pa.schema([pa.field(field.name, _alike(field.type, leaves, field.name)) for field in fields])
     if _SPARK_SCHEMA in notes and _noted(notes[_SPARK_SCHEMA]) != schema:
         raise NotAlike("it holds types of Spark's own")
@@ -63,6 +61,8 @@ def _noted(text: bytes) -> pa.Schema | None:
 
 def _alike(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema], column: str) -> pa.DataType:
     if pa.types.is_struct(kind) and kind.num_fields:
+        if len({field.name.lower() for field in kind}) < kind.num_fields:
+            raise NotAlike(f"column {column!r} has two fields of one name")
         return pa.struct([pa.field(field.name, _alike(field.type, leaves, column)) for field in kind])
     if pa.types.is_map(kind):
         key = _alike(kind.key_type, leaves, column)
