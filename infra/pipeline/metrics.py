@@ -15,6 +15,7 @@ class Told(StrEnum):
     ATTEMPTS_FAILED = "AttemptsFailed"
     PENDING_HOURS = "PendingHours"
     ROWS = "Rows"
+    ROWS_SET_ASIDE = "RowsSetAside"
     FILES = "Files"
     BYTES = "Bytes"
     SECONDS = "Seconds"
@@ -26,6 +27,7 @@ UNITS: Final = {Told.BYTES: "Bytes", Told.SECONDS: "Seconds", Told.PENDING_HOURS
 FIELDS: Final = {
     Told.PENDING_HOURS: "pending_hours",
     Told.ROWS: "rows",
+    Told.ROWS_SET_ASIDE: "rows_set_aside",
     Told.FILES: "files",
     Told.BYTES: "bytes",
     Told.SECONDS: "seconds",

@@ -178,9 +178,13 @@ class SchemaIncompatibleError(LakeError):
 
 
 class ValueUnrepresentableError(LakeError):
-    """A value does not fit its column."""
+    """A value does not fit its column. ``column`` is its name or JSON pointer, where the value was met."""
 
     code = "VALUE_UNREPRESENTABLE"
+
+    def __init__(self, message: str, *, remedy: str = "", column: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.column = column
 
 
 class SourceFailedError(LakeError):

@@ -184,6 +184,10 @@ class ControlKeys:
         """Where release 0.1.0 wrote it."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
 
+    def bad_rows(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Begins the keys of the rows that an attempt has set aside."""
+        return f"{self.load(job_id)}/{attempt}/bad_rows/{table_id}/"
+
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"

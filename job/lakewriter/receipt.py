@@ -1,13 +1,15 @@
 """What a staged file left behind: all that is needed to complete it, to withdraw it, or to check it later."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from lakewriter.control_object import ControlObject
+
+MOST_BAD_ROWS_SHOWN: Final = 5
 
 
 class Part(ControlObject):
@@ -129,6 +131,23 @@ class Receipt(ControlObject):
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(f"parts of {self.key!r} are numbered {numbers}, expected 1 to N without gaps")
         return self
+
+
+class SetAside(ControlObject):
+    """Rows that were not loaded: how many, the objects that hold them, and the first ones in words."""
+
+    rows: int
+    keys: tuple[str, ...]
+    samples: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence["SetAside"]) -> "SetAside | None":
+        """Those of several tasks together; None where nothing was set aside."""
+        if not parts:
+            return None
+        keys = tuple(key for part in parts for key in part.keys)
+        samples = tuple(sample for part in parts for sample in part.samples)
+        return cls(rows=sum(part.rows for part in parts), keys=keys, samples=samples[:MOST_BAD_ROWS_SHOWN])
 
 
 @dataclass

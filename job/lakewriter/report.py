@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from lakewriter.control_object import ControlObject
-from lakewriter.receipt import Cursor
+from lakewriter.control_object import ControlObject, is_none
+from lakewriter.receipt import Cursor, SetAside
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
 
@@ -64,6 +64,7 @@ class TableReport(ControlObject):
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
     health: TableHealth | None = None
+    set_aside: SetAside | None = Field(None, exclude_if=is_none)
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
@@ -72,7 +73,8 @@ TableStatus = Literal["done", "already_done", "failed", "not_run"]
 class TableResult(Model):
     """One table in the run's report; ``seconds`` is this run's own time for it.
 
-    ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path.
+    ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
+    ``set_aside`` tells of rows that were not loaded.
     """
 
     schema_: str = Field(serialization_alias="schema")
@@ -96,6 +98,7 @@ class TableResult(Model):
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
     health: TableHealth | None = None
+    set_aside: SetAside | None = None
 
 
 class RunReport(Model):

@@ -41,7 +41,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"contract": {"columns": "freeze"}}, "contract.columns: freeze"),
     ({"contract": {"columns": "discard"}}, "contract.columns: discard"),
     ({"contract": {"types": "freeze"}}, "contract.types: freeze"),
-    ({"on_bad_row": "set_aside"}, "on_bad_row: set_aside"),
 ]
 
 
@@ -51,6 +50,47 @@ def test_rule_that_is_not_kept_for_a_table_is_refused(tmp_path, rule, shown):
         load_spec(lake(tmp_path, tables=[TABLE | rule]))
     with pytest.raises(SpecInvalidError, match=f"'accounts' has {shown}, which cannot be kept"):
         load_spec(lake(tmp_path, top=rule))
+
+
+def reads(form: str, **fields: Any) -> dict[str, Any]:
+    return {"read": {"format": form, "path": "a", **fields}}
+
+
+SQL = {"read": {"sql": "SELECT * FROM v", "views": {"v": {"format": "csv", "path": "a"}}}}
+NOT_TOLD: list[tuple[dict[str, Any], str]] = [
+    (reads("csv", options={"multiLine": True}), "with the option multiLine: a record is not a line then"),
+    (reads("json", options={"mode": "DROPMALFORMED"}), "with the option mode"),
+    (reads("csv", options={"lineSep": "|"}), "with the option lineSep"),
+    (reads("json", options={"encoding": "UTF-16LE"}), "in the encoding utf-16le"),
+    (reads("csv", options={"charset": "latin1"}), "in the encoding latin1"),
+    (reads("csv", path="a/*.csv"), r"for the pattern '/\S+/a/\*\.csv'"),
+    (reads("xml", options={"rowTag": "r"}), "for xml files"),
+    (reads("text", options={"wholetext": True}), "with the option wholetext"),
+    (SQL, "for an sql: read of csv files"),
+]
+
+
+@pytest.mark.parametrize(("read", "why"), NOT_TOLD)
+def test_rows_that_cannot_be_told_apart_are_not_set_aside(tmp_path, read, why):
+    entry = TABLE | read | {"on_bad_row": "set_aside"}
+    with pytest.raises(SpecInvalidError, match=f"'accounts' has on_bad_row: set_aside, which cannot be kept {why}[.]"):
+        load_spec(lake(tmp_path, tables=[entry]))
+
+
+TOLD = [
+    reads("csv", options={"header": True}),
+    reads("json", options={"encoding": "UTF-8"}),
+    reads("parquet"),
+    reads("text"),
+    reads("jdbc", path=None, options={"url": "jdbc:x:y", "dbtable": "t"}),
+]
+
+
+@pytest.mark.parametrize("read", TOLD)
+def test_rows_are_set_aside_of_lines_and_of_columns(tmp_path, read):
+    fields = {name: value for name, value in read["read"].items() if value is not None}
+    [table] = load_spec(lake(tmp_path, tables=[TABLE | {"read": fields, "on_bad_row": "set_aside"}])).tables
+    assert table.sets_aside
 
 
 DOCUMENTS = BINDING | {

@@ -65,6 +65,7 @@ def test_done(events):
         "exit_code": 0,
         "job_id": "a",
         "rows": 2,
+        "rows_set_aside": 0,
         "files": 1,
         "bytes": size,
         "pending_hours": 0.0,

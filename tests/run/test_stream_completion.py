@@ -232,6 +232,25 @@ def test_nothing_is_loaded_behind_a_message_that_cannot_be_read(events, end):
     assert (found.stretch.end if found.stretch else 0) == end
 
 
+SET_ASIDE = [
+    # the kind of the line, its stream, whether users is complete without it
+    ("bad record", USERS, True),
+    ("bad record", None, True),
+    ("bad record", ORDERS, True),
+    ("unreadable", USERS, False),
+    ("unreadable", None, False),
+]
+
+
+@pytest.mark.parametrize(("kind", "stream", "complete"), SET_ASIDE)
+def test_streams_do_without_records_that_are_set_aside(kind, stream, complete):
+    events = [Event(15, kind, stream, "cut"), state(20, None, 2), status(30, USERS, "COMPLETE")]
+    assert Input(events, sets_aside=[USERS]).verdict(USERS, "j", None).complete == complete
+    # A line that may be of any stream fails those that set nothing aside.
+    error = Input([*events, status(30, ORDERS, "COMPLETE")], sets_aside=[USERS]).error(ORDERS)
+    assert bool(error) == (stream in (None, ORDERS))
+
+
 def test_unreadable_message_of_another_stream():
     assert ended_well(Event(15, "unreadable", ORDERS, "cut"), state(20, USERS, 2)).verdict(USERS, "j", None).complete
 

@@ -234,8 +234,11 @@ def _in_order(count: int, results: dict[int, Any], failures: dict[int, BaseExcep
         yield results[number]
 
 
-def stage(feed: AnyFeed, plan: TaskPlan) -> tuple[Receipt, ...]:
-    """Stands in for the product's: the real task body, in an executor that may die without its driver."""
+def stage(feed: AnyFeed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], None]:
+    """Stands in for the product's: the real task body, in an executor that may die without its driver.
+
+    Its sources have no bad rows.
+    """
     simulation = Here.mine()
     assert simulation is not None
     held: dict[int, list[pa.RecordBatch]] = {}
@@ -247,7 +250,7 @@ def stage(feed: AnyFeed, plan: TaskPlan) -> tuple[Receipt, ...]:
     feed.run(hold)
     # A task's own fiber even where there is one alone: what it is killed by is not what kills its driver.
     found = list(Fibers().map(lambda number: _staged(simulation, plan, number, held[number]), sorted(held)))
-    return tuple(sorted((receipt for own in found for receipt in own), key=lambda receipt: receipt.seq))
+    return tuple(sorted((receipt for own in found for receipt in own), key=lambda receipt: receipt.seq)), None
 
 
 def _staged(simulation: Simulation, plan: TaskPlan, partition: int, batches: list[pa.RecordBatch]) -> list[Receipt]:

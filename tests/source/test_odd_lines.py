@@ -80,23 +80,31 @@ STATE = '{"type":"STATE","state":{"type":"STREAM","stream":{"stream_descriptor":
 FAULTS = [
     # a line, its stream: None where it does not tell
     (line("[1]"), (None, "u")),
+    (b'{"record": {"stream":', None),
     (line('{"a":"\xff"}').replace(b"\xc3\xbf", b"\xff"), (None, "u")),
     (line('{"a":1}', namespace='"public"').replace(b'{"a":1}', b'"x"'), ("public", "u")),
     (line('{"a":1}')[:-10], None),
     (b'{"record":{"stream":"u","data":{"a":1}, "type', None),
     (line('{"a":' + "[" * 3000 + "]" * 3000 + "}"), (None, "u")),
+]
+STATES = [
     ((STATE % '{"cursor":NaN}').encode(), (None, "u")),
     ((STATE % r'{"cursor":"\ud83d"}').encode(), (None, "u")),
     (b'{"type":"STATE","state":{"type":"GLOBAL","global":{"shared_state":NaN}}}', None),
+    (b'{"type":"STATE", "sta', None),
+    (b'{"state": {"type', None),
 ]
 
 
-@pytest.mark.parametrize(("text", "stream"), FAULTS)
-def test_faults(text, stream):
+@pytest.mark.parametrize(
+    ("text", "stream", "kind"),
+    [*((*each, "bad record") for each in FAULTS), *((*each, "unreadable") for each in STATES)],
+)
+def test_faults(text, stream, kind):
     found = Contents()
     assert found.take(7, text) is None
     (event,) = found.events
-    assert (event.kind, event.stream, found.malformed) == ("unreadable", stream, 1)
+    assert (event.kind, event.stream, found.malformed) == (kind, stream, 1)
     assert text[:40].decode() in event.text
 
 

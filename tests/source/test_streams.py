@@ -9,6 +9,8 @@ OPTIONS = [
     # format, the options given, those that are added; the guide's table, and Spark's pages of both sources
     ("json", {}, FILES),
     ("csv", {"maxfilespertrigger": "5"}, {"maxFileAge": "36500d"}),
+    ("csv", {"header": "True"}, FILES | {"enforceSchema": "false"}),
+    ("csv", {"header": "true", "EnforceSchema": "true"}, FILES),
     ("text", {"MAXFILEAGE": "7d", "maxBytesPerTrigger": "10m"}, {}),
     ("kafka", {}, {"maxOffsetsPerTrigger": "1000000"}),
     ("kafka", {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "2"}, {}),

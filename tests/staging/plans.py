@@ -47,12 +47,13 @@ def task_plan(
     first_indexes: tuple[int, ...] = (1,),
     counts: tuple[int, ...] | None = None,
     access: Access = ACCESS,
+    source: pa.Schema = SOURCE,
 ) -> TaskPlan:
     """The plan of job ``j1``; as many partitions as there are first indexes."""
     return TaskPlan(
         access=access,
         names=LAYOUT.bind(job_id="j1", attempt="a1", start=START),
-        shape=plan_shape(SOURCE, SPEC, TABLE),
+        shape=plan_shape(source, SPEC, TABLE),
         encoding=encoding or Encoding(),
         limits=limits or Limits(),
         load="crm/j1/a1",

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lakewriter.commit.generations import SyncIntent
 from lakewriter.control_object import ControlObject, is_empty, is_none, parse
-from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt
+from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, SetAside
 from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueService, RestService
@@ -115,6 +115,7 @@ class Intent(ControlObject):
     notes: tuple[str, ...] = ()
     sync: SyncIntent | None = None
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
+    set_aside: SetAside | None = Field(None, exclude_if=is_none)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     _access = field_validator("access", mode="before")(_open)
@@ -159,6 +160,7 @@ class Intent(ControlObject):
             notes=(*self.notes, *notes),
             **self._of_sync(),
             health=health,
+            set_aside=self.set_aside,
         )
 
     def _of_sync(self) -> dict[str, Any]:

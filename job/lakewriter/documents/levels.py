@@ -65,7 +65,9 @@ class Levels:
                 else f"Include the field {'/'.join(path)!r}, which makes it a JSON string."
             )
             raise ValueUnrepresentableError(
-                f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.", remedy=remedy
+                f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.",
+                remedy=remedy,
+                column=json_pointer(path),
             ) from error
         return found
 
@@ -75,6 +77,11 @@ def shallow(text: str | bytes) -> str | bytes:
     if is_too_deep(text):
         raise ValueError(too_deep())
     return text
+
+
+def json_pointer(path: Path) -> str:
+    """The JSON pointer of a path."""
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
 
 
 def cut(text: str) -> str:

@@ -73,7 +73,7 @@ class Loader:
         """The streams of an input of messages."""
         number = self.begin(sync_id)
         with self._opened(source) as messages:
-            seen = Input.of(messages, source)
+            seen = Input.of(messages, source, [_stream(table).key for table in self.spec.tables if table.sets_aside])
             verdicts = {table.id: self._verdict(table, seen) for table in self._whole()}
             complete = {t.id: self._part(t, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
             partial = self._partial(number, verdicts, messages)
@@ -206,7 +206,7 @@ class Loader:
             raise ValueError(f"nothing of {table.id} may be loaded")
         goes_on = table.id in self._given or verdict.stretch.start > 0
         ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
-        feed = messages.feed(self._spark(), verdict.stretch, table.id)
+        feed = messages.feed(self._spark(), verdict.stretch, table)
         return TablePart(ending, feed, self.states[table.id])
 
     def _partial(self, number: int, verdicts: Mapping[str, Verdict], messages: Messages) -> Mapping[str, TableResult]:

@@ -75,6 +75,7 @@ class Counts:
 
     job_id: str | None = None
     rows: int = 0
+    rows_set_aside: int = 0
     files: int = 0
     bytes: int = 0
     seconds: float = 0.0
@@ -124,6 +125,7 @@ def load_ended(report: RunReport) -> Ended:
     counts = Counts(
         job_id=report.job_id,
         rows=sum(table.rows for table in done),
+        rows_set_aside=sum(table.set_aside.rows for table in done if table.set_aside is not None),
         files=sum(table.files for table in done),
         bytes=sum(table.bytes for table in done),
         seconds=report.seconds,

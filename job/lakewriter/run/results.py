@@ -10,7 +10,7 @@ from lakewriter.spec.specification import TableSpec
 
 _KEPT: Final = (
     "table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "notes", "health", "sync_id",
-    "generation_id", "retired", "changes", "change_samples", "undeclared",
+    "generation_id", "retired", "changes", "change_samples", "undeclared", "set_aside",
 )  # fmt: skip
 """What a table's own report says that the run's repeats."""
 

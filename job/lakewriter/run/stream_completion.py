@@ -1,7 +1,7 @@
 """Which records of each stream are loaded, and whether the stream came to its end: from the events of an input."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -36,7 +36,8 @@ _UNTOLD: Final = (
 class Input:
     """All events of an input in order; ``failure`` says why it ended early, blank where it did not.
 
-    ``last_records`` is by stream the place of its last record; ``is_cut`` says that a file ends amid a line.
+    ``last_records`` is by stream the place of its last record; ``is_cut`` says that a file ends amid a line,
+    ``sets_aside`` which streams do without records that cannot be read.
     """
 
     events: Sequence[Event]
@@ -44,14 +45,15 @@ class Input:
     last_records: Mapping[StreamKey, int] = field(default_factory=dict)
     ended: Ended = "unseen"
     is_cut: bool = False
+    sets_aside: Collection[StreamKey] = ()
 
     @classmethod
-    def of(cls, messages: Messages, source: MessageSource) -> "Input":
-        """The input of a load from ``source``."""
+    def of(cls, messages: Messages, source: MessageSource, sets_aside: Collection[StreamKey] = ()) -> "Input":
+        """The input of a load from ``source``, of which some streams set bad records aside."""
         ended: Ended = "no statuses" if source.statuses == "none" else "unseen"
         if source.command and not messages.failure:
             ended = "exit 0"
-        return cls(messages.events, messages.failure, messages.last_records, ended, messages.is_cut)
+        return cls(messages.events, messages.failure, messages.last_records, ended, messages.is_cut, sets_aside)
 
     def verdict(
         self, stream: StreamKey, job_id: str, before: SourceState | None, given: SourceState | None = None
@@ -82,7 +84,10 @@ class Input:
         ]
 
     def _faults(self, stream: StreamKey) -> list[Event]:
-        return [event for event in self.events if event.kind == "unreadable" and event.stream in (None, stream)]
+        sets_aside = stream in self.sets_aside
+        return [
+            event for event in self.events if event.is_fault(sets_aside=sets_aside) and event.stream in (None, stream)
+        ]
 
     def error(self, stream: StreamKey) -> str:
         """Why a stream did not come to its end, blank where it did.

@@ -178,7 +178,8 @@ def _table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ..
         # Another attempt of this job overtook this one and finished it.
         load.progress(table, "already done", "")
         return result, ()
-    load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}")
+    aside = f", {counted(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
+    load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}{aside}")
     return result, tuple(receipts)
 
 

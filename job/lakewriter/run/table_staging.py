@@ -15,8 +15,9 @@ from lakewriter.commit.intent import CatalogAction, Intent
 from lakewriter.commit.old_objects import delete_all
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import INFERRED
+from lakewriter.errors import SourceFailedError
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import Batch, Receipt
+from lakewriter.receipt import Batch, Receipt, SetAside
 from lakewriter.report import counted
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
@@ -39,6 +40,7 @@ from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.spec.key_layout import KeyLayout, Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.staging.bad_rows import Aside
 from lakewriter.staging.stage import first_indexes, stage
 from lakewriter.staging.task import TaskPlan
 
@@ -83,6 +85,7 @@ class _Staged:
     shape: AnyPlan
     receipts: tuple[Receipt, ...]
     seconds: float
+    set_aside: SetAside | None
 
 
 def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | None, receipts: list[Receipt]) -> Intent:
@@ -108,16 +111,22 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
         load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
         plan = _task_plan(load, table, names, replace(prepared, shape=shape), action, sync)
-        receipts.extend(stage(prepared.feed, plan))
+        files, set_aside = stage(prepared.feed, plan)
+        receipts.extend(files)
+        require_few(table, set_aside, sum(receipt.rows for receipt in files))
     finally:
         prepared.feed.close()
+    _abort_strays(load, control, names, receipts)
+    action = action if receipts else without_partition(action)
+    found = _Staged(names, action, prepared.feed.kind, shape, tuple(receipts), time.monotonic() - clock, set_aside)
+    return _intent(load, table, began, found, sync)
+
+
+def _abort_strays(load: Load, control: Control, names: Names, receipts: list[Receipt]) -> None:
+    """A task that ran again, or a creation sent again, may have left an upload that no receipt tells of."""
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
     if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
         attempts.abort_strays(control, names, receipts, load.attempt)
-    action = action if receipts else without_partition(action)
-    found = _Staged(names, action, prepared.feed.kind, shape, tuple(receipts), time.monotonic() - clock)
-    return _intent(load, table, began, found, sync)
 
 
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
@@ -180,7 +189,30 @@ def _task_plan(
         single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
         vendor=vendor_of_tasks(action, load.clients),
+        aside=_aside(load, table),
     )
+
+
+def _aside(load: Load, table: TableSpec) -> Aside | None:
+    if not table.sets_aside:
+        return None
+    prefix = load.controls[table.id].keys.bad_rows(load.attempt.job_id, load.attempt.id, table.id)
+    return Aside(prefix, table.primary_key or table.unique_key)
+
+
+def require_few(table: TableSpec, set_aside: SetAside | None, rows: int) -> None:
+    """``SOURCE_FAILED`` where more rows were set aside than the table lives with; nothing is bound then."""
+    if set_aside is None or table.on_bad_row is None:
+        return
+    bad, total, most = set_aside.rows, set_aside.rows + rows, table.on_bad_row.at_most
+    if bad > most * total:
+        shown = "".join(f" {sample}." for sample in set_aside.samples)
+        keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"
+        raise SourceFailedError(
+            f"table {table.id!r}: {bad:,} of {counted(total, 'row')} cannot be loaded, {bad / total:.2%}, and "
+            f"on_bad_row sets aside at most {most:.2%}. The first of them:{shown}",
+            remedy=f"Correct the source, or raise on_bad_row.at_most. All of them are in {keys}.",
+        )
 
 
 def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, sync: TableSync | None) -> Intent:
@@ -208,6 +240,7 @@ def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, syn
         notes=found.shape.notes,
         sync=sync.intent if sync is not None else None,
         inferred=inferred,
+        set_aside=found.set_aside,
         needs=(INFERRED,) if inferred is not None else (),
     )
 

@@ -82,6 +82,7 @@ def _refuse_nan(array: pa.Array, column: str, first_index: int) -> None:
         raise ValueUnrepresentableError(
             f"cursor column {column!r} is NaN in row {first_index + place}, which has no order.",
             remedy="Filter such rows, or use another cursor column.",
+            column=column,
         )
 
 

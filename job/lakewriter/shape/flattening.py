@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, storable
 from lakewriter.documents.inference import Seen
-from lakewriter.documents.levels import Levels, Path, cut
+from lakewriter.documents.levels import Levels, Path, cut, json_pointer
 from lakewriter.documents.structs import json_texts
 from lakewriter.documents.typed import ARROW, NULL, BadValueError, from_json, from_nested_texts, from_texts
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
@@ -270,14 +270,24 @@ class Flattener:
                 f"a batch has the columns {batch.schema.names!r}, expected {expected.names!r}.",
                 remedy="The source changed while it was read; run the load again.",
             )
+        before = self.changes, self.undeclared.copy()
+        try:
+            arrays = self._arrays(batch)
+        except ValueUnrepresentableError:
+            # Its rows may come again without the one that is bad.
+            self.changes, self.undeclared = before
+            raise
+        self.rows += batch.num_rows
+        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
+
+    def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         arrays = self._from_json(batch) if self.plan.documents is not None else self._from_columns(batch)
         for field, array in zip(self.plan.fields, arrays, strict=True):
             if field.key and array.null_count:
                 raise self._bad(field, int(pc.index(array.is_null(), True).as_py()), "a key has a value always", "null")
         if self.plan.cursor is not None:
-            self._follow(batch.column(self.plan.cursor), expected.field(self.plan.cursor))
-        self.rows += batch.num_rows
-        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
+            self._follow(batch.column(self.plan.cursor), self.plan.source_schema.field(self.plan.cursor))
+        return arrays
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
         """The highest cursor and the number of null ones since the last call; both start anew."""
@@ -347,6 +357,7 @@ class Flattener:
             raise ValueUnrepresentableError(
                 f"field {'/'.join(field.path)!r}, rows from {self.rows}: {error}",
                 remedy="Convert the value in the source, or declare its type.",
+                column=json_pointer(field.path),
             ) from error
 
     def _converted(self, field: Field, values: V, convert: Callable[[Kind, V], tuple[pa.Array, int]]) -> pa.Array:
@@ -364,4 +375,5 @@ class Flattener:
             f"field {'/'.join(field.path)!r}, row {self.rows + position}: value {cut(shown)} cannot be written as"
             f" {field.kind.value}: {reason}.",
             remedy="Correct the document, or the collection's schema.",
+            column=json_pointer(field.path),
         )

@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakewriter.documents.levels import json_pointer
 from lakewriter.documents.typed import ARROW
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.spec.collection import Collection, Kind, Location, steps
@@ -126,7 +127,7 @@ class _Choice:
         """Of documents without a schema the name is a JSON pointer's: no two properties come to one."""
         if self._pins is None or separator != "/":
             return separator.join(path)
-        return "/".join(name.replace("~", "~0").replace("/", "~1") for name in path)
+        return json_pointer(path)[1:]
 
     def _key(self, pointer: str) -> Path:
         location = self._by_path.get(steps(pointer))

@@ -297,6 +297,7 @@ def _column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array:
             f"column {column.source!r}, row {index + place}: value {shown!r} of type {str(array.type)!r} cannot be"
             f" written as {str(column.type)!r} without loss.",
             remedy=f"Convert it in the source, or declare its type, for example columns: {{{column.source}: string}}.",
+            column=column.source,
         ) from exc
 
 

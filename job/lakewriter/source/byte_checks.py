@@ -25,7 +25,7 @@ TEXTS: Final = ("csv", "json", "text", "xml")
 CODECS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """Compressed files that are looked at; a file is one piece then."""
 _THREADS: Final = 16
-_OTHERS: Final = (".deflate", ".snappy", ".lz4")
+UNREADABLE: Final = (".deflate", ".snappy", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def byte_check(frame: DataFrame, read: Read) -> tuple[ByteCheck | None, tuple[st
 
 def _size(uri: str) -> int | None:
     """The length of a file that this process can open and decompress; Spark may be able to where it is not."""
-    if uri.endswith(_OTHERS):
+    if uri.endswith(UNREADABLE):
         return None
     try:
         store, path = store_of(uri)

@@ -4,22 +4,29 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, StructType
 
 from lakewriter.aws import resolve
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import arrow_schema, delivered
+from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import ByteCheck, byte_check
 from lakewriter.source.column_names import load_by_case, with_names_of_header
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
+from lakewriter.source.csv_headers import Headers, headers_of, of_header, require_names
 from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
 from lakewriter.source.jdbc import from_database, is_jdbc, with_driver
+from lakewriter.source.marked_lines import LENIENT, marked_lines
+from lakewriter.source.marks import is_marked, with_marks, with_misfit
+from lakewriter.source.merged_schema import merge, variants_of
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import Read, TableSpec
 
 _STRICT: Final = ("csv", "json", "xml")
@@ -34,27 +41,92 @@ def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used."""
+    """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used.
+
+    ``files`` are those of a CSV source.
+    """
 
     frame: DataFrame
     notes: tuple[str, ...] = ()
     checks: tuple[ByteCheck, ...] = ()
+    files: tuple[str, ...] = ()
 
 
-def loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:
+def loaded(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, *, aside: bool = False
+) -> Loaded:
     """What there is to read now, under the source's own names; views get theirs in the session.
 
-    The columns of a view have the names that Spark gives them, which a statement can tell apart.
+    The columns of a view have the names that Spark gives them, which a statement can tell apart. With ``aside`` bad
+    rows come too, marked in a column behind the others.
     """
-    found = load_by_case(session, lambda: _loaded(session, read, secrets, table))
-    if str(read.format).lower() != "csv" or read.columns is not None:
-        return found
-    options = reader_options(read, secrets)
+    return _by_header(session, read, secrets, table, _named(session, read, secrets, table, aside=aside), aside=aside)
+
+
+def _by_header(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, found: Loaded, *, aside: bool = False
+) -> Loaded:
+    """What was found, read anew where it is of CSV files whose headers differ."""
+    headers = headers_of(found.files, reader_options(read, secrets))
+    if not headers.groups:
+        return replace(found, notes=(*found.notes, *headers.notes))
+    return _united(session, read, secrets, table, headers, aside=aside)
+
+
+def _named(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, *, aside: bool) -> Loaded:
+    """What is read where all files have the columns of the first."""
+    lines = aside and str(read.format).lower() in LINES
+    asked = read.model_copy(update={"options": {**read.options, **LENIENT}}) if lines else read
+    found = load_by_case(session, lambda: _loaded(session, asked, secrets, table))
+    options = reader_options(asked, secrets)
 
     def load(changed: Mapping[str, str]) -> DataFrame:
         return session.read.options(**changed).format("csv").load(list(read.paths))
 
-    return replace(found, frame=with_names_of_header(session, found.frame, options, load))
+    if str(read.format).lower() == "csv" and read.columns is None:
+        found = replace(found, frame=with_names_of_header(session, found.frame, options, load))
+    if lines:
+        return Loaded(marked_lines(session, found.frame.schema, read, table, options), files=found.files)
+    return replace(found, frame=with_marks(found.frame)) if aside else found
+
+
+def _united(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, headers: Headers, *, aside: bool
+) -> Loaded:
+    """CSV files whose headers differ, by the names of their columns; null where a file has none of a name."""
+    declared = None if read.columns is None else session.createDataFrame([], plain_columns(read.columns)).schema
+    require_names(table, headers, declared)
+    schemas: dict[str, StructType] = {}
+    for header, files in headers.groups.items():
+        own = read.model_copy(update={"path": files})
+        schema = _named(session, own, secrets, table, aside=False).frame.schema if declared is None else declared
+        schemas |= dict.fromkeys(files, of_header(header, schema))
+    merged = merge(table, variants_of(schemas))
+    whole = declared or merged.schema
+    parts: list[Loaded] = []
+    for header, files in headers.groups.items():
+        columns = ", ".join(f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in of_header(header, whole))
+        own = read.model_copy(update={"path": files, "columns": columns})
+        part = _named(session, own, secrets, table, aside=aside)
+        parts.append(replace(part, frame=_by_name(part.frame, whole)))
+    frame = reduce(DataFrame.unionAll, (part.frame for part in parts))
+    notes = (*(note for part in parts for note in part.notes), *merged.notes)
+    return Loaded(frame, tuple(dict.fromkeys(notes)), tuple(check for part in parts for check in part.checks))
+
+
+def _by_name(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame's columns in the schema's order; marks stay the last."""
+    names = {name.lower(): name for name in frame.columns}
+    missing = F.lit(None)
+    kept = [
+        (F.col(_quoted(names[f.name.lower()])) if f.name.lower() in names else missing.cast(f.dataType)).alias(f.name)
+        for f in schema
+    ]
+    return frame.select(*kept, *([BAD] if is_marked(frame) else []))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:
@@ -62,7 +134,7 @@ def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], t
         notes: list[str] = []
         checks: list[ByteCheck] = []
         for name, view in read.views.items():
-            found = _loaded(session, view, secrets, table)
+            found = _by_header(session, view, secrets, table, _loaded(session, view, secrets, table))
             found.frame.createOrReplaceTempView(name)
             notes += (f"view {name!r}: {note}" for note in found.notes)
             checks += found.checks
@@ -79,7 +151,8 @@ def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], t
         return Loaded(*load_merged(session, reader, read, table))
     frame = reader.load(list(read.paths)) if read.paths else reader.load()
     check, remarks = byte_check(frame, read)
-    return Loaded(frame, remarks, () if check is None else (check,))
+    files = tuple(frame.inputFiles()) if str(read.format).lower() == "csv" and read.paths else ()
+    return Loaded(frame, remarks, () if check is None else (check,), files)
 
 
 def reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
@@ -111,16 +184,25 @@ def _what(read: Read) -> str:
 
 
 def declared(source: DataFrame, table: TableSpec) -> DataFrame:
-    """The source with the types that the table declares; positions stand for names, which may occur twice."""
+    """The source with the types that the table declares; positions stand for names, which may occur twice.
+
+    Where bad rows are marked, a value that does not convert marks its own.
+    """
     if not table.columns:
         return source
     names = source.columns
-    types = {_known(name, names, table): _CHARACTERS.sub("string", kind) for name, kind in table.columns.items()}
+    known = names[:-1] if is_marked(source) else names
+    types = {_known(name, known, table): _CHARACTERS.sub("string", kind) for name, kind in table.columns.items()}
     places = source.toDF(*_places(names))
+    columns = [F.col(place) for place in places.columns]
+    cast = Column.try_cast if is_marked(source) else Column.cast
     casts = [
-        F.col(place).cast(types[name]) if name in types else F.col(place)
-        for place, name in zip(places.columns, names, strict=True)
+        cast(column, types[name]) if name in types else column for column, name in zip(columns, names, strict=True)
     ]
+    if is_marked(source):
+        for column, converted, name in zip(columns, casts, known, strict=False):
+            if name in types:
+                casts[-1] = with_misfit(casts[-1], name, column, converted, types[name])
     return places.select(*casts).toDF(*names)
 
 
@@ -158,15 +240,19 @@ def _bad_expression(table: TableSpec, reason: str) -> SpecInvalidError:
 
 
 def as_delivered(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
-    """The source as it goes to Arrow, and the schema with its own names there."""
+    """The source as it goes to Arrow, marks behind all other columns, and the schema with its own names there."""
     names = source.columns
-    if not names:
+    if not names or names == [BAD]:
         raise SourceFailedError("the source has no columns.", remedy="Check its path and options.")
     places = source.toDF(*_places(names))
     columns = [
         delivered(name, F.col(field.name), field.dataType).alias(field.name)
         for name, field in zip(names, places.schema, strict=True)
     ]
+    if BAD in names:
+        place = names.index(BAD)
+        names = [*names[:place], *names[place + 1 :], BAD]
+        columns = [*columns[:place], *columns[place + 1 :], columns[place]]
     frame = places.select(*columns)
     return frame, arrow_schema(names, frame.schema)
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
 
+from lakewriter.documents.levels import json_pointer
+
 _BLOCK: Final = 4 * 1024 * 1024
 _MOST_DIGITS: Final = 38
 """Spark's longest decimal; it reads longer integers as doubles."""
@@ -180,11 +182,7 @@ def _object_fault(value: dict[str, Any], kind: DataType, pointer: str) -> str | 
         return kind.valueType if isinstance(kind, MapType) else kind
 
     names = _first(_fault(name, kind, f"a name in {pointer or 'the document'}") for name in value)
-    return names or _first(_fault(own, inside(name), f"{pointer}/{_escaped(name)}") for name, own in value.items())
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+    return names or _first(_fault(own, inside(name), pointer + json_pointer((name,))) for name, own in value.items())
 
 
 def _first(faults: Iterator[str | None]) -> str | None:

@@ -13,10 +13,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
 from lakewriter.source.arrow_types import conform
+from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import require_readable
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.frames import Loaded, as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
+from lakewriter.source.marks import IS_BAD, is_marked
 from lakewriter.source.session import isolated
 from lakewriter.spec.specification import IndexKind, TableSpec
 
@@ -51,7 +53,8 @@ class RowsFeed:
         numbering: Numbering,
         source: Loaded | None = None,
     ) -> None:
-        self.schema = schema
+        self.schema = pa.schema([field for field in schema if field.name != BAD])
+        self._delivered = schema
         self.notes = source.notes if source else ()
         self._checks = source.checks if source else ()
         self.reason = reason
@@ -126,7 +129,7 @@ class RowsFeed:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         self._look()
         try:
-            found = self._frame.mapInArrow(partial(_task, self.schema, body), "receipt string").collect()
+            found = self._frame.mapInArrow(partial(_task, self._delivered, body), "receipt string").collect()
         except SPARK_ERRORS as error:
             raise self._origin.failed(error) from error
         return [str(row[0]) for row in found]
@@ -171,12 +174,12 @@ def open_rows(
     origin = origin_of(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
-        found = loaded(session, table.read, secrets, table.id)
+        found = loaded(session, table.read, secrets, table.id, aside=table.sets_aside)
         source = declared(found.frame, table)
         if table.cursor_lag is not None:
             check_lag(table, as_delivered(source)[1])
         if condition is not None:
-            source = source.where(condition)
+            source = source.where(f"({condition}) OR {IS_BAD}" if is_marked(source) else condition)
     except SPARK_ERRORS as error:
         raise origin.failed(error) from error
     frame, schema = as_delivered(with_deleted(source, table, deleted_column))

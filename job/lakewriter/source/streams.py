@@ -90,6 +90,9 @@ def stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
         least = given.get("minoffsetspertrigger", "")
         # Spark refuses a least number above the most.
         added[bound] = str(max(size, int(least)) if least.isdecimal() else size)
+    if kind == "csv" and given.get("header", "").lower() == "true" and "enforceschema" not in given:
+        # Else a file with other columns would be read by position, whatever its header says.
+        added["enforceSchema"] = "false"
     if kind in _FILES and "maxfileage" not in given:
         added["maxFileAge"] = OLDEST
     return {**options, **added}

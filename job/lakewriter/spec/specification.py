@@ -142,6 +142,11 @@ class TableSpec(Model):
     on_bad_row: BadRows | None = None
 
     @property
+    def sets_aside(self) -> bool:
+        """Whether bad rows are kept beside the load, which goes on without them."""
+        return self.on_bad_row is not None and self.on_bad_row.action == "set_aside"
+
+    @property
     def id(self) -> str:
         """``{schema}.{table}``, or the table alone without a schema."""
         return f"{self.schema_name}.{self.name}" if self.schema_name else self.name

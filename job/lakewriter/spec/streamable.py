@@ -30,5 +30,10 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
                 f"table {table.id!r} has a cursor; a continuous run goes by its checkpoint.",
                 remedy="Leave cursor out, or run without --continuous.",
             )
+        if table.sets_aside:
+            yield SpecInvalidError(
+                f"table {table.id!r} has on_bad_row: set_aside, which a continuous run cannot keep.",
+                remedy="Leave on_bad_row out: a bad row then stops the table; or run without --continuous.",
+            )
         if table.mode is not Mode.APPEND:
             yield SpecInvalidError(f"table {table.id!r} has mode {table.mode.value!r}; a continuous run only appends.")

@@ -7,26 +7,34 @@ from functools import partial
 import pyarrow as pa
 from pyspark import SparkContext, TaskContext
 
-from lakewriter.receipt import Receipt
+from lakewriter.aws import shared_clients
+from lakewriter.receipt import Receipt, SetAside
 from lakewriter.source.feed import Feed
+from lakewriter.staging.bad_rows import BadRowWriter, object_writer
 from lakewriter.staging.task import TaskPlan, write_partition
 
 
-def stage(feed: Feed, plan: TaskPlan) -> tuple[Receipt, ...]:
-    """Every file of the table staged; receipts in the order of the files' numbers."""
+def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | None]:
+    """Every file of the table staged: receipts in the order of the files' numbers, and what was set aside."""
     told = [json.loads(text) for text in feed.run(partial(task_body, plan))]
-    before = {stage_id: _run_before(stage_id) for stage_id in {each["stage"] for each in told}}
-    receipts = (_again(Receipt.model_validate(each["receipt"]), before[each["stage"]]) for each in told)
-    return tuple(sorted(receipts, key=lambda receipt: receipt.seq))
+    files = [each for each in told if "receipt" in each]
+    aside = [SetAside.model_validate(each["set_aside"]) for each in told if "set_aside" in each]
+    before = {stage_id: _run_before(stage_id) for stage_id in {each["stage"] for each in files}}
+    receipts = (_again(Receipt.model_validate(each["receipt"]), before[each["stage"]]) for each in files)
+    return tuple(sorted(receipts, key=lambda receipt: receipt.seq)), SetAside.of(aside)
 
 
 def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
-    """One task: receipts as JSON text, since Spark carries them to the driver."""
+    """One task: what it wrote as JSON text, since Spark carries it to the driver."""
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
-    for receipt in write_partition(plan, partition, batches):
+    # With the destination's own credentials: a catalog's cover the table's folder only.
+    bad = BadRowWriter(plan.aside, partition, object_writer(shared_clients(plan.access))) if plan.aside else None
+    for receipt in write_partition(plan, partition, batches, bad=bad):
         told = receipt.model_copy(update={"task_attempt": attempt})
         yield json.dumps({"stage": number, "receipt": told.model_dump(mode="json")})
+    if bad is not None and (aside := bad.close()) is not None:
+        yield json.dumps({"set_aside": aside.model_dump(mode="json")})
 
 
 def _again(receipt: Receipt, times: int) -> Receipt:

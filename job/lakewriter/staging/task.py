@@ -15,7 +15,7 @@ from lakewriter.aws import Clients, shared_clients
 from lakewriter.aws.vended import Vendor
 from lakewriter.encode.formats import FileEncoding, encoder
 from lakewriter.encode.parquet_footer import Tail, column_statistics
-from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
 from lakewriter.shape.shapers import AnyPlan, shaper
@@ -23,6 +23,7 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Limits
+from lakewriter.staging.bad_rows import Aside, BadRowWriter, Rows
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from lakewriter.staging.upload import StagedUpload
 
@@ -37,7 +38,8 @@ class TaskPlan:
 
     ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
     index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
-    Iceberg partition it is in, ``vendor`` is asked for credentials first.
+    Iceberg partition it is in, ``vendor`` is asked for credentials first. ``aside`` is where bad rows go; without it
+    one fails the load.
     """
 
     access: Access
@@ -55,16 +57,22 @@ class TaskPlan:
     single_file: bool = False
     transforms: "Transforms | None" = None
     vendor: Vendor | None = None
+    aside: Aside | None = None
 
 
 def write_partition(
-    plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch], *, clients: Clients | None = None
+    plan: TaskPlan,
+    partition: int,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    clients: Clients | None = None,
+    bad: BadRowWriter | None = None,
 ) -> Iterator[Receipt]:
-    """A receipt for each file, as soon as it is staged; a partition without rows has none.
+    """A receipt for each file, as soon as it is staged; a partition without rows has none. ``bad`` takes bad rows.
 
     Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
     """
-    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access, plan.vendor))
+    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access, plan.vendor), bad)
     try:
         yield from writer.files(batches)
     except BaseException as error:
@@ -75,8 +83,9 @@ def write_partition(
 class _PartitionWriter:
     """Files of one partition, numbered ``partition + rolls * partition_count``."""
 
-    def __init__(self, plan: TaskPlan, partition: int, clients: Clients) -> None:
+    def __init__(self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowWriter | None) -> None:
         self._plan = plan
+        self._bad = bad
         self._partition = partition
         self._clients = clients
         self._encoder = encoder(plan.encoding)
@@ -103,10 +112,31 @@ class _PartitionWriter:
             seen += batch.num_rows
             if counted is not None and seen > counted:
                 raise self._changed(counted, f"at least {seen}")
-            if batch.num_rows:
-                yield self._shaper.shape(batch)
+            rows = Rows.of(batch, range(seen - batch.num_rows, seen))
+            if self._bad is not None:
+                rows = self._bad.take_marked(rows)
+            if rows.batch.num_rows:
+                yield from self._good(rows)
         if counted is not None and seen != counted:
             raise self._changed(counted, str(seen))
+
+    def _good(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+        """Shaped rows; one that cannot be written is set aside, or fails the load."""
+        try:
+            shaped = self._shaper.shape(rows.batch)
+        except ValueUnrepresentableError as error:
+            if self._bad is None:
+                raise ValueUnrepresentableError(
+                    f"partition {self._partition}: {error.message}", remedy=error.remedy
+                ) from error
+            if rows.batch.num_rows == 1:
+                self._bad.refuse(rows, error)
+                return
+        else:
+            yield shaped
+            return
+        for half in rows.halves():
+            yield from self._good(half)
 
     def _runs(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
         """Rows of one Iceberg partition at a time."""

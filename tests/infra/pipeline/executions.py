@@ -19,6 +19,7 @@ DONE = {
     "message": None,
     "transient": False,
     "rows": 12,
+    "rows_set_aside": 1,
     "files": 2,
     "bytes": 345,
     "seconds": 6.5,
@@ -30,7 +31,7 @@ DONE = {
 def failed(code: str | None, *, transient: bool, pending_hours: float = 0.0) -> dict[str, Any]:
     """The same of an attempt that failed."""
     ending = {"status": "failed", "code": code, "message": f"{code}: no.", "transient": transient}
-    return DONE | ending | {"rows": 0, "files": 0, "bytes": 0, "pending_hours": pending_hours}
+    return DONE | ending | {"rows": 0, "rows_set_aside": 0, "files": 0, "bytes": 0, "pending_hours": pending_hours}
 
 
 def resolved(value: Any, answers: Mapping[str, str]) -> Any:

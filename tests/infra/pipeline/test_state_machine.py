@@ -148,6 +148,7 @@ def test_metrics(machine):
         "LoadsDone": 1,
         "PendingHours": 30.5,
         "Rows": 12,
+        "RowsSetAside": 1,
         "Files": 2,
         "Bytes": 345,
         "Seconds": 6.5,

@@ -120,7 +120,7 @@ class Writer:
         if not events or events[-1].place != place:
             return False
         event = events[-1]
-        if event.kind == "unreadable" and (event.stream is None or event.stream in self._tables):
+        if event.is_fault() and (event.stream is None or event.stream in self._tables):
             # No STATE behind it can be handed back, and what would follow would only fill the disk.
             self._failure = "the input was read no further than a message that cannot be read"
         if event.kind != "state":

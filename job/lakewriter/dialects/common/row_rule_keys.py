@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
-from lakewriter.spec.row_rules import SHARE, BadRows, Contract
+from lakewriter.spec.row_rules import LINES, SHARE, BadRows, Contract
 from lakewriter.spec.specification import Spec, TableSpec
 
 
@@ -67,12 +67,11 @@ class BadRowEntry(Model):
 def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
     """``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence. ``data`` is the file's."""
     for number, table in enumerate(spec.tables):
-        for rule, value in _unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
-            key = rule.partition(".")[0]
+        for rule, value, why in _unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
             raise FaultError(
                 _written(data, number, rule),
-                f"table {table.source_table!r} has {rule}: {value}, which cannot be kept {_LACKS[key]}.",
-                remedy=f"Leave it out; {_DEFAULTS[key]}",
+                f"table {table.source_table!r} has {rule}: {value}, which cannot be kept {why}.",
+                remedy=f"Leave it out; {_DEFAULTS[rule.partition('.')[0]]}",
             )
 
 
@@ -92,21 +91,46 @@ _DEFAULTS: Final = {
 }
 
 
-_LACKS: Final = {
-    "contract": "where no catalog tells the table's columns",
-    "on_bad_row": "for its source yet",
-}
+_TEXTS: Final = (*LINES, "xml")
+_UTF_8: Final = ("utf-8", "utf8")
 
 
-def _unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
+    """The rule, its value, and why it cannot be kept."""
+    found: list[tuple[str, str, str]] = []
     collection = table.collection
     is_inferred = collection is not None and collection.column is not None and collection.locations is None
     if table.contract is not None and not in_catalog and not is_inferred:
         given = {"columns": table.contract.columns, "types": table.contract.types}
-        found += [(f"contract.{key}", value) for key, value in given.items() if value != "evolve"]
-    if table.on_bad_row is not None and table.on_bad_row.action == "set_aside":
-        found.append(("on_bad_row", "set_aside"))
+        why = "where no catalog tells the table's columns"
+        found += [(f"contract.{key}", value, why) for key, value in given.items() if value != "evolve"]
+    if table.sets_aside and (why := _why_not_told_apart(table)):
+        found.append(("on_bad_row", "set_aside", why))
     if table.on_bad_row is not None and table.on_bad_row.action == "fail" and table.stream:
-        found.append(("on_bad_row", "fail"))
+        found.append(("on_bad_row", "fail", "for messages"))
     return found
+
+
+def _why_not_told_apart(table: TableSpec) -> str:
+    """Why bad rows of the source cannot be told from the others; blank where they can."""
+    if table.stream is not None:
+        return ""
+    views = [view for view in table.read.views.values() if str(view.format).lower() in _TEXTS]
+    if views:
+        return f"for an sql: read of {views[0].format} files"
+    form = str(table.read.format).lower()
+    if form not in _TEXTS:
+        return ""
+    if form not in LINES:
+        return f"for {form} files"
+    options = {name.lower(): str(value).lower() for name, value in table.read.options.items()}
+    if options.get("multiline", "false") != "false":
+        return "with the option multiLine: a record is not a line then"
+    given = next((name for name in ("mode", "lineSep", "wholetext") if name.lower() in options), None)
+    if given:
+        return f"with the option {given}"
+    encoding = options.get("encoding") or options.get("charset") or "utf-8"
+    if encoding not in _UTF_8:
+        return f"in the encoding {encoding}"
+    pattern = next((path for path in table.read.paths if set(path) & set("*?[]{}\\")), None)
+    return f"for the pattern {pattern!r}" if pattern else ""

@@ -48,11 +48,17 @@ _EXACT: Final = msgspec.json.Decoder(float_hook=str)
 """Takes every number, also those that no float holds."""
 
 
+BAD_RECORD: Final = "bad record"
+"""A RECORD that cannot be read. Where its line does not tell the stream, it may be any stream's."""
+UNREADABLE: Final = "unreadable"
+"""The same of a STATE, which nobody can do without."""
+
+
 @dataclass(frozen=True)
 class Event:
     """A message that is no record, where it matters; ``stream`` is None where it is about all of them.
 
-    ``kind`` is ``state``, ``status``, ``error``, or ``unreadable`` for a RECORD or STATE that cannot be read; ``text``
+    ``kind`` is ``state``, ``status``, ``error``, or what is said of a RECORD or a STATE that cannot be read; ``text``
     the state's JSON text, the status, the error's message, or what is wrong with the line.
     """
 
@@ -61,6 +67,10 @@ class Event:
     stream: StreamKey | None
     text: str
     digest: str = ""
+
+    def is_fault(self, *, sets_aside: bool = False) -> bool:
+        """Whether nothing behind it may be loaded, of a stream that sets bad records aside or not."""
+        return self.kind == UNREADABLE or (self.kind == BAD_RECORD and not sets_aside)
 
 
 @dataclass
@@ -86,6 +96,11 @@ class Contents:
     def is_cut(self) -> bool:
         """Whether the last line is cut off, as whoever wrote it died."""
         return self.last_line >= 0 and self.last_cut == self.last_line
+
+    def has(self, stream: StreamKey) -> bool:
+        """Whether a record of the stream is among the lines, or a bad one that may be."""
+        bad = (event for event in self.events if event.kind == BAD_RECORD and event.stream in (None, stream))
+        return self.records[stream] > 0 or any(bad)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that ``from_json`` takes back."""
@@ -144,7 +159,8 @@ class Contents:
             return found.message
         shown = line[:SHOWN].decode(errors="replace")
         if found.fault:
-            self.events.append(Event(place, "unreadable", found.stream, f"{found.fault}: {shown!r}"))
+            kind = BAD_RECORD if found.is_record else UNREADABLE
+            self.events.append(Event(place, kind, found.stream, f"{found.fault}: {shown!r}"))
         self.malformed += 1
         if is_cut_off(line):
             self.last_cut = place

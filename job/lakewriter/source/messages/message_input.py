@@ -10,6 +10,7 @@ from lakewriter.report import counted
 from lakewriter.source.messages.contents import Contents, Event, unknown_streams
 from lakewriter.source.messages.splits import MessageFiles, MessagesFeed, Piece, Stretch, holding, index, pieces_of
 from lakewriter.source.storage import AnyStore
+from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
 
 
@@ -40,10 +41,10 @@ class Messages:
             files[piece.number].add(own)
         return any(file.is_cut for file in files.values())
 
-    def feed(self, spark: SparkSession, stretch: Stretch, table_id: str) -> MessagesFeed:
+    def feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
         """The records of one table."""
         partitions = holding(dict(self.contents), self.partitions, stretch.stream)
-        return MessagesFeed(spark, self.store, stretch, partitions, table_id)
+        return MessagesFeed(spark, self.store, stretch, partitions, table.id, sets_aside=table.sets_aside)
 
     def notes(self, known: Collection[StreamKey]) -> Iterator[str]:
         """What is odd about it."""

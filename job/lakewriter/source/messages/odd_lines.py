@@ -16,7 +16,7 @@ from lakewriter.documents.nesting import MESSAGE_LEVELS, is_too_deep, outline, t
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key
 
-_BEGINS: Final = re.compile(rb'\s*\{\s*"(?:type"\s*:\s*"(?:RECORD|STATE)"|record"\s*:\s*\{|state"\s*:\s*\{)')
+_BEGINS: Final = re.compile(rb'\s*\{\s*"(?:type"\s*:\s*"(RECORD|STATE)"|(record|state)"\s*:\s*\{)')
 _PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
 """Strings, and the numbers that Python's ``json`` writes though JSON has none of them."""
 _ESCAPES: Final = re.compile(
@@ -36,13 +36,15 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class Odd:
     """An odd line: its ``message`` with the paths that were mended, or the ``fault`` of a RECORD or STATE.
 
-    ``stream`` is whose fault that is, None where the line does not tell. A line that is no message has neither.
+    ``stream`` is whose fault that is, None where the line does not tell; ``is_record`` says that it is a RECORD's. A
+    line that is no message has neither.
     """
 
     message: Message | None = None
     mended: tuple[str, ...] = ()
     stream: StreamKey | None = None
     fault: str = ""
+    is_record: bool = False
 
 
 class _Identity(msgspec.Struct):
@@ -64,7 +66,8 @@ def odd(line: bytes) -> Odd:
         fault = _fault(line)
         return _mended(line, fault)
     except msgspec.MsgspecError:
-        return Odd(fault=_fault(line)) if _BEGINS.match(line) else Odd()
+        begins = _BEGINS.match(line)
+        return Odd(fault=_fault(line), is_record=(begins[1] or begins[2]).upper() == b"RECORD") if begins else Odd()
 
 
 def is_cut_off(line: bytes) -> bool:
@@ -98,7 +101,7 @@ def _deep(line: bytes) -> Odd:
     if kind == b'"RECORD"':
         identity = msgspec.json.decode(outer.get("record", _NULL), type=_Identity)
         own = stream_key(identity.namespace, identity.stream)
-        return Odd(stream=own, fault=f"its data is refused: {too_deep()}")
+        return Odd(stream=own, fault=f"its data is refused: {too_deep()}", is_record=True)
     return (
         Odd(stream=_owner(outer.get("state", _NULL)), fault=too_deep(MESSAGE_LEVELS)) if kind == b'"STATE"' else Odd()
     )
@@ -129,9 +132,9 @@ def _record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool) -> O
     try:
         values = _values(line.decode()) if changed else None
     except UnicodeDecodeError:
-        return Odd(stream=own, fault=fault)
+        return Odd(stream=own, fault=fault, is_record=True)
     if not is_object(data):
-        return Odd(stream=own, fault=fault)
+        return Odd(stream=own, fault=fault, is_record=True)
     changes = list(_changes(values["record"]["data"], "")) if values else []
     meta = _meta(members.get("meta", _NULL), changes)
     said = members.get("emitted_at", _NULL)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.documents.document_types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
+from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parsed
@@ -28,6 +29,7 @@ FILE_BITS: Final = 42
 _BLOCK: Final = 4 * 1024 * 1024
 _ROWS, _BYTES = 8192, 8 * 1024 * 1024
 _GZIP: Final = ".gz"
+_MARKED: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
 
 
 @dataclass(frozen=True)
@@ -142,12 +144,15 @@ class MessagesFeed:
         stretch: Stretch,
         partitions: Iterable[tuple[Piece, ...]],
         table: str,
+        *,
+        sets_aside: bool = False,
     ) -> None:
         kept = (tuple(piece for piece in partition if stretch.holds(piece)) for partition in partitions)
         self._pieces = [partition for partition in kept if partition]
         self.partitions = len(self._pieces)
         self.reason = "Airbyte messages, read by the tasks themselves"
         self._spark, self._store, self._stretch = spark, store, stretch
+        self._sets_aside = sets_aside
         self._origin = Origin(table, "Airbyte messages")
 
     def run(self, body: Body) -> list[str]:
@@ -156,7 +161,8 @@ class MessagesFeed:
             return []
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
         try:
-            return list(pieces.mapPartitionsWithIndex(partial(_task, self._store, self._stretch, body)).collect())
+            task = partial(_task, self._store, self._stretch, body, self._sets_aside)
+            return list(pieces.mapPartitionsWithIndex(task).collect())
         except SPARK_ERRORS as error:
             raise self._origin.failed(error) from error
 
@@ -173,8 +179,8 @@ class MessagesFeed:
 def holding(
     contents: dict[Piece, Contents], partitions: Iterable[tuple[Piece, ...]], stream: StreamKey
 ) -> list[tuple[Piece, ...]]:
-    """The partitions' pieces that have a record of the stream."""
-    return [tuple(piece for piece in own if contents[piece].records[stream]) for own in partitions]
+    """The partitions' pieces that have a record of the stream, or a bad one that may be."""
+    return [tuple(piece for piece in own if contents[piece].has(stream)) for own in partitions]
 
 
 def _scan(store: AnyStore, piece: Piece) -> str:
@@ -182,21 +188,32 @@ def _scan(store: AnyStore, piece: Piece) -> str:
 
 
 def _task(
-    store: AnyStore, stretch: Stretch, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
+    store: AnyStore,
+    stretch: Stretch,
+    body: Body,
+    sets_aside: bool,
+    partition: int,
+    pieces: Iterator[tuple[Piece, ...]],
 ) -> Iterator[str]:
     system = store.open()
-    yield from body(
-        partition, (batch for mine in pieces for piece in mine for batch in batches(system, piece, stretch))
-    )
+    found = (each for mine in pieces for piece in mine for each in batches(system, piece, stretch, sets_aside))
+    yield from body(partition, found)
 
 
-def batches(system: fs.FileSystem, piece: Piece, stretch: Stretch) -> Iterator[pa.RecordBatch]:
-    """The documents of a stream in a piece."""
+def batches(
+    system: fs.FileSystem, piece: Piece, stretch: Stretch, sets_aside: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The documents of a stream in a piece; with ``sets_aside`` bad records too, in batches of marked rows."""
     namespace, name = stretch.stream
     held: list[tuple[int, bytes, int | None, bytes | None]] = []
     size = 0
     for place, line in lines(system, piece):
-        message = (parsed(line) or odd(line).message) if stretch.start <= place < stretch.end else None
+        message = parsed(line) if stretch.start <= place < stretch.end else None
+        if message is None and stretch.start <= place < stretch.end:
+            found = odd(line)
+            message = found.message
+            if sets_aside and found.is_record and found.stream in (None, stretch.stream):
+                yield _bad_record(piece, place, line, found.fault)
         record = message.record if message is not None else None
         # As ``stream_key`` has it, without a call for each record.
         if record is None or record.stream != name or (record.namespace or None) != namespace:
@@ -210,6 +227,13 @@ def batches(system: fs.FileSystem, piece: Piece, stretch: Stretch) -> Iterator[p
             held, size = [], 0
     if held:
         yield _batch(held)
+
+
+def _bad_record(piece: Piece, place: int, line: bytes, fault: str) -> pa.RecordBatch:
+    offset = place - (piece.number << FILE_BITS)
+    values = (piece.chunk.path, offset, None, line.decode(errors="backslashreplace"), fault)
+    mark = pa.array([dict(zip(FIELDS, values, strict=True))], BAD_FIELD.type)
+    return pa.RecordBatch.from_arrays([*(pa.nulls(1, field.type) for field in DOCUMENTS), mark], schema=_MARKED)
 
 
 def _batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:

@@ -1,0 +1,13 @@
+"""How a feed marks rows that are to be set aside: in a column behind all others, which is not written."""
+
+from typing import Final
+
+import pyarrow as pa
+
+BAD: Final = "__lakewriter_bad"
+"""The last column of a batch that may have bad rows: where each row begins, if that is known, and what is wrong with
+it; the reason is null for good ones."""
+FIELDS: Final = ("file", "offset", "column", "value", "reason")
+BAD_FIELD: Final = pa.field(
+    BAD, pa.struct([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in FIELDS])
+)

@@ -1,0 +1,166 @@
+"""Lines of CSV, JSON and text, read by the tasks and parsed by Spark: each row is marked with its place, and whether it
+is bad."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.source.bad_rows import BAD
+from lakewriter.source.byte_checks import UNREADABLE, codec_of
+from lakewriter.source.marks import mark
+from lakewriter.source.packing import Chunk, pack, sizes_of
+from lakewriter.source.raw_text import find_in_json, find_in_text, line_blocks
+from lakewriter.source.storage import NotListable, Store, list_files
+from lakewriter.spec.specification import Read
+
+_CORRUPT: Final = "__lakewriter_corrupt"
+LENIENT: Final[Mapping[str, str]] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+"""Reader options with which bad lines do not keep Spark from finding the columns of the others."""
+_LINES: Final = "file string, offset bigint, line string, fault string"
+_ROWS: Final = 8192
+_BOM: Final = b"\xef\xbb\xbf"
+_BLANKS: Final = bytes(range(33))
+"""What Java trims."""
+_OWN: Final = frozenset(["header", "inferschema", "samplingratio", "encoding", "charset", *map(str.lower, LENIENT)])
+"""Options that are seen to here, not by the parser of lines."""
+_REASONS: Final = {
+    "csv": "its fields are not those of the columns",
+    "json": "it is not a JSON object, or a value is not of its column's type",
+    "text": "it is not UTF-8",
+}
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """What a task is told: the pieces of each partition, and which lines there are no rows."""
+
+    store: Store
+    pieces: tuple[tuple[Chunk, ...], ...]
+    format: str
+    kind: DataType
+    header: bool
+    comment: bytes
+
+
+def marked_lines(
+    session: SparkSession, schema: StructType, read: Read, table: str, options: Mapping[str, str]
+) -> DataFrame:
+    """The rows of the files in the columns of ``schema``, then their marks. ``options`` are the reader's."""
+    form = str(read.format).lower()
+    try:
+        store, files = list_files(read.paths)
+        if other := next((file.path for file in files if file.path.endswith(UNREADABLE)), None):
+            raise NotListable(f"{other!r} is compressed in a way that only Spark knows")
+    except (NotListable, OSError, BotoCoreError, ClientError) as error:
+        raise SpecInvalidError(
+            f"table {table!r}: on_bad_row: set_aside reads the lines itself, which cannot be done here: {error}.",
+            remedy="Give the files or their folder, without patterns and without folders inside; or on_bad_row: fail.",
+        ) from error
+    options = {key.lower(): value for key, value in options.items()}
+    fields = [field for field in schema if field.name != _CORRUPT]
+    whole = [file for file in files if codec_of(file.path)]
+    plain = [file for file in files if not codec_of(file.path)]
+    pieces = [*pack(plain, sizes_of(session)), *((Chunk(file.path, 0, file.length),) for file in whole if file.length)]
+    header, comment = options.get("header", "false").lower() == "true", options.get("comment", "")
+    lines = _Lines(store, tuple(pieces), form, StructType(fields), header, comment.encode())
+    count = max(1, len(pieces))
+    listed = session.range(0, count, 1, count).mapInArrow(partial(_read, lines), _LINES)
+    return _parsed(listed, form, fields, {key: value for key, value in options.items() if key not in _OWN})
+
+
+def _parsed(lines: DataFrame, form: str, fields: list[StructField], options: dict[str, str]) -> DataFrame:
+    """Columns go by their places: of names Spark tells only some apart."""
+    named = fields if form == "json" else [StructField(f"c{place}", own.dataType) for place, own in enumerate(fields)]
+    schema = StructType([*named, StructField(_CORRUPT, StringType())])
+    options = {**options, **LENIENT}
+    ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
+    if form == "text":
+        nothing = F.lit(None).cast("string").alias(_CORRUPT)
+        parsed = F.struct(*(F.col("line").alias(field.name) for field in named), nothing)
+    else:
+        parsed = F.from_json("line", schema, options) if form == "json" else F.from_csv("line", ddl, options)
+    rows = lines.withColumn("row", F.when(F.col("fault").isNull(), parsed))
+    is_bad = F.col("row").isNull() | F.col("row").getField(_CORRUPT).isNotNull()
+    reason = F.when(is_bad, F.coalesce("fault", F.lit(_REASONS[form])))
+    marks = mark(file=F.col("file"), offset=F.col("offset"), value=F.when(is_bad, F.col("line")), reason=reason)
+    kept = [F.when(~is_bad, F.col("row").getField(own.name)) for own in named]
+    return rows.select(*kept, marks).toDF(*(field.name for field in fields), BAD)
+
+
+def _read(lines: _Lines, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for chunk in lines.pieces[number] if lines.pieces else ():
+                yield from _batches(lines, chunk)
+
+
+def _batches(lines: _Lines, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    held: list[tuple[str, int, str, str | None]] = []
+    try:
+        for place, line in _rows(lines, chunk):
+            held.append((chunk.path, place, line.decode(errors="backslashreplace"), _fault(lines, line)))
+            if len(held) >= _ROWS:
+                yield _batch(held)
+                held = []
+    except (OSError, pa.ArrowException) as error:
+        raise SourceFailedError(
+            f"{chunk.path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
+        ) from error
+    if held:
+        yield _batch(held)
+
+
+def _fault(lines: _Lines, line: bytes) -> str | None:
+    found = find_in_json(0, line, lines.kind, whole=True) if lines.format == "json" else find_in_text(0, line)
+    return None if found is None else found.what
+
+
+def _batch(held: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
+    files, places, texts, faults = zip(*held, strict=True)
+    arrays = [pa.array(files), pa.array(places, pa.int64()), pa.array(texts), pa.array(faults, pa.string())]
+    return pa.RecordBatch.from_arrays(arrays, ["file", "offset", "line", "fault"])
+
+
+def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    """The lines of a piece that are rows, each with its offset."""
+    heads = int(lines.header and chunk.start == 0)
+    for place, line in _opened(lines.store, chunk):
+        text = line.removeprefix(_BOM) if place == 0 else line
+        bare = text.strip(_BLANKS)
+        if lines.format != "text" and (not bare or (lines.comment and bare.startswith(lines.comment))):
+            continue
+        if heads:
+            heads = 0
+            continue
+        yield place, text
+
+
+def _opened(store: Store, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    system, codec = store.open(), codec_of(chunk.path)
+    if codec:
+        with system.open_input_stream(chunk.path, compression=codec) as stream:
+            yield from _lines(stream.read, 0, None)
+        return
+    with system.open_input_file(chunk.path) as source:
+        # The byte before the piece tells whether its first line begins there.
+        before = max(chunk.start - 1, 0)
+        source.seek(before)
+        yield from _lines(source.read, before, chunk.start + chunk.length, skip=chunk.start > 0)
+
+
+def _lines(
+    read: Callable[[int], bytes], place: int, end: int | None, *, skip: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    for start, block in line_blocks(read, place, end, skip=skip):
+        place = start
+        for line in block.splitlines(keepends=True):
+            yield place, line.rstrip(b"\r\n")
+            place += len(line)

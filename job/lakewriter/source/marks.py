@@ -1,0 +1,38 @@
+"""The column of a DataFrame that marks bad rows: where each row stands, and what is wrong with it if anything is."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from lakewriter.source.bad_rows import BAD, FIELDS
+
+IS_BAD: Final = f"`{BAD}`.reason IS NOT NULL"
+"""SQL for a row that is to be set aside."""
+
+
+def mark(**values: Column | str) -> Column:
+    """The mark of a row; without a ``reason`` it is good."""
+    types = {name: "bigint" if name == "offset" else "string" for name in FIELDS}
+    columns = {name: F.lit(values.get(name)) for name in FIELDS}
+    return F.struct(*(columns[name].cast(kind).alias(name) for name, kind in types.items()))
+
+
+def with_marks(frame: DataFrame) -> DataFrame:
+    """The frame with a mark behind its columns; all rows are good."""
+    names = frame.columns
+    return frame.select("*", mark().alias(BAD)).toDF(*names, BAD)
+
+
+def is_marked(frame: DataFrame) -> bool:
+    """Whether the frame's last column marks bad rows."""
+    return frame.columns[-1:] == [BAD]
+
+
+def with_misfit(marks: Column, name: str, value: Column, converted: Column, kind: str) -> Column:
+    """The marks, with that of a row whose ``value`` does not convert to the type declared for column ``name``."""
+    reason = F.lit(f"it does not convert to {kind}")
+    place = {part: marks.getField(part) for part in ("file", "offset")}
+    misfit = mark(**place, column=name, value=value.try_cast("string"), reason=reason)
+    is_misfit = value.isNotNull() & converted.isNull() & marks.getField("reason").isNull()
+    return F.when(is_misfit, misfit).otherwise(marks)

@@ -1,0 +1,164 @@
+"""Rows that a task sets aside: JSON lines beside the load's control objects. Knows nothing of Spark."""
+
+import base64
+import gzip
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, status_of
+from lakewriter.errors import ValueUnrepresentableError
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside
+from lakewriter.source.bad_rows import BAD
+
+_SHOWN: Final = 200
+_OBJECT_BYTES: Final = 8 * 1024 * 1024
+"""JSON before it is compressed."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a partition; ``places`` says which one each is, from 0, and ``marks`` where it begins in its file."""
+
+    batch: pa.RecordBatch
+    places: Sequence[int]
+    marks: pa.Array | None = None
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, places: Sequence[int]) -> "Rows":
+        """The rows of a feed, which may have marked them."""
+        if not batch.num_columns or batch.schema.names[-1] != BAD:
+            return cls(batch, places)
+        last = batch.num_columns - 1
+        return cls(batch.select(range(last)), places, batch.column(last))
+
+    def halves(self) -> tuple["Rows", "Rows"]:
+        """The first half and the others."""
+        middle = self.batch.num_rows // 2
+        return self._slice(slice(0, middle)), self._slice(slice(middle, None))
+
+    def one(self, number: int) -> "Rows":
+        """One row."""
+        return self._slice(slice(number, number + 1))
+
+    def _slice(self, part: slice) -> "Rows":
+        marks = None if self.marks is None else self.marks[part]
+        start, stop, _ = part.indices(self.batch.num_rows)
+        return Rows(self.batch.slice(start, stop - start), self.places[part], marks)
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What is known of the first row."""
+        return (self.marks[0].as_py() if self.marks is not None else None) or {}
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Where a load's bad rows go: objects under ``prefix``; ``keys`` are the source's columns that name a row."""
+
+    prefix: str
+    keys: tuple[str, ...] = ()
+
+
+class BadRowWriter:
+    """The bad rows of one partition; ``write`` creates an object."""
+
+    def __init__(self, aside: Aside, partition: int, write: Callable[[str, bytes], None]) -> None:
+        self._aside, self._partition, self._write = aside, partition, write
+        self._rows = 0
+        self._keys: list[str] = []
+        self._samples: list[str] = []
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def take_marked(self, rows: Rows) -> Rows:
+        """The rows but for those that are marked as bad."""
+        if rows.marks is None:
+            return rows
+        is_bad = pc.struct_field(rows.marks, "reason").is_valid()
+        for number in pc.indices_nonzero(is_bad).to_pylist():
+            self._add(rows.one(number), {})
+        good = pc.indices_nonzero(pc.invert(is_bad))
+        places = [rows.places[number] for number in good.to_pylist()]
+        return Rows(rows.batch.take(good), places, rows.marks.take(good))
+
+    def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
+        """Set aside one row that cannot be written, whole."""
+        names = row.batch.schema.names
+        value = {name: plain(column) for name, column in zip(names, row.batch.columns, strict=True)}
+        self._add(row, {"column": error.column, "value": value, "reason": error.message})
+
+    def _add(self, row: Rows, found: dict[str, Any]) -> None:
+        names = row.batch.schema.names
+        known = [name for name in self._aside.keys if names.count(name) == 1]
+        key = {name: plain(row.batch.column(names.index(name))) for name in known}
+        told = row.mark | found | {"key": {name: value for name, value in key.items() if value is not None} or None}
+        if told.get("file") is None:
+            told |= {"partition": self._partition, "offset": row.places[0]}
+        told = {name: value for name, value in told.items() if value is not None}
+        line = json.dumps(told, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+        self._rows += 1
+        if len(self._samples) < MOST_BAD_ROWS_SHOWN:
+            self._samples.append(_shown(told))
+        self._held.append(line)
+        self._size += len(line)
+        if self._size >= _OBJECT_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._held:
+            # A task that runs twice writes twice: the load's are those that the run Spark counts tells of.
+            key = f"{self._aside.prefix}{self._partition:05d}-{len(self._keys):05d}-{uuid.uuid4().hex[:12]}.jsonl.gz"
+            self._write(key, gzip.compress(b"".join(self._held), mtime=0))
+            self._keys.append(key)
+            self._held, self._size = [], 0
+
+    def close(self) -> SetAside | None:
+        """What was set aside, once all of it is written; None where nothing was."""
+        self._flush()
+        return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None
+
+
+def plain(array: pa.Array) -> Any:
+    """The one value of an array as JSON has it: binary is base64, and what JSON has not is Arrow's own text."""
+    try:
+        value = array[0].as_py()
+        return json.loads(json.dumps(value, allow_nan=False, default=_text))
+    except (ValueError, OverflowError, TypeError, RecursionError):
+        return " ".join(array.to_string().split()).removeprefix("[ ").removesuffix(" ]")
+
+
+def _text(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _shown(content: dict[str, Any]) -> str:
+    where = content.get("file") or f"partition {content['partition']}"
+    column = f", column {content['column']!r}" if "column" in content else ""
+    value = content.get("value", "")
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+    return f"{where}, offset {content['offset']}{column}: {content.get('reason')}: {text}"
+
+
+def object_writer(clients: Clients) -> Callable[[str, bytes], None]:
+    """Creates objects beside the load's control objects."""
+    access = clients.access
+
+    def write(key: str, content: bytes) -> None:
+        condition = {} if access.single_writer else {"IfNoneMatch": "*"}
+        checksum = {"ChecksumAlgorithm": access.checksum_algorithm} if access.checksum_algorithm else {}
+        try:
+            clients.s3.put_object(Bucket=access.bucket, Key=key, Body=content, **condition, **checksum)
+        except (BotoCoreError, ClientError) as error:
+            if isinstance(error, ClientError) and status_of(error) == 412:
+                # Nobody else has the name: an earlier try of this call succeeded.
+                return
+            raise explain(error, doing=f"s3:PutObject on s3://{access.bucket}/{key}", access=access) from error
+
+    return write

@@ -1,0 +1,119 @@
+"""CSV and JSON lines of which some are bad: the others are read as Spark reads them, these have file and offset."""
+
+import gzip
+import json
+
+import pytest
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.feed import open_feed
+from lakewriter.spec.row_rules import BadRows
+from lakewriter.staging.bad_rows import Aside, BadRowWriter, Rows
+from tests.source.tables import DELETED, rows, show, table
+
+pytestmark = pytest.mark.spark
+
+
+def opened(spark, path, form, condition=None, **fields):
+    asked = table(format=form, path=str(path), on_bad_row=BadRows(action="set_aside"), **fields)
+    return open_feed(lambda: spark, asked, deleted_column=DELETED, condition=condition)
+
+
+def writer(partition, written):
+    return BadRowWriter(
+        Aside("", ("a", "id")), partition, lambda key, content: written.append(gzip.decompress(content))
+    )
+
+
+def good(partition, batches):
+    keeps = writer(partition, [])
+    yield from show(partition, (keeps.take_marked(Rows.of(batch, range(batch.num_rows))).batch for batch in batches))
+
+
+def bad(partition, batches):
+    written: list[bytes] = []
+    keeps = writer(partition, written)
+    for batch in batches:
+        keeps.take_marked(Rows.of(batch, range(batch.num_rows)))
+    keeps.close()
+    yield from (content.decode() for content in written)
+
+
+def split(feed):
+    """The good rows, and of the bad ones offset, column, value and the beginning of the reason."""
+    kept = sorted(row for _, part in map(json.loads, feed.run(good)) for row in part)
+    found = [json.loads(line) for text in feed.run(bad) for line in text.splitlines()]
+    feed.close()
+    aside = [(each.get("offset"), each.get("column"), each["value"], each["reason"][:20]) for each in found]
+    return kept, sorted(aside, key=str), {each.get("file") for each in found}
+
+
+HEADED = {"header": "true", "inferSchema": "true"}
+NO_FIELDS, NO_JSON = "its fields are not t", "it is not a JSON obj"
+LINES = [
+    # format, fields of the table, the file, its good rows, its bad ones
+    ("csv", {"options": HEADED}, b"id,t\n1,a\n2,b,c\n3\n4,d\n", [[1, "a"], [4, "d"]],
+     [(15, None, "3", NO_FIELDS), (9, None, "2,b,c", NO_FIELDS)]),
+    ("csv", {"options": {"header": "true"}}, b'id,t\r\n1,"a\r\n2,\xe9\r\n\r\n3,c\r\n', [["1", "a"], ["3", "c"]],
+     [(12, None, "2,\\xe9", "byte 0xe9 is not UTF-8"[:20])]),
+    ("csv", {"options": {"header": "true", "sep": ";", "comment": "#"}}, b"#x\nid;t\n1;a\n#2\n2;b;c\n", [["1", "a"]],
+     [(15, None, "2;b;c", NO_FIELDS)]),
+    ("csv", {"options": {"header": "true"}, "columns": {"id": "int"}}, b"id,t\n1,a\nx,b\n", [[1, "a"]],
+     [(9, "id", "x", "it does not convert ")]),
+    # Without a line feed: lines of old Macs are lines, as to Spark.
+    ("csv", {"options": {"header": "true"}}, b"id,t\r1,a\r2\r", [["1", "a"]], [(9, None, "2", NO_FIELDS)]),
+    # A name that the other differs from by case alone.
+    ("csv", {"options": {"header": "true"}}, b"Id,id\n1,a\n2\n", [["1", "a"]], [(10, None, "2", NO_FIELDS)]),
+    ("text", {}, b"a\n\n b\xe9\nc", [[""], ["a"], ["c"]], [(3, None, " b\\xe9", "byte 0xe9 is not UTF-8"[:20])]),
+    ("json", {}, b'{"id": 1}\n[{"id": 2}]\n7\nnull\n', [[1]],
+     [(10, None, '[{"id": 2}]', NO_JSON), (22, None, "7", NO_JSON), (24, None, "null", NO_JSON)]),
+    ("json", {}, b'{"id": 1}\n{"id": \n{"id": 3}\n', [[1], [3]], [(10, None, '{"id": ', NO_JSON)]),
+    ("json", {}, b'{"id": "a"}\n{"id": "\\ud800"}\n', [["a"]],
+     [(12, None, '{"id": "\\ud800"}', "/id has \\ud800, half")]),
+    ("json", {}, b'\xef\xbb\xbf{"id": 1.5}\n\n{"id": %s}\n' % (b"9" * 400), [[1.5]],
+     [(16, None, '{"id": ' + "9" * 400 + "}", "/id: 999999999999999")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "fields", "content", "expected", "aside"), LINES)
+def test_bad_lines_are_marked(spark, tmp_path, form, fields, content, expected, aside):
+    (tmp_path / f"a.{form}").write_bytes(content)
+    kept, marked, files = split(opened(spark, tmp_path, form, **fields))
+    assert (kept, marked) == (expected, aside)
+    assert files == {str(tmp_path / f"a.{form}")}
+
+
+def test_rows_are_counted_with_the_bad_ones(spark, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"1,a\n2\n3,c\n")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"4,d\n5\n"))
+    spark.conf.set("spark.sql.files.openCostInBytes", "128m")
+    try:
+        feed = opened(spark, tmp_path, "csv")
+        assert feed.schema.names == ["_c0", "_c1"]
+        # A row that is set aside leaves a gap behind its partition's rows.
+        assert sorted(feed.counts) == [2, 3]
+    finally:
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+    feed.close()
+
+
+def test_cursor_keeps_bad_rows_in_sight(spark, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"id,t\n1,a\n2,b,c\n3,d\n")
+    feed = opened(spark, tmp_path, "csv", condition="id > 1", options=HEADED, deleted="id = 3")
+    assert feed.schema.names == ["id", "t", DELETED]
+    assert split(feed)[:2] == ([[3, "d", True]], [(9, None, "2,b,c", NO_FIELDS)])
+
+
+def test_good_files_are_read_as_spark_reads_them(spark, tmp_path):
+    text = 'id,t,d\n1,"a, b",2020-01-02\n2,,\n3, x ,2020-01-03\n'
+    (tmp_path / "a.csv").write_text(text, "utf-8")
+    marked = opened(spark, tmp_path, "csv", options=HEADED)
+    plain = open_feed(lambda: spark, table(format="csv", path=str(tmp_path), options=HEADED), deleted_column=DELETED)
+    assert marked.schema == plain.schema
+    assert [row[:3] for row in rows(marked)] == rows(plain)
+
+
+def test_files_that_only_spark_can_list_are_refused(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("1\n")
+    with pytest.raises(SpecInvalidError, match=r"set_aside reads the lines itself.*: a path is a pattern"):
+        opened(spark, tmp_path / "*.csv", "csv")
