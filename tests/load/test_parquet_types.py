@@ -1,0 +1,155 @@
+"""Every physical type of Parquet with every logical one it may have, loaded by both feeds.
+
+What lies in the lake is what DuckDB reads of the source, or the source is refused.
+
+See: https://github.com/apache/parquet-format/blob/master/LogicalTypes.md
+"""
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.errors import SourceFailedError
+from lakewriter.source.feed import open_feed
+from tests.source.tables import DELETED, table
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+NOON = 1 << 45
+"""Nanoseconds of a day. Numbers of 64 bits are such that Python's bridge to Java takes them for no shorter ones."""
+YEARS = (-62135596800, 253402300799)
+"""Seconds: the first of year 1, the last of 9999."""
+NINES = 10**38 - 1
+
+
+def signed(number, width=16):
+    return number.to_bytes(width, "big", signed=True)
+
+
+def times(unit):
+    return [YEARS[0] * unit, YEARS[1] * unit + unit - 1]
+
+
+TYPES = [
+    # the type in Parquet's own words, two values, the SQL that compares them; ``rows`` where only Spark reads it
+    ("boolean", [True, False], "text", "both"),
+    ("int32", [-(2**31), 2**31 - 1], "text", "both"),
+    ("int32 (INTEGER(8,true))", [-128, 127], "text", "both"),
+    ("int32 (INTEGER(16,true))", [-(2**15), 2**15 - 1], "text", "both"),
+    ("int32 (INTEGER(32,true))", [-(2**31), 2**31 - 1], "text", "both"),
+    ("int32 (INTEGER(8,false))", [0, 255], "text", "rows"),
+    ("int32 (INTEGER(16,false))", [0, 65535], "text", "rows"),
+    ("int32 (INTEGER(32,false))", [1, -1], "text", "rows"),
+    ("int32 (DATE)", [-719162, 2932896], "text", "both"),
+    ("int32 (DATE)", [-141428, -141427], "text", "both"),
+    ("int32 (DECIMAL(9,2))", [-999999999, 999999999], "text", "both"),
+    ("int64", [-(2**63), 2**63 - 1], "text", "both"),
+    ("int64 (INTEGER(64,true))", [-(2**63), 2**63 - 1], "text", "both"),
+    ("int64 (INTEGER(64,false))", [NOON, -NOON], "text", "rows"),
+    ("int64 (DECIMAL(18,6))", [-(10**18) + 1, 10**18 - 1], "text", "both"),
+    ("int64 (TIMESTAMP(MILLIS,true))", times(1000), "micros", "both"),
+    ("int64 (TIMESTAMP(MILLIS,false))", times(1000), "micros", "both"),
+    ("int64 (TIMESTAMP(MICROS,true))", times(1_000_000), "micros", "both"),
+    ("int64 (TIMESTAMP(MICROS,false))", times(1_000_000), "micros", "both"),
+    # Julian days, and nanoseconds of the day.
+    ("int96", [(1721426, NOON // 1000 * 1000), (5373484, 86_399_999_999_000)], "micros", "both"),
+    ("double", [0.1, float("-inf")], "text", "both"),
+    ("binary", [b"\x00\xff", b""], "bytes", "both"),
+    ("binary (STRING)", ["é\0".encode(), b""], "bytes", "both"),
+    ("binary (JSON)", [b'{"a": 1.10}', b"null"], "bytes", "rows"),
+    ("binary (ENUM)", [b"A", b"B"], "bytes", "rows"),
+    ("binary (DECIMAL(38,10))", [signed(-NINES), signed(5, 1)], "text", "both"),
+    ("fixed_len_byte_array(3)", [b"abc", b"\x00\x01\xff"], "bytes", "rows"),
+    ("fixed_len_byte_array(16) (DECIMAL(38,10))", [signed(-NINES), signed(5)], "text", "both"),
+]
+ILLEGAL = "Illegal Parquet type: "
+REFUSED = [
+    # the type, a value, the message
+    ("int32 (TIME(MILLIS,true))", 5, ILLEGAL),
+    ("int32 (TIME(MILLIS,false))", 5, ILLEGAL),
+    ("int64 (TIME(MICROS,true))", NOON, ILLEGAL),
+    ("int64 (TIME(MICROS,false))", NOON, "The data type TIME is not supported"),
+    ("int64 (TIME(NANOS,true))", NOON, ILLEGAL),
+    ("int64 (TIME(NANOS,false))", NOON, ILLEGAL),
+    ("int64 (TIMESTAMP(NANOS,true))", NOON, ILLEGAL),
+    ("int64 (TIMESTAMP(NANOS,false))", NOON, ILLEGAL),
+    ("fixed_len_byte_array(16) (UUID)", bytes(16), ILLEGAL),
+    ("fixed_len_byte_array(2) (FLOAT16)", b"\x00\x3e", ILLEGAL),
+    ("fixed_len_byte_array(12) (INTERVAL)", struct.pack("<III", 1, 2, 3), "Parquet type not yet supported"),
+    ("fixed_len_byte_array(21) (DECIMAL(50,10))", signed(5, 21), "Decimal precision 50 exceeds max precision 38"),
+]
+SQL = {"text": "{}::VARCHAR", "micros": "epoch_us({})", "bytes": "hex({})"}
+
+
+def write(spark, path, types, rows):
+    """A file by Parquet's own Java library, which writes every type; the last row is null."""
+    jvm = spark._jvm
+    parquet = jvm.org.apache.parquet
+    fields = (f"optional {kind.replace(' (', f' c{n} (', 1) if ' (' in kind else f'{kind} c{n}'};"
+              for n, kind in enumerate(types))  # fmt: skip
+    schema = parquet.schema.MessageTypeParser.parseMessageType(f"message m {{ {' '.join(fields)} }}")
+    to = jvm.org.apache.hadoop.fs.Path(str(path))
+    writer = parquet.hadoop.example.ExampleParquetWriter.builder(to).withType(schema).build()
+    groups = parquet.example.data.simple.SimpleGroupFactory(schema)
+    for row in [*rows, []]:
+        group = groups.newGroup()
+        for number, value in enumerate(row):
+            if isinstance(value, tuple):
+                value = parquet.example.data.simple.NanoTime(*value)
+            elif isinstance(value, bytes):
+                value = parquet.io.api.Binary.fromConstantByteArray(bytearray(value))
+            group.add(f"c{number}", value)
+        writer.write(group)
+    writer.close()
+
+
+def read(connection, files, types):
+    columns = ", ".join(SQL[how].format(f"c{number}") for number, (_, _, how, _) in enumerate(types))
+    source = f"read_parquet({list(map(str, files))!r}, union_by_name = true)"
+    return connection.execute(f"SELECT {columns}, f::VARCHAR FROM {source} ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize("feed", ["splits", "rows"])
+def test_values_are_those_of_the_source(lake, spark, feed):
+    types = [each for each in TYPES if feed == "rows" or each[3] == "both"]
+    sources = lake.folder / "sources"
+    sources.mkdir()
+    rows = zip(*(values for _, values, *_ in types), strict=True)
+    write(spark, sources / "types.parquet", [kind for kind, *_ in types], rows)
+    # Python's bridge to Java has no float.
+    pq.write_table(pa.table({"f": pa.array([1.1, float("nan"), None], pa.float32())}), sources / "floats.parquet")
+    # A condition makes Spark read it.
+    own = {"deleted": "false"} if feed == "rows" else {}
+    lake.write({"table": "types", "read": {"format": "parquet", "path": str(sources)}} | own)
+    [result] = lake.load("a").tables
+    assert (result.status, result.feed) == ("done", feed), result.message
+    for number, body in enumerate(lake.data().values()):
+        (lake.folder / f"{number}.parquet").write_bytes(body)
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found, source = (read(connection, folder.glob("*.parquet"), types) for folder in (lake.folder, sources))
+    assert found == source
+
+
+@pytest.mark.parametrize(("kind", "value", "message"), REFUSED)
+def test_what_cannot_be_written_is_refused(spark, tmp_path, kind, value, message):
+    write(spark, tmp_path / "a.parquet", [kind], [[value]])
+    with pytest.raises(SourceFailedError, match=message):
+        open_feed(lambda: spark, table(format="parquet", path=str(tmp_path)), deleted_column=DELETED)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_values_are_the_same_in_another_zone(zone):
+    command = [sys.executable, "-m", "pytest", "-q", f"{__file__}::test_values_are_those_of_the_source"]
+    result = subprocess.run(command, cwd=ROOT, env=os.environ | {"TZ": zone}, check=False, capture_output=True)
+    assert result.returncode == 0, result.stdout.decode()
+    assert b"2 passed" in result.stdout
