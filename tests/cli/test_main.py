@@ -68,7 +68,7 @@ WRONG = [
     (["reset", "FILE", "other", "--no-cursor", "--reason", "r"], 2, "SPEC_INVALID: 'other' names 0 tables"),
     (["reset", "FILE", "accounts", "--cursor", "1", "--reason", "r"], 2, "has no cursor column"),
     (["run", "FILE", "--continuous"], 2, "SPEC_INVALID: a continuous run needs a place for its checkpoints."),
-    (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id goes with one load"),
+    (["run", "FILE", "--continuous", "--job-id", "a"], 2, "SPEC_INVALID: --job-id is for a single load"),
     (["status", "FILE", "--stage", "x"], 2, "deployment.stages: there is no stage 'x'; known stages: none."),
 ]
 

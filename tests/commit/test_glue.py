@@ -166,3 +166,23 @@ def test_table_that_fits_no_more_is_a_way_out_for_its_load(aws: StrictAws) -> No
         assert caught.value.remedy.endswith("give the load up: lakewriter abandon LAKE a --reason TEXT")
     abandon({"nyc.flights": control}, "a", "the table is another one now", Clients(ACCESS))
     assert register(control, attempt("b"), Clients) is not None
+
+
+def test_a_partition_at_another_place_is_not_waited_for(aws: StrictAws, tables: GlueTables) -> None:
+    """No retry moves it: it was told as if the next try could find it elsewhere."""
+    publish(tables, action())
+    glue, where = aws.client("glue"), {"DatabaseName": "nyc", "TableName": "flights"}
+    storage = glue.get_partition(**where, PartitionValues=[PLACES["HOUR"]])["Partition"]["StorageDescriptor"]
+
+    def move(location: str) -> None:
+        moved = {"Values": [PLACES["HOUR"]], "StorageDescriptor": storage | {"Location": location}}
+        glue.update_partition(**where, PartitionValueList=[PLACES["HOUR"]], PartitionInput=moved)
+
+    move("s3://acme-lake/elsewhere")
+    with pytest.raises(SchemaIncompatibleError) as caught:
+        publish(tables, action())
+    assert (caught.value.transient, caught.value.exit_code) == (False, 1)
+    assert f"lies at 's3://acme-lake/elsewhere', expected '{ROOT}/flights/{PLACES['HOUR']}'" in caught.value.message
+    assert caught.value.remedy == "Set the partition's location back, or drop the partition: the load then adds it."
+    move(f"{ROOT}/flights/{PLACES['HOUR']}/")
+    publish(tables, action())

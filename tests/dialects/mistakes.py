@@ -118,7 +118,7 @@ MISTAKES = [
     (S, "s3_path_prefix: data", "partition_stratgy: DAY", [
      "lake.yaml:6: destination.partition_stratgy: unknown key, with value 'DAY'; did you mean 'partition_strategy'?"]),
     (S, "s3_path_prefix: data", "file_name_pattern: part-{seq}", [
-     "lake.yaml:6: destination.file_name_pattern: 'part-{seq}': two loads would give one name; add "
+     "lake.yaml:6: destination.file_name_pattern: 'part-{seq}': two loads would give their files one name; add "
      "{supa_job_id} or {uuid}."]),
     (S, "s3_path_prefix: data", "file_name_pattern: '{job_id}-{seq}'", [
      "lake.yaml:6: destination.file_name_pattern: '{job_id}-{seq}': '{job_id}' is no variable; known: {seq}, "
@@ -127,9 +127,9 @@ MISTAKES = [
      "lake.yaml:6: destination.iam_role_arn: 'LakeWriter': expected a role's ARN such as "
      "'arn:aws:iam::123456789012:role/LakeWriter'."]),
     (S, "s3_path_prefix: data", "external_id: abc", [
-     "lake.yaml:6: destination.external_id: 'external_id' goes with 'iam_role_arn'."]),
+     "lake.yaml:6: destination.external_id: 'external_id' needs 'iam_role_arn' beside it."]),
     (S, "s3_path_prefix: data", "access_key_id: abc", [
-     "lake.yaml:6: destination.access_key_id: 'access_key_id' and 'secret_access_key' go together."]),
+     "lake.yaml:6: destination.access_key_id: 'access_key_id' and 'secret_access_key' are given both or not at all."]),
     (S, "s3_path_prefix: data", "secret_access_key: [hush]", [
      "lake.yaml:6: destination.secret_access_key: (not shown): expected text."]),
     (S, "s3_path_prefix: data", "external_id: ${ENV:HUSH}\n  iam_role_arn: arn:aws:iam::123456789012:role/L", [
@@ -140,9 +140,9 @@ MISTAKES = [
     (S, "s3_path_prefix: data", "table_format: DELTA", [
      "lake.yaml:6: destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."]),
     (S, "s3_path_prefix: data", "iceberg_catalog: GLUE", [
-     "lake.yaml:6: destination.iceberg_catalog: 'iceberg_catalog' goes with 'table_format: ICEBERG'."]),
+     "lake.yaml:6: destination.iceberg_catalog: 'iceberg_catalog' is only for 'table_format: ICEBERG'."]),
     (S, "s3_path_prefix: data", "table_format: ICEBERG\n  partition_strategy: DAY", [
-     "lake.yaml:7: destination.partition_strategy: 'partition_strategy' goes with 'table_format: PARQUET'."]),
+     "lake.yaml:7: destination.partition_strategy: 'partition_strategy' is only for 'table_format: PARQUET'."]),
     (S, "s3_path_prefix: data", "table_format: ICEBERG\n  iceberg_catalog: SNOWFLAKE_OPEN_CATALOG", [
      "lake.yaml:2: destination: SNOWFLAKE_OPEN_CATALOG needs 'catalog_endpoint', 'catalog_name', 'client_id', "
      "'client_secret'."]),
@@ -161,7 +161,7 @@ MISTAKES = [
     (S, "schema: public", "primary_key: flight_id", [
      "lake.yaml:9: tables.0.primary_key: 'flight_id': expected a list, such as [flight_id]."]),
     (S, "schema: public", "cursor_lag: 2 hours", [
-     "lake.yaml:9: tables.0.cursor_lag: 'cursor_lag' goes with 'cursor'."]),
+     "lake.yaml:9: tables.0.cursor_lag: 'cursor_lag' needs 'cursor' beside it."]),
     (S, "schema: public", "cursor: at\n    cursor_lag: soon", [
      "lake.yaml:10: tables.0.cursor_lag: 'soon': expected a number, or a time such as '2 hours'."]),
     (S, "schema: public", "mode: apend", [
@@ -176,7 +176,7 @@ MISTAKES = [
     (S, "  - table: flights", "  - table: ''", [
      "lake.yaml:8: tables.0.table: '': expected text that is not blank."]),
     (S, "  - table: flights", "  - source: flights", [
-     "lake.yaml:8: tables.0.source: 'source' goes with the destination 'estuary-s3-parquet', and this one is "
+     "lake.yaml:8: tables.0.source: 'source' is only for the destination 'estuary-s3-parquet', and this one is "
      "'supaflow-s3-data-lake'. Name the table with 'table', and its namespace with 'schema'."]),
     (S, "  - table: flights\n    schema: public\n    read: {format: csv, path: flights.csv}", "  - flights", [
      "lake.yaml:8: tables.0: 'flights': expected a mapping."]),
@@ -186,7 +186,8 @@ MISTAKES = [
     (S, "  stages: {dev: {}}", "  network: {subnet_ids: [], security_group_ids: [sg-1]}", [
      "lake.yaml:12: deployment.network.subnet_ids: an empty list: expected at least one entry."]),
     (S, "  stages: {dev: {}}", "  schedule: {cron: '0 * * * *'}", [
-     "lake.yaml:12: deployment.schedule: cron '0 * * * *' has not six fields; expected such as '0 * * * ? *'."]),
+     "lake.yaml:12: deployment.schedule.cron: 'cron' has 5 fields in '0 * * * *'; expected six, such as "
+     "'0 * * * ? *'."]),
     (S, "  stages: {dev: {}}", "  schedule: {}", [
      "lake.yaml:12: deployment.schedule: expected either 'cron' or 'rate'."]),
     (S, "  stages: {dev: {}}", "  account: 123456789012", [
@@ -272,18 +273,20 @@ MISTAKES = [
     (E, "region: us-east-1", "advanced: {endpoint: minio}", [
      "lake.yaml:5: destination.advanced.endpoint: 'minio': expected a URL such as 'https://s3.example.com'."]),
     (E, "region: us-east-1", "awsAccessKeyId: abc", [
-     "lake.yaml:5: destination.awsAccessKeyId: 'awsAccessKeyId' and 'awsSecretAccessKey' go together."]),
+     "lake.yaml:5: destination.awsAccessKeyId: 'awsAccessKeyId' and 'awsSecretAccessKey' are given both or not at "
+     "all."]),
     (E, "pathPrefix: /changes", "pathPrefix: /", [
      "lake.yaml:11: tables.0.resource.pathPrefix: '/': expected a path inside the bucket, such as '/my-prefix'."]),
     (E, "    resource: {pathPrefix: /changes}\n", "", [
      "lake.yaml:8: tables.0.resource: is required."]),
     (E, "    primary_key: [id]\n", "", [
-     "lake.yaml:8: tables.0: a collection has keys: give 'collection.key', or 'primary_key'."]),
+     "lake.yaml:8: tables.0: the collection has no key: give 'collection.key', or 'primary_key'."]),
     (E, "    primary_key: [id]\n", "    collection: {schema: {type: objekt}, key: [/id]}\n", [
      "lake.yaml:9: tables.0.collection: the collection's schema has type 'objekt' at the root; expected array, "
      "boolean, integer, null, number, object, string."]),
     (E, "pipeline: changes", "pipeline: changes\ninterval_seconds: 60", [
-     "lake.yaml:2: interval_seconds: 'interval_seconds' is this destination's 'uploadIntervalInSeconds'."]),
+     "lake.yaml:2: interval_seconds: 'interval_seconds' is called 'uploadIntervalInSeconds' here, under "
+     "'destination'."]),
     # numbers in quotes are text, here as in the vendors' documents, which call these keys integers
     (S, "s3_path_prefix: data", "upload_parallelism: '5'", [
      "lake.yaml:6: destination.upload_parallelism: '5': expected a whole number; write 5 without quotes."]),

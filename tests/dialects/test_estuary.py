@@ -89,7 +89,7 @@ FLOWS = [
     (DOCUMENTED, [TABLE | {"source": "other"}], "bindings.0: collection 'PREFIX/source_collection' has "
      "no source of documents; tables has: 'other'"),
     (DOCUMENTED, [TABLE, TABLE | {"source": "more"}], "'more' is the source of no binding of flow.yaml"),
-    (DOCUMENTED, [TABLE | {"primary_key": []}], "a collection has keys"),
+    (DOCUMENTED, [TABLE | {"primary_key": []}], "the collection has no key"),
     ("a: [", [], "flow.yaml:1: a .*before the end of this line has no end"),
 ]  # fmt: skip
 
@@ -113,7 +113,7 @@ PROBLEMS = [
     ({"fields": {"includ": {}}}, {}, "did you mean 'include'"),
     ({}, {"uploadIntervalInSeconds": None}, "destination.uploadIntervalInSeconds: is required"),
     ({}, {"uploadIntervalInSecond": 1}, "did you mean 'uploadIntervalInSeconds'"),
-    ({}, {"awsAccessKeyId": "a"}, "'awsAccessKeyId' and 'awsSecretAccessKey' go together"),
+    ({}, {"awsAccessKeyId": "a"}, "'awsAccessKeyId' and 'awsSecretAccessKey' are given both or not at all"),
 ]
 
 
@@ -134,7 +134,7 @@ def test_binding_under_another(tmp_path):
 
 
 def test_binding_keys_belong_to_this_destination(tmp_path):
-    with pytest.raises(SpecInvalidError, match="'source' goes with the destination 'estuary-s3-parquet'"):
+    with pytest.raises(SpecInvalidError, match="'source' is only for the destination 'estuary-s3-parquet'"):
         load_spec(lake(tmp_path, tables=[BINDING]))
     with pytest.raises(SpecInvalidError, match="has no binding's keys"):
         load_spec(bindings(tmp_path, {"table": "a", "read": {"format": "csv", "path": "a.csv"}}))

@@ -221,7 +221,7 @@ def test_problems_of_a_table_name_its_own_line(tmp_path):
     more = [{"resource": {"pathPrefix": "b"}, "source": "PREFIX/b"}]
     path = flow(tmp_path, edited(more=more), {"source": "PREFIX/b", "read": READ}, TABLE)
     line = 1 + path.read_text("utf-8").splitlines().index("- source: PREFIX/b")
-    with pytest.raises(SpecInvalidError, match=f"lake.yaml:{line}: tables.0: a collection has keys"):
+    with pytest.raises(SpecInvalidError, match=f"lake.yaml:{line}: tables.0: the collection has no key"):
         load_spec(path)
 
 

@@ -31,8 +31,9 @@ PROBLEMS = [
      "shown): expected 2 to 1224 letters, digits and +=,.@:/-_ without spaces around them."),
     ({"iam_role_arn": "arn:aws:iam::123456789012:role/L", "external_id": "${ENV:X}"}, "destination.external_id: (not "
      "shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and nothing around it."),
-    ({"external_id": "abc"}, "destination.external_id: 'external_id' goes with 'iam_role_arn'."),
-    ({"access_key_id": "abc"}, "destination.access_key_id: 'access_key_id' and 'secret_access_key' go together."),
+    ({"external_id": "abc"}, "destination.external_id: 'external_id' needs 'iam_role_arn' beside it."),
+    ({"access_key_id": "abc"},
+     "destination.access_key_id: 'access_key_id' and 'secret_access_key' are given both or not at all."),
     ({"custom_s3_endpoint": "minio"}, "destination.custom_s3_endpoint: 'minio': expected a URL such as "
      "'https://s3.example.com'."),
     ({"upload_parallelism": 11}, "destination.upload_parallelism: 11: expected at most 10."),
@@ -41,8 +42,8 @@ PROBLEMS = [
      "with value true; did you mean 'sync_schema_with_aws_glue_catalog'?"),
     ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is no known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'; did you mean 'supaflow-s3'?"),
-    ({"file_name_pattern": "part-{seq}"}, "destination.file_name_pattern: 'part-{seq}': two loads would give one "
-     "name; add {supa_job_id} or {uuid}."),
+    ({"file_name_pattern": "part-{seq}"}, "destination.file_name_pattern: 'part-{seq}': two loads would give "
+     "their files one name; add {supa_job_id} or {uuid}."),
     ({"file_name_pattern": "{supa_job_id}"}, "destination.file_name_pattern: '{supa_job_id}': two files of a load "
      "would have one name; add {seq} or {uuid}."),
     ({"file_name_pattern": "{job_id}-{seq}"}, "destination.file_name_pattern: '{job_id}-{seq}': '{job_id}' is no "
@@ -61,7 +62,7 @@ PROBLEMS = [
      "'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."),
     ({"top": {"destination": "s3"}}, "destination: 's3': expected a mapping with the key 'type'."),
     ({"tables": []}, "tables: an empty list: expected at least one table."),
-    ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0.cursor_lag: 'cursor_lag' goes with 'cursor'."),
+    ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0.cursor_lag: 'cursor_lag' needs 'cursor' beside it."),
     ({"tables": [TABLE | {"cursor": "c", "cursor_lag": "soon"}]}, "tables.0.cursor_lag: 'soon': expected a number, or "
      "a time such as '2 hours'."),
     ({"tables": [TABLE | {"partition_by": ["week(c)"]}]}, "tables.0.partition_by.0: 'week(c)': expected a column, or "
@@ -89,7 +90,7 @@ PROBLEMS = [
      }]},
      "tables.0.read.views.v.options.heder: 'heder' is no option of CSV; did you mean 'header'?"),
     ({"tables": [{"table": "t", "read": READ | {"partition": {"column": "id", "count": 4}}}]},
-     "tables.0.read.partition: 'partition' goes with 'format: jdbc'."),
+     "tables.0.read.partition: 'partition' is only for 'format: jdbc'."),
     ({"tables": [{"table": "t", "read": {"format": "jdbc", "options": {"lowerBound": 1}, "partition": {"column": "id",
       "count": 4}}}]},
      "tables.0.read.partition: 'partition' finds the bounds itself: leave out 'lowerBound', or leave out "
@@ -105,7 +106,7 @@ PROBLEMS = [
     ({"tables": [TABLE | {"on_bad_row": {"action": "set_aside", "at_most": 2}}]}, "tables.0.on_bad_row.at_most: 2: "
      "expected at most 1."),
     ({"tables": [TABLE | {"on_bad_row": {"action": "fail", "at_most": 0.5}}]},
-     "tables.0.on_bad_row.at_most: 'at_most' goes with action 'set_aside'."),
+     "tables.0.on_bad_row.at_most: 'at_most' is only for the action 'set_aside'."),
     ({"tables": [TABLE | {"on_bad_row": 5}]}, "tables.0.on_bad_row: 5: expected a mapping."),
     ({"tables": [TABLE | {"contract": {"columns": "drop"}}]}, "tables.0.contract.columns: 'drop' is not allowed; "
      "expected 'evolve', 'freeze' or 'discard'."),

@@ -232,16 +232,19 @@ def test_open_catalog(tmp_path):
 
 
 ICEBERG_PROBLEMS = [
-    ({"partition_strategy": "DAY"}, "'partition_strategy' goes with 'table_format: PARQUET'"),
-    ({"update_aws_glue_catalog": True}, "'update_aws_glue_catalog' goes with 'table_format: PARQUET'"),
-    ({"catalog_name": "x", "client_id": "y"}, "'catalog_name', 'client_id' go with 'iceberg_catalog: SNOWFLAKE_OPEN"),
+    ({"partition_strategy": "DAY"}, "'partition_strategy' is only for 'table_format: PARQUET'"),
+    ({"update_aws_glue_catalog": True}, "'update_aws_glue_catalog' is only for 'table_format: PARQUET'"),
+    (
+        {"catalog_name": "x", "client_id": "y"},
+        "'catalog_name', 'client_id' are only for 'iceberg_catalog: SNOWFLAKE_OPEN",
+    ),
     (OPEN_CATALOG | {"catalog_name": None}, "SNOWFLAKE_OPEN_CATALOG needs 'catalog_name'"),
     (OPEN_CATALOG | {"client_secret": "hush"}, "(not shown): expected a reference: ${env:NAME}"),
     (OPEN_CATALOG | {"catalog_endpoint": "http://example.com/x", "destination_prefix": "a"}, "has no TLS"),
     (OPEN_CATALOG | {"catalog_endpoint": "org-account"}, "expected a URL such as"),
     (OPEN_CATALOG, "the catalog needs a namespace"),
     ({"glue_database_prefix": ""}, "Glue needs a database"),
-    ({"table_format": "PARQUET", "iceberg_catalog": "GLUE"}, "'iceberg_catalog' goes with 'table_format: ICEBERG'"),
+    ({"table_format": "PARQUET", "iceberg_catalog": "GLUE"}, "'iceberg_catalog' is only for 'table_format: ICEBERG'"),
 ]
 
 

@@ -42,15 +42,16 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
      "ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'."),
     ({"role_path": "lake"}, "deployment.role_path: 'lake': expected a path such as '/teams/data/'."),
     ({"abort_incomplete_uploads_days": 0}, "deployment.abort_incomplete_uploads_days: 0: expected at least 1."),
-    ({"destroy_data": True, "protect": True}, "deployment.destroy_data: 'destroy_data' goes with 'protect: false'."),
+    ({"destroy_data": True, "protect": True},
+     "deployment.destroy_data: 'destroy_data' needs 'protect: false' beside it."),
     # schedule
     ({"schedule": {}}, "deployment.schedule: expected either 'cron' or 'rate'."),
     (
         {"schedule": {"cron": "0 * * * ? *", "rate": "1 hour"}},
         "deployment.schedule.cron: expected either 'cron' or 'rate', got both.",
     ),
-    ({"schedule": {"cron": "0 * * * *"}}, "deployment.schedule: cron '0 * * * *' has not six fields; expected such as "
-     "'0 * * * ? *'."),
+    ({"schedule": {"cron": "0 * * * *"}}, "deployment.schedule.cron: 'cron' has 5 fields in '0 * * * *'; expected six, "
+     "such as '0 * * * ? *'."),
     ({"schedule": {"rate": "hourly"}}, "deployment.schedule: rate 'hourly' is not such as '15 minutes' or '1 hour'."),
     # application
     ({"spark": {"release": "8.1.0"}}, "deployment.spark.release: '8.1.0': expected an EMR release such as "

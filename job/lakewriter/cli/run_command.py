@@ -59,7 +59,7 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     """Load every table once under this job id."""
     wanted = Wanted(**options)
     if continuous and wanted.for_one_load:
-        raise SpecInvalidError(f"{wanted.for_one_load} goes with one load; a continuous run names each of its own.")
+        raise SpecInvalidError(f"{wanted.for_one_load} is for a single load; a continuous run names each of its own.")
     name = None if wanted.outcome is None else job_ids.parsed(wanted.outcome, "outcome")
     context = opened(lake, stage)
     if continuous:

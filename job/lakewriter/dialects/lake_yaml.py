@@ -135,19 +135,19 @@ class LakeFile(Model):
     def _one_source(self) -> "LakeFile":
         require_one(tables=bool(self.tables), source=self.source is not None)
         if self.source is not None and not isinstance(self.destination, AirbyteS3 | HeroPixelS3):
-            raise ValueError("'source' goes with the destinations 'airbyte-s3' and 'heropixel-s3'")
+            raise ValueError("'source' is only for the destinations 'airbyte-s3' and 'heropixel-s3'")
         return self
 
     @model_validator(mode="after")
     def _encodings_of_the_destination(self) -> "LakeFile":
         if self.delta_encodings and isinstance(self.destination, AirbyteS3 | HeroPixelS3 | EstuaryS3Parquet):
-            raise ValueError("'delta_encodings' goes with the destinations 'supaflow-s3' and 'supaflow-s3-data-lake'")
+            raise ValueError("'delta_encodings' is only for the destinations 'supaflow-s3' and 'supaflow-s3-data-lake'")
         return self
 
     @model_validator(mode="after")
     def _interval_of_the_destination(self) -> "LakeFile":
         if isinstance(self.destination, EstuaryS3Parquet) and self.interval_seconds is not None:
-            raise ValueError("'interval_seconds' is this destination's 'uploadIntervalInSeconds'")
+            raise ValueError("'interval_seconds' is called 'uploadIntervalInSeconds' here, under 'destination'")
         return self
 
 
@@ -271,7 +271,7 @@ def _refuse_bindings(document: Document) -> None:
         for key in ("source", "resource"):
             if isinstance(entry, dict) and key in entry:
                 raise SpecInvalidError(
-                    f"{document.where(('tables', number, key))}: {key!r} goes with the destination "
+                    f"{document.where(('tables', number, key))}: {key!r} is only for the destination "
                     f"'estuary-s3-parquet', and this one is {document.data['destination']['type']!r}.",
                     remedy="Name the table with 'table', and its namespace with 'schema'.",
                 )

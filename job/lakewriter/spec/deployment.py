@@ -45,7 +45,8 @@ class Schedule(Model):
     def _one_expression(self) -> "Schedule":
         require_one(cron=self.cron is not None, rate=self.rate is not None)
         if self.cron is not None and not _CRON.fullmatch(self.cron):
-            raise ValueError(f"cron {self.cron!r} has not six fields; expected such as '0 * * * ? *'")
+            fields = len(self.cron.split())
+            raise ValueError(f"'cron' has {fields} fields in {self.cron!r}; expected six, such as '0 * * * ? *'")
         if self.rate is not None and not _RATE.fullmatch(self.rate):
             raise ValueError(f"rate {self.rate!r} is not such as '15 minutes' or '1 hour'")
         return self
@@ -206,5 +207,5 @@ class Deployment(Model):
         if twice:
             raise ValueError(f"two entries of 'trust' make the role {twice[0]!r}; give one another 'name'")
         if self.destroy_data and self.protect:
-            raise ValueError("'destroy_data' goes with 'protect: false'")
+            raise ValueError("'destroy_data' needs 'protect: false' beside it")
         return self

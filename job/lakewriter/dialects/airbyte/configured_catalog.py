@@ -56,7 +56,7 @@ class ConfiguredStream(_Foreign):
     def _generations(self) -> "ConfiguredStream":
         lowest, own = self.minimum_generation_id, self.generation_id
         if lowest is not None and own is None:
-            raise ValueError("'minimum_generation_id' goes with 'generation_id'")
+            raise ValueError("'minimum_generation_id' needs 'generation_id' beside it")
         if lowest is not None and own is not None and lowest > own:
             raise ValueError(f"'minimum_generation_id' {lowest} is above 'generation_id' {own}")
         return self

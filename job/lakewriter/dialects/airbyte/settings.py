@@ -102,9 +102,9 @@ class AirbyteDestination(Model):
     @model_validator(mode="after")
     def _together(self) -> "AirbyteDestination":
         if self.external_id is not None and self.role_arn is None:
-            raise ValueError("'external_id' goes with 'role_arn'")
+            raise ValueError("'external_id' needs 'role_arn' beside it")
         if (self.access_key_id is None) != (self.secret_access_key is None):
-            raise ValueError("'access_key_id' and 'secret_access_key' go together")
+            raise ValueError("'access_key_id' and 'secret_access_key' are given both or not at all")
         return self
 
 

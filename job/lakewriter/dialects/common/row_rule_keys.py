@@ -55,7 +55,7 @@ class BadRowEntry(Model):
     @model_validator(mode="after")
     def _share_of_what_is_set_aside(self) -> "BadRowEntry":
         if self.at_most is not None and self.action == "fail":
-            raise ValueError("'at_most' goes with action 'set_aside'")
+            raise ValueError("'at_most' is only for the action 'set_aside'")
         return self
 
     @property

@@ -58,9 +58,11 @@ class ReadEntry(Model):
     def _one_way(self) -> "ReadEntry":
         require_one(format=self.format is not None, sql=self.sql is not None)
         if self.sql is None and self.views:
-            raise ValueError("'views' goes with 'sql'")
+            raise ValueError("'views' are only for 'sql'")
         if self.sql is not None and (self.path or self.options or self.columns or self.partition):
-            raise ValueError("'path', 'options', 'columns' and 'partition' go with 'format', or into 'views'")
+            raise ValueError(
+                "'path', 'options', 'columns' and 'partition' are for 'format'; beside 'sql' they go into 'views'"
+            )
         return self
 
     @model_validator(mode="after")
@@ -68,7 +70,7 @@ class ReadEntry(Model):
         if self.partition is None:
             return self
         if (self.format or "").lower() != "jdbc":
-            raise ValueError("'partition' goes with 'format: jdbc'")
+            raise ValueError("'partition' is only for 'format: jdbc'")
         if given := [name for name in self.options if name.lower() in _BOUNDS]:
             raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
         return self
@@ -138,7 +140,7 @@ class TableEntry(Model):
     @model_validator(mode="after")
     def _lag_needs_cursor(self) -> "TableEntry":
         if self.cursor_lag is not None and self.cursor is None:
-            raise ValueError("'cursor_lag' goes with 'cursor'")
+            raise ValueError("'cursor_lag' needs 'cursor' beside it")
         return self
 
     def with_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lakewriter.dialects.common.problems import shown
 from lakewriter.dialects.estuary.schema_references import INFERRED, References, Schema
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.collection import Kind, Location
@@ -181,7 +182,7 @@ def _types(schema: Any, path: tuple[str, ...]) -> frozenset[str] | None:
             if name not in _TYPES:
                 known = ", ".join(_TYPES)
                 raise SpecInvalidError(
-                    f"the collection's schema has type {name!r} at {_place(path)}; expected {known}."
+                    f"the collection's schema has type {shown(name, ())} at {_place(path)}; expected {known}."
                 )
         return frozenset(types)
     if _properties(schema):

@@ -87,9 +87,9 @@ class EstuaryS3Parquet(Model):
     @model_validator(mode="after")
     def _together(self) -> "EstuaryS3Parquet":
         if (self.awsAccessKeyId is None) != (self.awsSecretAccessKey is None):
-            raise ValueError("'awsAccessKeyId' and 'awsSecretAccessKey' go together")
+            raise ValueError("'awsAccessKeyId' and 'awsSecretAccessKey' are given both or not at all")
         if self.external_id is not None and self.iam_role_arn is None:
-            raise ValueError("'external_id' goes with 'iam_role_arn'")
+            raise ValueError("'external_id' needs 'iam_role_arn' beside it")
         return self
 
 
@@ -204,7 +204,7 @@ class BindingEntry(TableEntry):
     @model_validator(mode="after")
     def _has_keys(self) -> "BindingEntry":
         if not (self.collection.key or self.primary_key):
-            raise ValueError("a collection has keys: give 'collection.key', or 'primary_key'")
+            raise ValueError("the collection has no key: give 'collection.key', or 'primary_key'")
         return self
 
     def documents_of(self, separator: str) -> Collection:

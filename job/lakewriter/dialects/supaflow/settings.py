@@ -94,9 +94,9 @@ class SupaflowDestination(Model):
     @model_validator(mode="after")
     def _together(self) -> "SupaflowDestination":
         if self.external_id is not None and self.iam_role_arn is None:
-            raise ValueError("'external_id' goes with 'iam_role_arn'")
+            raise ValueError("'external_id' needs 'iam_role_arn' beside it")
         if (self.access_key_id is None) != (self.secret_access_key is None):
-            raise ValueError("'access_key_id' and 'secret_access_key' go together")
+            raise ValueError("'access_key_id' and 'secret_access_key' are given both or not at all")
         return self
 
 
@@ -219,8 +219,8 @@ def refused(data: Any, keys: tuple[str, ...], with_: str) -> Any:
     # What a class asks for itself is asked before the blank fields are taken out.
     found = [key for key in keys if isinstance(data, dict) and key in data and not _blank(key, data[key])]
     if found:
-        verb = "go" if len(found) > 1 else "goes"
-        raise ValueError(f"{', '.join(map(repr, found))} {verb} with '{with_}'")
+        verb = "are" if len(found) > 1 else "is"
+        raise ValueError(f"{', '.join(map(repr, found))} {verb} only for '{with_}'")
     return data
 
 
@@ -235,7 +235,7 @@ def file_template(pattern: str) -> Template:
     if pattern.startswith(("_", ".")):
         raise ValueError("Athena and Spark leave out files whose names begin with '_' or '.'")
     if "{supa_job_id}" not in pattern and "{uuid}" not in pattern:
-        raise ValueError("two loads would give one name; add {supa_job_id} or {uuid}")
+        raise ValueError("two loads would give their files one name; add {supa_job_id} or {uuid}")
     if "{seq}" not in pattern and "{uuid}" not in pattern:
         raise ValueError("two files of a load would have one name; add {seq} or {uuid}")
     return Template.parse(_BRACED.sub(lambda found: FILE_VARIABLES[found[0]], pattern))
