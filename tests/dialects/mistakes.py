@@ -323,9 +323,11 @@ MISTAKES = [
      "lake.yaml:2: contract.types: table 'flights' has contract.types: freeze, which cannot be kept where no catalog "
      "tells the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
      "without loss widen."]),
-    (S, "pipeline: flights\n", "pipeline: flights\non_bad_row: set_aside\n", [
-     "lake.yaml:2: on_bad_row: table 'flights' has on_bad_row: set_aside, which cannot be kept for its source yet. "
-     "Leave it out; a row that cannot be read then fails the load, or is treated as the destination's guide says."]),
+    (S, "    read: {format: csv, path: flights.csv}\n",
+     "    on_bad_row: set_aside\n    read: {format: xml, path: f.xml}\n", [
+     "lake.yaml:10: tables.0.on_bad_row: table 'flights' has on_bad_row: set_aside, which cannot be kept for xml "
+     "files. Leave it out; a row that cannot be read then fails the load, or is treated as the destination's guide "
+     "says."]),
     (S, "s3_path_prefix: data\ntables:\n  - table: flights\n    schema: public\n",
      "update_aws_glue_catalog: true\n  glue_database_prefix: ''\ntables:\n  - table: flights\n", [
      "lake.yaml:9: tables.0: table 'flights' has no schema, and Glue needs a database. Give glue_database_prefix, "

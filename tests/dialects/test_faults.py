@@ -75,10 +75,10 @@ FAULTS: list[tuple[dict[str, str], str | None, str]] = [
     ({"lake.yaml": AIRBYTE, "config.json": CONFIG.replace("http://store.example.com", ""), "catalog.json": CATALOG},
      None, "NAME_COLLISION: catalog.json:3: streams.1: streams 'a.b' and 'a_b_2e7336dc' would both be known as "
      "'a_b_2e7336dc'. Give one of them another name, with 'prefix' or 'namespace_format' for example."),
-    ({"lake.yaml": AIRBYTE + "on_bad_row: set_aside\n", "config.json": CONFIG.replace("http://store.example.com", ""),
+    ({"lake.yaml": AIRBYTE + "on_bad_row: fail\n", "config.json": CONFIG.replace("http://store.example.com", ""),
       "catalog.json": CATALOG.replace("a.b", "c")}, None,
-     "SPEC_INVALID: lake.yaml:4: on_bad_row: table 'c' has on_bad_row: set_aside, which cannot be kept for its source "
-     "yet. Leave it out; a row that cannot be read then fails the load, or is treated as the destination's guide "
+     "SPEC_INVALID: lake.yaml:4: on_bad_row: table 'c' has on_bad_row: fail, which cannot be kept for messages. "
+     "Leave it out; a row that cannot be read then fails the load, or is treated as the destination's guide "
      "says."),
     ({"lake.yaml": ESTUARY, "flow.yaml": FLOW.replace("{}", "{endpoint: 'http://store.example.com'}")}, None,
      f"TLS_REQUIRED: flow.yaml:9: materializations.m.endpoint.connector.config.advanced.endpoint: {NO_TLS}"),
