@@ -90,6 +90,8 @@ class History:
         self.jobs: dict[str, list[str]] = {lake.pipeline: [] for lake in self.lakes}
         self.refused: set[tuple[str, str]] = set()
         self.number = 0
+        # As a continuous run does, or a person who has taken a table out of the file for a while.
+        self.is_narrow = rng.random() < 0.3 and "narrow" not in options.without
         self.is_calm = False
 
     def play(self) -> Told:
@@ -138,7 +140,15 @@ class History:
             return lambda: self._stream(lake, rng.randint(1, 3))
         if job not in self.jobs[lake.pipeline]:
             self.jobs[lake.pipeline].append(job)
-        return lambda: self._attempt(lake, job)
+        own = self._narrowed(lake)
+        return lambda: self._attempt(own, job)
+
+    def _narrowed(self, lake: Lake) -> Lake:
+        """The pipeline with one of its tables only, sometimes."""
+        tables = lake.spec.tables
+        if not self.is_narrow or len(tables) == 1 or self.rng.random() < 0.4:
+            return lake
+        return replace(lake, spec=lake.spec.model_copy(update={"tables": (self.rng.choice(tables),)}))
 
     def _spawn(self, body: Callable[[], None], delay: float, lake: Lake) -> None:
         self.number += 1

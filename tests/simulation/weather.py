@@ -3,7 +3,7 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,11 @@ WRITES: Final = frozenset(
      "DeleteObject", "CreateTable", "UpdateTable", "CreateDatabase", "BatchCreatePartition"}
 )  # fmt: skip
 CONDITIONAL: Final = frozenset({"PutObject", "CompleteMultipartUpload"})
+SORE: Final = (
+    "PutObject", "GetObject", "HeadObject", "ListObjectsV2", "ListMultipartUploads", "DeleteObject",
+    "AbortMultipartUpload", "CompleteMultipartUpload",
+)  # fmt: skip
+"""Calls of which a history may have one or two that go wrong again and again."""
 MUST_CARRY: Final = {
     "CreateMultipartUpload": ("UploadId",),
     "UploadPart": ("ETag",),
@@ -51,6 +56,8 @@ class Weather:
     stalls: tuple[float, ...] = (1.0, 3.0, 10.0, 600.0)
     outage: tuple[float, float] = (0.0, 0.0)
     """When nobody gets an answer, in seconds from the beginning."""
+    sore: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """The fault of some calls, with its chance: what needs two processes at one point meets there."""
 
     @classmethod
     def drawn(cls, rng: random.Random, without: frozenset[str]) -> "Weather":
@@ -67,7 +74,15 @@ class Weather:
         month = (3_000_000.0,) if rng.random() < 0.1 and "month" not in without else ()
         begin, has_outage = rng.random() * 10, rng.random() < 0.1 and "outage" not in without
         outage = (begin, begin + rng.choice([60, 150, 400])) if has_outage else cls.outage
-        return cls(chances, (*cls.stalls, *month), outage)
+        return cls(chances, (*cls.stalls, *month), outage, cls._sore(rng) if "sore" not in without else {})
+
+    @staticmethod
+    def _sore(rng: random.Random) -> dict[str, tuple[str, float]]:
+        if rng.random() < 0.7:
+            return {}
+        names = rng.sample(SORE, rng.choice([1, 1, 2]))
+        faults = ("stall", "stall", "stall", "lost", "unsent", "late")
+        return {name: (rng.choice(faults), rng.choice([0.2, 0.5, 0.8])) for name in names}
 
     @property
     def total(self) -> float:
@@ -131,15 +146,24 @@ class Network:
         if begin <= self.scheduler.now_us / 1e6 < end:
             self.met["outage"] += 1
             return self.rng.choice(["lost", "unsent", "late"] if operation in WRITES else ["unsent"])
-        if self.rng.random() >= self.weather.total:
+        fault = self._drawn(operation)
+        if fault is None:
             return None
-        names = list(self.weather.chances)
-        fault = self.rng.choices(names, [self.weather.chances[name] for name in names])[0]
         fits = {"repeat": WRITES, "late": WRITES, "conflict": CONDITIONAL, "nonsense": frozenset(MUST_CARRY)}
         if operation not in fits.get(fault, {operation}):
             return None
         self.met[fault] += 1
         return fault
+
+    def _drawn(self, operation: str) -> str | None:
+        fault, chance = self.weather.sore.get(operation, ("", 0.0))
+        if self.rng.random() < chance:
+            self.met["sore"] += 1
+            return fault
+        if self.rng.random() >= self.weather.total:
+            return None
+        names = list(self.weather.chances)
+        return self.rng.choices(names, [self.weather.chances[name] for name in names])[0]
 
     def _answer(self, fault: str | None, operation: str, apply: Apply, count: Callable[[str], None]) -> Any:
         match fault:

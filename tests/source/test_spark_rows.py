@@ -190,6 +190,17 @@ def test_sql_over_views_of_two_tables_with_one_name(spark, data):
     assert (rows(first), rows(other)) == ([[1]], [[2, 2]])
 
 
+@pytest.fixture
+def count_held(spark):
+    """How many frames Spark holds that it did not hold before the test: other files' tests share the session."""
+
+    def held():
+        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    before = held()
+    return lambda: len(held() - before)
+
+
 COUNTED = [
     # query, index, counts
     ("select id from range(0, 10, 1, 4)", IndexKind.CONTIGUOUS, (2, 3, 2, 3)),
@@ -200,18 +211,18 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("sql", "index", "counts"), COUNTED)
-def test_counts(spark, sql, index, counts):
+def test_counts(spark, count_held, sql, index, counts):
     feed = query(spark, sql, index=index)
-    kept = spark.sparkContext._jsc.getPersistentRDDs().size()
+    kept = count_held()
     found = {number: len(part) for number, part in partitions(feed).items()}
     assert (feed.counts, kept) == (counts, 1 if counts else 0)
     assert counts is None or found == {number: rows for number, rows in enumerate(counts) if rows}
 
 
-def test_counts_of_a_bare_scan_need_no_disk(spark, tmp_path):
+def test_counts_of_a_bare_scan_need_no_disk(spark, count_held, tmp_path):
     spark.range(0, 10, 1, 3).write.orc(str(tmp_path / "orc"))
     feed = opened(spark, format="orc", path=str(tmp_path / "orc"), deleted="id = 3")
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert count_held() == 0
     assert {number: len(part) for number, part in partitions(feed).items()} == dict(enumerate(feed.counts))
 
 
@@ -221,11 +232,11 @@ def test_counts_of_random_rows_are_those_of_the_load(spark):
     assert [len(part) for _, part in sorted(partitions(feed).items())] == list(counts)
 
 
-def test_two_feeds_of_one_plan_close_apart(spark):
+def test_two_feeds_of_one_plan_close_apart(spark, count_held):
     sql = "select id from range(0, 1000, 1, 4) where rand() < 0.5"
     first, second = query(spark, sql), query(spark, sql)
     first.close()
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 1
+    assert count_held() == 1
     second.close()
 
 
