@@ -39,7 +39,8 @@ from tests.support.call import Call
 from tests.support.local_tasks import local_session
 from tests.support.server import StrictAws
 
-pytestmark = pytest.mark.parametrize("server", ["seaweedfs", "versitygw"], indirect=True)
+SERVERS = ["seaweedfs", pytest.param("versitygw", marks=pytest.mark.exhaustive)]
+pytestmark = pytest.mark.parametrize("server", SERVERS, indirect=True)
 
 USERS = "public.users"
 

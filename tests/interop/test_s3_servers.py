@@ -60,6 +60,7 @@ POINTS = [
 
 
 @conditional
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("match", "after", "staged"), POINTS)
 def test_killed_while_it_uploads_then_the_same_job_again(
     lake: RealLake, match: Any, after: int, staged: set[int]

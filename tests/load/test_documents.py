@@ -103,9 +103,8 @@ def test_counter_goes_on(wiki):
     assert wiki.planned()[0].key.endswith("/00000000000000000002.parquet")
 
 
-@pytest.mark.parametrize(
-    ("match", "files"), [pytest.param(uploads_part, 1, marks=pytest.mark.exhaustive), (completes, 2)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("match", "files"), [(uploads_part, 1), (completes, 2)])
 def test_counter_after_a_kill(wiki, match, files):
     """What was only staged leaves no gap; what was bound is completed first."""
     wiki.write(binding("changes", "changes.jsonl", collection=SCHEMA))

@@ -57,6 +57,7 @@ def test_verify_finds_what_the_catalog_lost(events):
     assert (code, "the table is not there" in message) == ("COMMIT_UNKNOWN", True)
 
 
+@pytest.mark.exhaustive
 def test_abandon_undoes_what_no_catalog_has_heard_of(events):
     assert events.killed("a", completes) == -9
     done = abandon({ID: events.control(ID)}, "a", "disk full", Clients(events.spec.access))

@@ -9,9 +9,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
+PYTEST = (sys.executable, "-m", "pytest")
 RANDOM_KILLS = "test_random_kills.py"
+NAMED = ("test_clean_install.py", "test_fresh_clone.py", "test_s3_servers.py", "test_exactly_once.py")
+"""Files with sections of their own."""
 HISTORIES = 100_000
 """Of the simulation."""
+COVERAGE = ("--numprocesses", "auto", "--maxprocesses", "4", "--no-loadscope-reorder", "--cov")
 PART = 10_000
 """Histories that pass together; when one fails or the run is killed, its part is played again."""
 
@@ -45,6 +49,8 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             "clean-install", "the wheel, with pinned packages from the index", "tests/package/test_clean_install.py"
         ),
         _tests("fresh-clone", "demo, bundle and synth without Java and Node", "tests/package/test_fresh_clone.py"),
+        # It makes the tests take twice the time.
+        Section("coverage", "the tests of CI, and a floor under the coverage", (*PYTEST, *COVERAGE), figures="TOTAL"),
         *(_file(file) for file in sorted(TESTS.rglob("test_*.py")) if _is_sampled(file)),
         _tests(
             "inferred-documents",
@@ -80,19 +86,20 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
 
 def _is_sampled(file: Path) -> bool:
     """Whether CI plays a sample of its tests only, and no other section has them."""
-    others = file.parent.name in ("faults", "interop", "nightly", "package")
+    others = file.parent.name in ("faults", "nightly") or file.name in NAMED
     return not others and re.search(r"mark\.(exhaustive|one_in)|sampled\(", file.read_text("utf-8")) is not None
 
 
 def _file(file: Path) -> Section:
     name = file.stem.removeprefix("test_").replace("_", "-")
     folder = file.parent.name
-    return _tests(name if folder == "faults" else f"{folder}-{name}", _first_line(file), str(file.relative_to(ROOT)))
+    name = name if folder == "faults" else f"{folder}-{name}"
+    return _tests(name, _first_line(file), str(file.relative_to(ROOT)), LAKEWRITER_INTEROP="all")
 
 
 def _tests(name: str, shows: str, file: str, variant: str = "", **environment: str) -> Section:
     """All tests of a file, those that are marked ``exhaustive`` included; each that passed is noted by itself."""
-    pytest = (sys.executable, "-m", "pytest", "-p", "tests.nightly.notes", "--timeout", "3600", file)
+    pytest = (*PYTEST, "-p", "tests.nightly.notes", "--timeout", "3600", file)
     return Section(name, shows, pytest, environment | {"LAKEWRITER_FAULTS": "all"}, variant)
 
 

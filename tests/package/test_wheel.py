@@ -75,6 +75,7 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("bucket")
 def test_wheel_loads_a_table_with_its_pins_alone(wheel: Path, environment: Environment, aws: StrictAws) -> None:
     environment.link(ROOT / "requirements-job.txt", *SPARK)
