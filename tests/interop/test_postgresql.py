@@ -117,9 +117,10 @@ def run(lake, command, **environment):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
 
 
-@pytest.mark.parametrize(
-    "zone", ["America/New_York", *(pytest.param(zone, marks=pytest.mark.exhaustive) for zone in ("UTC", "Asia/Kolkata"))]
-)
+ZONES = ["America/New_York", *(pytest.param(zone, marks=pytest.mark.exhaustive) for zone in ("UTC", "Asia/Kolkata"))]
+
+
+@pytest.mark.parametrize("zone", ZONES)
 def test_types_partitions_and_increments(lake, database, zone):
     (jar,) = jars([DRIVER])
     database.execute("DROP TABLE IF EXISTS orders;" + ORDERS.format("generate_series(1, 100) n"))
