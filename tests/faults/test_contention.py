@@ -64,6 +64,7 @@ def in_turn(books: Books, jobs: list[str]) -> None:
     books.audit(again=jobs)
 
 
+@pytest.mark.exhaustive
 @FOUR_OR_TEN
 def test_appends_at_once(lake, jobs):
     books = Books(lake, ORDERS)
@@ -130,6 +131,7 @@ def test_two_pipelines_on_one_table_with_the_same_job_id(pair):
     assert [command_exit(lake, "verify", "same") for lake in (books.lake, other)] == [0, 0]
 
 
+@pytest.mark.exhaustive
 def test_two_pipelines_on_one_table_with_the_same_job_id_at_once(pair):
     books, other = pair
 

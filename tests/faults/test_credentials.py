@@ -71,6 +71,7 @@ def credentials(tmp_path_factory) -> str:
     return str(file)
 
 
+@pytest.mark.exhaustive
 def test_credentials_expire_during_a_load(lake, credentials, monkeypatch):
     aws = lake.aws
     aws.role(ROLE, external_id=EXTERNAL_ID)

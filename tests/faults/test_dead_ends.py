@@ -78,6 +78,7 @@ def test_upload_vanished_after_the_intent(events, after):
     events.audit(again=["a"])
 
 
+@pytest.mark.exhaustive
 def test_upload_vanishes_between_intent_and_completion(events, monkeypatch):
     lake, client = events.lake, events.lake.aws.client("s3")
 
@@ -116,6 +117,7 @@ def test_role_works_again(role):
     role.audit(again=["a", "b"])
 
 
+@pytest.mark.exhaustive
 def test_role_gone_for_good(role):
     lake, client = role.lake, role.lake.aws.client("s3")
     code, text = command(lake, "abandon", "a", "--reason", "the role is gone")
@@ -141,6 +143,7 @@ def test_database_dropped_while_a_load_is_pending(events):
     events.audit(again=["a", "b"])
 
 
+@pytest.mark.exhaustive
 def test_database_dropped_before_it_is_read_back(events, monkeypatch):
     lake, glue = events.lake, events.lake.aws.client("glue")
     found = through_gate(

@@ -91,6 +91,7 @@ def test_killed_while_aborting(events, match, after, job):
     events.audit(again={"a", job})
 
 
+@pytest.mark.exhaustive
 def test_stranger_takes_a_key_while_the_load_is_pending(events):
     events.lake.cut_off("a", completes)
     key = events.lake.aws.uploads(BUCKET)[1][0]

@@ -40,7 +40,7 @@ def chain_of(request, tmp_path, aws, bucket):
     return make
 
 
-@pytest.mark.parametrize("kind", ["Spark", "Avro", "Iceberg"])
+@pytest.mark.parametrize("kind", ["Spark", "Avro"])
 def test_random_kill(chain_of, kind):
     chain = chain_of(kind, "sample")
     chain.play(1)

@@ -92,6 +92,7 @@ def given_up(lake, job):
     return abandon({table_id: lake.control(table_id)}, job, "no more", Clients(lake.spec.access))[table_id]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("match", [uploads_part, completes], ids=["while staging", "while completing"])
 def test_vended_credentials_carry_a_load_and_its_recovery(lake, open_catalog, match):
     # So near their end that each use renews them.

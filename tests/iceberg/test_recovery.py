@@ -148,7 +148,8 @@ def test_dies_then_the_same_job_again(events, point):
     assert (state.committed, state.cursor.text, dict(state.running)) == (1, "9", {})
 
 
-@pytest.mark.parametrize("point", sampled(SIGKILLED, SIGKILLED[-1:]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("point", SIGKILLED)
 def test_killed_then_the_same_job_again(events, point):
     events.dies(point, by_kill=True)
     assert events.lake.load("a").status == "done"

@@ -43,6 +43,7 @@ FILES = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_files(lake):
     source = {"messages": "m.jsonl", "statuses": "reported", "catalog": catalog(stream("users", **REPLACED))}
     lake.write(PARQUET, source=source)

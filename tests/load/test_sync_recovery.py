@@ -37,13 +37,14 @@ def users(lake, numbers):
 
 FORMATS = [
     # the format, where the load is killed, how many calls of that kind pass before
-    pytest.param("CSV", uploads_part, 0, id="CSV", marks=pytest.mark.exhaustive),
+    pytest.param("CSV", uploads_part, 0, id="CSV"),
     pytest.param("JSONL", writes("/state.json"), 1, id="JSONL"),
-    pytest.param("Avro", completes, 0, id="Avro", marks=pytest.mark.exhaustive),
-    pytest.param("Parquet", writes(".report.json"), 0, id="Parquet", marks=pytest.mark.exhaustive),
+    pytest.param("Avro", completes, 0, id="Avro"),
+    pytest.param("Parquet", writes(".report.json"), 0, id="Parquet"),
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("form", "match", "after"), FORMATS)
 def test_killed_then_the_same_load(lake, form, match, after):
     own = {"format_type": form} | ({"flattening": "Root level flattening"} if form in ("CSV", "JSONL") else {})
@@ -59,11 +60,11 @@ def test_killed_then_the_same_load(lake, form, match, after):
 
 
 STEPS = [
-    pytest.param(uploads_part, 0, id="while staging", marks=pytest.mark.exhaustive),
-    pytest.param(completes, 1, id="while completing", marks=pytest.mark.exhaustive),
-    pytest.param(deletes, 0, id="before it deletes", marks=pytest.mark.exhaustive),
+    pytest.param(uploads_part, 0, id="while staging"),
+    pytest.param(completes, 1, id="while completing"),
+    pytest.param(deletes, 0, id="before it deletes"),
     pytest.param(deletes, 1, id="while deleting"),
-    pytest.param(writes(".report.json"), 0, id="before the report", marks=pytest.mark.exhaustive),
+    pytest.param(writes(".report.json"), 0, id="before the report"),
 ]
 
 
