@@ -3,10 +3,12 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
@@ -73,6 +75,15 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """https://pytest-xdist.readthedocs.io/en/stable/how-to.html"""
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def service_models() -> Iterator[None]:
+    """Each service's model is parsed once: every load has sessions of its own, and each would parse S3's and Glue's."""
+    load = cache(JSONFileLoader().load_file)
+    with pytest.MonkeyPatch.context() as lasting:
+        lasting.setattr(JSONFileLoader, "load_file", lambda _, path: load(path))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -70,6 +70,7 @@ def answers(aws, body: bytes, **headers: str) -> list[Call]:
     return seen
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(("service", "operation", "arguments"), CALLS, ids=[call[1] for call in CALLS])
 def test_foreign_answer(aws, clients, service, operation, arguments, body):

@@ -19,7 +19,7 @@ from tests.load.lakes import BUCKET, Lake, writes
 pytestmark = pytest.mark.spark
 
 JOBS = [f"job{number}" for number in range(10)]
-FOUR_OR_TEN = pytest.mark.parametrize("jobs", [JOBS[:4], pytest.param(JOBS, marks=pytest.mark.exhaustive)], ids=len)
+FOUR_OR_TEN = pytest.mark.parametrize("jobs", [JOBS[:4], JOBS], ids=len)
 
 
 def command_exit(lake: Lake, *arguments: str) -> int:
@@ -72,6 +72,7 @@ def test_appends_at_once(lake, jobs):
     assert books.audit(again=jobs).left_uploads == {}
 
 
+@pytest.mark.exhaustive
 @FOUR_OR_TEN
 def test_incremental_loads_at_once(lake, jobs):
     books = Books(lake, EVENTS)

@@ -50,6 +50,7 @@ def through_gate(lake: Lake, environment: pytest.MonkeyPatch, match, do, *, afte
     return result
 
 
+@pytest.mark.exhaustive
 def test_stranger_at_an_intended_key(events):
     lake, client = events.lake, events.lake.aws.client("s3")
     lake.cut_off("a", completes)

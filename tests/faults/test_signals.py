@@ -100,6 +100,7 @@ def test_a_signal_while_a_table_is_committed_finishes_that_one(books):
     books.audit(again=["a"])
 
 
+@pytest.mark.exhaustive
 def test_a_second_signal_ends_a_load_at_once(books):
     def twice() -> None:
         signalled(process, to_group, signal.SIGINT)
