@@ -50,12 +50,14 @@ class Change:
 
 
 class Bucket:
-    """``watch`` is told of every change, the moment it is made. ``page`` is how many keys a listing gives at once."""
+    """Those who ``watch`` are told of every change, the moment it is made; ``watch_abort`` of an upload and who
+    aborts it. ``page`` is how many keys a listing gives at once."""
 
     def __init__(self, clock: Callable[[], datetime], page: int) -> None:
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Upload] = {}
-        self.watch: Callable[[Change], None] = lambda _: None
+        self.watch: list[Callable[[Change], None]] = []
+        self.watch_abort: Callable[[str, Upload, str], None] = lambda *_: None
         self.page = page
         self.made = 0
         self._clock = clock
@@ -71,14 +73,18 @@ class Bucket:
         )
         before = self.objects.get(key)
         self.objects[key] = stored
-        self.watch(Change(self._clock(), key, before, stored))
+        self._tell(Change(self._clock(), key, before, stored))
         return stored
 
     def delete(self, key: str) -> None:
         """Nothing at the key any more."""
         before = self.objects.pop(key, None)
         if before is not None:
-            self.watch(Change(self._clock(), key, before, None))
+            self._tell(Change(self._clock(), key, before, None))
+
+    def _tell(self, change: Change) -> None:
+        for told in self.watch:
+            told(change)
 
     def begin(self, key: str, metadata: Mapping[str, str]) -> str:
         """A new upload's id."""
@@ -261,11 +267,14 @@ class S3:
 
     def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Any:  # noqa: N803
         """NoSuchUpload for one that is gone."""
+        # Of the process that calls; when the call comes late it may be another's turn.
+        pipeline = self._network.caller.partition("#")[0]
 
         def apply() -> Any:
             upload = self._bucket.uploads.get(UploadId)
             if upload is None or upload.key != Key:
                 raise refused("AbortMultipartUpload", 404, "NoSuchUpload")
+            self._bucket.watch_abort(UploadId, upload, pipeline)
             del self._bucket.uploads[UploadId]
             return {}
 

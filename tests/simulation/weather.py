@@ -20,9 +20,9 @@ WRITES: Final = frozenset(
      "DeleteObject", "CreateTable", "UpdateTable", "CreateDatabase", "BatchCreatePartition"}
 )  # fmt: skip
 CONDITIONAL: Final = frozenset({"PutObject", "CompleteMultipartUpload"})
+WITHDRAWING: Final = ("HeadObject", "DeleteObject", "AbortMultipartUpload", "CompleteMultipartUpload")
 SORE: Final = (
-    "PutObject", "GetObject", "HeadObject", "ListObjectsV2", "ListMultipartUploads", "DeleteObject",
-    "AbortMultipartUpload", "CompleteMultipartUpload",
+    "PutObject", "GetObject", "ListObjectsV2", "ListMultipartUploads", *WITHDRAWING,
 )  # fmt: skip
 """Calls of which a history may have one or two that go wrong again and again."""
 MUST_CARRY: Final = {
@@ -77,6 +77,11 @@ class Weather:
         return cls(chances, (*cls.stalls, *month), outage, cls._sore(rng) if "sore" not in without else {})
 
     @staticmethod
+    def sore_of(rng: random.Random) -> dict[str, tuple[str, float]]:
+        """That of a load that is withdrawn: somebody waits there, while others go by."""
+        return {rng.choice(WITHDRAWING): ("stall", rng.choice([0.3, 0.6]))}
+
+    @staticmethod
     def _sore(rng: random.Random) -> dict[str, tuple[str, float]]:
         if rng.random() < 0.7:
             return {}
@@ -115,6 +120,12 @@ class Network:
     def digest(self) -> str:
         """Of all calls so far with what became of them."""
         return self._digest.hexdigest()[:16]
+
+    @property
+    def caller(self) -> str:
+        """The process whose turn it is, ``{pipeline}#{number}``."""
+        fiber = self.scheduler.current
+        return fiber.process.name if fiber else ""
 
     def note(self, text: str) -> None:
         """One more line of the history."""

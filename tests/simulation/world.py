@@ -36,11 +36,12 @@ class World:
         catalog: Catalog,
         auditor: Auditor,
         without: frozenset[str],
+        certain: frozenset[str] = frozenset(),
     ) -> None:
         self.rng, self.network, self.bucket, self.catalog, self.auditor = rng, network, bucket, catalog, auditor
         self.met: Counter[str] = Counter()
-        self._acts = [act for act in ACTS if rng.random() < 0.2 and act not in without]
-        self._chance = rng.choice([0.01, 0.05, 0.2])
+        self._acts = [act for act in ACTS if (rng.random() < 0.2 or act in certain) and act not in without]
+        self._chance = rng.choice([0.01, 0.05, 0.2]) if not certain else rng.choice([0.02, 0.05])
         self._is_quiet = False
 
     @property
