@@ -36,6 +36,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("glue", "get_table", TABLE),
     ("glue", "get_database", {"Name": "d"}),
     ("glue", "get_partition", {"DatabaseName": "d", "TableName": "t", "PartitionValues": ["1"]}),
+    ("glue", "get_partitions", {"DatabaseName": "d", "TableName": "t"}),
     ("sts", "get_caller_identity", {}),
     ("iam", "get_role", {"RoleName": "LakeWriter"}),
 ]

@@ -12,7 +12,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import LakeError
 from tests.dialects.mutated_files import mutated, write_files
 
-FOUND = (1434, 4370, 5189, 8203, 9239, 9738)
+FOUND = (1434, 4370, 5189, 7116, 8203, 9239, 9738)
 """Seeds whose files once ended otherwise."""
 SOME, ALL = 300, 10_000
 SECONDS = 10.0

@@ -30,7 +30,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "glue.CreateTable": (),
     "glue.GetDatabase": ("Database.Name",),
     "glue.GetPartition": ("Partition.Values",),
-    "glue.GetPartitions": ("Partitions[].Values",),
+    "glue.GetPartitions": ("Partitions", "Partitions[].Values"),
     # Without a version id the next UpdateTable would write over whatever others have changed.
     "glue.GetTable": ("Table.Name", "Table.VersionId"),
     "glue.UpdateTable": (),

@@ -120,7 +120,7 @@ class _Reader:
             )
         parts = [self._own(schema, document, path, above)]
         if "$ref" in schema:
-            parts.append(self._referred(str(schema["$ref"]), document, path, above))
+            parts.append(self._referred(_reference(schema["$ref"], path), document, path, above))
         for each in _listed_under("allOf", schema, path):
             parts.append(self.read(each, document, path, above))
         for key in ("oneOf", "anyOf"):
@@ -157,6 +157,14 @@ class _Reader:
         return _Found(
             types, text, {name: self.read(own, document, (*path, name), above) for name, own in named.items()}
         )
+
+
+def _reference(value: Any, path: tuple[str, ...]) -> str:
+    if not isinstance(value, str):
+        raise SpecInvalidError(
+            f"the collection's schema has {shown(value, ())} as '$ref' at {_place(path)}; expected text, a reference."
+        )
+    return value
 
 
 def _listed_under(key: str, schema: Schema, path: tuple[str, ...]) -> Sequence[Any]:
