@@ -1,4 +1,4 @@
-"""``verify --rows`` in every format: rows and ids as the files have them."""
+"""``verify --rows`` of CSV and Avro: rows and ids as the files have them. Other tests verify Parquet and JSONL."""
 
 import gzip
 from typing import Any
@@ -16,16 +16,13 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     # the files' extension, the format
     (".csv.gz", {"format_type": "CSV", "compression": GZIP}),
     (".csv", {"format_type": "CSV", "compression": PLAIN, "flattening": "Root level flattening"}),
-    (".jsonl", {"format_type": "JSONL", "compression": PLAIN}),
     (".avro", {"format_type": "Avro"}),
-    (".avro", {"format_type": "Avro", "compression_codec": {"codec": "Deflate", "compression_level": 6}}),
     (".avro", {"format_type": "Avro", "compression_codec": {"codec": "zstandard", "compression_level": 3}}),
-    (".parquet", {"format_type": "Parquet", "compression_codec": "SNAPPY"}),
 ]
 
 
 @pytest.mark.parametrize(("end", "form"), FORMS, ids=[f"{end} {number}" for number, (end, _) in enumerate(FORMS)])
-def test_rows_are_counted_in_every_format(tmp_path, aws, bucket, end, form):
+def test_rows_are_counted(tmp_path, aws, bucket, end, form):
     lake = SyncLake(tmp_path, aws, local_session(1))
     records = [record("users", {"user_id": n, "name": {"first": name}}) for n, name in enumerate(NAMES)]
     path = lake.messages(*records, state("users", 3))
