@@ -15,7 +15,7 @@ from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, InternalError, LakeError, SpecInvalidError
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
-from lakewriter.operate.partitions import TablePartitions
+from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
 from lakewriter.report import counted
