@@ -1,5 +1,6 @@
 """Loads from a real PostgreSQL as users run them: by the command, its Java and Python in several time zones."""
 
+import json
 import os
 import re
 import subprocess
@@ -24,6 +25,7 @@ TYPES = [
     ("bigint", "9223372036854775807", None),
     ("decimal(10, 2)", "12345678.90", None),
     ("numeric", "1.5", "1.500000000000000000"),
+    ("numeric", "-12345678901234567890.1234567890123456780", "-12345678901234567890.123456789012345678"),
     ("numeric(38, 0)", "99999999999999999999999999999999999999", None),
     ("real", "1.5", None),
     ("double precision", "0.1", None),
@@ -36,6 +38,8 @@ TYPES = [
     ("name", "'n'", None),
     ("bytea", "'\\xdeadbeef'", "\\xDE\\xAD\\xBE\\xEF"),
     ("date", "'1850-01-01'", None),
+    # Java's calendar has no such day.
+    ("date", "'1582-10-10'", None),
     ("timestamp(0)", "'2024-03-10 02:30:00'", "2024-03-10 02:30:00+00"),
     ("timestamp(3)", "'1969-12-31 23:59:59.999'", "1969-12-31 23:59:59.999+00"),
     ("timestamp", "'1850-01-01 00:00:00'", "1850-01-01 00:00:00+00"),
@@ -103,7 +107,7 @@ def read(database, table):
     return {"format": "jdbc", "options": {"url": database.url, "user": USER, "password": "-", "dbtable": table}}
 
 
-def run(lake, command, **environment):
+def run(lake, command, code=0, **environment):
     variables = {"AWS_ENDPOINT_URL": lake.aws.url, "PYTHONPATH": str(ROOT / "job"), "DB_USER": USER, **environment}
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"  # noqa: PTH120
     done = subprocess.run(
@@ -114,7 +118,8 @@ def run(lake, command, **environment):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-3000:]
+    return done
 
 
 @pytest.mark.exhaustive
@@ -138,14 +143,35 @@ def test_types_partitions_and_increments(lake, database, zone):
     expected = [text or shown for (_, _, text), shown in zip(TYPES, own.split("|"), strict=True)]
     texts = ", ".join(f"{name}::VARCHAR" for name in names)
     found = lake.rows(f"SELECT {texts} FROM t WHERE n = 1 LIMIT 1", f"{SCHEMA}/types")[0]
-    assert dict(zip([kind for kind, _, _ in TYPES], found, strict=True)) == dict(
-        zip([kind for kind, _, _ in TYPES], expected, strict=True)
-    )
+    literals = [f"{kind} {literal}" for kind, literal, _ in TYPES]
+    assert dict(zip(literals, found, strict=True)) == dict(zip(literals, expected, strict=True))
     assert set(lake.rows(f"SELECT {', '.join(names)} FROM t WHERE n = 2", f"{SCHEMA}/types")[0]) == {None}
     written = lake.rows('SELECT order_id, "at"::VARCHAR FROM t ORDER BY order_id', f"{SCHEMA}/orders")
     # What is above the cursor was read again, once; 102 is below it.
     assert [row[0] for row in written] == [*range(1, 101), 101]
     assert written[29] == (30, "2024-03-10 02:30:00+00")
+
+
+CHANGED = {
+    # SQL type and literal of a value that Spark or Java would change: in the message
+    "a": ("numeric", "0.1234567890123456789", "column 'c': 0.1234567890123456789 has more than 18 digits"),
+    "b": ("numeric", "'NaN'", "'NaN'"),
+    "d": ("date", "'infinity'", "'infinity'"),
+    "e": ("date", "'-infinity'", "'-infinity'"),
+}
+
+
+def test_values_that_would_be_changed_are_refused(lake, database):
+    (jar,) = jars([DRIVER])
+    for name, (kind, literal, _) in CHANGED.items():
+        database.execute(f"CREATE TABLE {name} (c {kind}); INSERT INTO {name} VALUES ({literal});")
+    lake.write(*({"table": name, "schema": "public", "read": read(database, name)} for name in CHANGED))
+    command = [sys.executable, "-m", "lakewriter", "run", "lake.yaml", "--json"]
+    done = run(lake, command, code=1, PYSPARK_SUBMIT_ARGS=f"--jars {jar} pyspark-shell")
+    report = {table["table"]: table for table in json.loads(done.stdout)["tables"]}
+    for name, (_, _, message) in CHANGED.items():
+        assert report[name]["code"] == "VALUE_UNREPRESENTABLE", report[name]
+        assert message in report[name]["message"]
 
 
 def test_recipe_of_the_guide(lake, database):

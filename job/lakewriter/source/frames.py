@@ -53,13 +53,24 @@ class Loaded:
 
 
 def loaded(
-    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, *, aside: bool = False
+    session: SparkSession,
+    read: Read,
+    secrets: dict[SecretText, str],
+    table: str,
+    *,
+    aside: bool = False,
+    cursor: str | None = None,
 ) -> Loaded:
     """What there is to read now, under the source's own names; views get theirs in the session.
 
     The columns of a view have the names that Spark gives them, which a statement can tell apart. With ``aside`` bad
-    rows come too, marked in a column behind the others.
+    rows come too, marked in a column behind the others. ``cursor`` is a column that a database compares.
     """
+    if is_jdbc(read) and read.columns is None:
+        native = [cursor] if cursor else []
+        options = reader_options(read, secrets)
+        found = load_by_case(session, lambda: from_database(session, options, read.partition, native))
+        return Loaded(with_marks(found) if aside else found)
     return _by_header(session, read, secrets, table, _named(session, read, secrets, table, aside=aside), aside=aside)
 
 

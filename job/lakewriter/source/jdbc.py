@@ -2,12 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DateType, NumericType, StructField, TimestampNTZType, TimestampType
+from pyspark.sql.types import DateType, DecimalType, NumericType, StructField, TimestampNTZType, TimestampType
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import JdbcPartition, Read
@@ -33,6 +33,14 @@ _INIT_STATEMENTS: Final[Mapping[str, str]] = dict.fromkeys(
 # The metadata of a column that JdbcUtils.getSchema found to be of java.sql.Types.TIME.
 _TIME_OF_DAY: Final = "logical_time_type"
 
+# What Spark takes a numeric without a precision for, whatever its values are.
+_UNBOUNDED: Final = DecimalType(38, 18)
+_MORE_DIGITS: Final = (
+    " has more than 18 digits behind the point, which Spark would round. Round it in a query, or cast it to text there."
+    # Spark puts a code of its own behind it.
+    "\n"
+)
+
 _BOUNDED: Final = (NumericType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -41,22 +49,49 @@ def is_jdbc(read: Read) -> bool:
     return (read.format or "").lower() == "jdbc"
 
 
-def from_database(session: SparkSession, options: Mapping[str, str], partition: JdbcPartition | None) -> DataFrame:
+def from_database(
+    session: SparkSession,
+    options: Mapping[str, str],
+    partition: JdbcPartition | None,
+    native: Collection[str] | None = None,
+) -> DataFrame:
     """The rows of a table or query; a time of day is that time on 1970-01-01, with its microseconds.
 
-    Drivers give java.sql.Time, which ends at milliseconds: such columns are read as text.
+    Drivers give java.sql.Time, which ends at milliseconds: such columns are read as text. So are PostgreSQL's dates and
+    numerics, which Java and Spark would change, but for ``native`` columns, which the database compares; None is all.
     """
     options = with_bounds(session, options, partition) if partition is not None else dict(options)
     frame = session.read.format("jdbc").options(**options).load()
-    times = [field.name for field in frame.schema if field.metadata.get(_TIME_OF_DAY)]
-    custom = _option(options, "customSchema")
-    if not times or custom:
+    is_exact = native is not None and re.match("jdbc:postgresql:", _option(options, "url"), re.IGNORECASE) is not None
+    compared = {name.lower() for name in [*(native or ()), _option(options, "partitioncolumn")]}
+    found = {
+        field.name: value
+        for field in frame.schema
+        if (value := _from_text(field, exact=is_exact and field.name.lower() not in compared)) is not None
+    }
+    if not found or _option(options, "customschema"):
         return frame
-    names = {name: "`" + name.replace("`", "``") + "`" for name in times}
-    texts = ", ".join(f"{name} STRING" for name in names.values())
+    texts = ", ".join(f"{_quoted(name)} STRING" for name in found)
     read = session.read.format("jdbc").options(**options, customSchema=texts).load()
-    columns = {name: F.concat(F.lit("1970-01-01 "), F.col(column)).cast("timestamp") for name, column in names.items()}
-    return read.withColumns(columns)
+    return read.withColumns(found)
+
+
+def _from_text(field: StructField, *, exact: bool) -> Column | None:
+    """The value of a column that is read as text; None for one that is not. ``exact`` allows no change of a value."""
+    text = F.col(_quoted(field.name))
+    if field.metadata.get(_TIME_OF_DAY):
+        return F.concat(F.lit("1970-01-01 "), text).cast("timestamp")
+    if exact and field.dataType == DateType():
+        return text.cast("date")
+    if exact and field.dataType == _UNBOUNDED:
+        digits = F.length(F.regexp_extract(text, r"\.(\d*?)0*$", 1))
+        what = F.concat(F.lit(f"VALUE_UNREPRESENTABLE: column {field.name!r}: "), text, F.lit(_MORE_DIGITS))
+        return F.when(digits > _UNBOUNDED.scale, F.raise_error(what)).otherwise(text.cast(_UNBOUNDED))
+    return None
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def with_driver(options: Mapping[str, str]) -> dict[str, str]:

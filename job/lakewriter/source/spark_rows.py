@@ -174,7 +174,7 @@ def open_rows(
     origin = origin_of(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
-        found = loaded(session, table.read, secrets, table.id, aside=table.sets_aside)
+        found = loaded(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
         source = declared(found.frame, table)
         if table.cursor_lag is not None:
             check_lag(table, as_delivered(source)[1])
