@@ -8,7 +8,7 @@ import pytest
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.row_rules import BadRows
-from lakewriter.staging.bad_rows import Aside, BadRowWriter, Rows
+from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
 from tests.source.tables import DELETED, rows, show, table
 
 pytestmark = pytest.mark.spark

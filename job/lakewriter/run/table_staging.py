@@ -40,7 +40,7 @@ from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.spec.key_layout import KeyLayout, Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
-from lakewriter.staging.bad_rows import Aside
+from lakewriter.staging.set_aside import Aside
 from lakewriter.staging.stage import first_indexes, stage
 from lakewriter.staging.task import TaskPlan
 

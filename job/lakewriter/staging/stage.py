@@ -10,7 +10,7 @@ from pyspark import SparkContext, TaskContext
 from lakewriter.aws import shared_clients
 from lakewriter.receipt import Receipt, SetAside
 from lakewriter.source.feed import Feed
-from lakewriter.staging.bad_rows import BadRowWriter, object_writer
+from lakewriter.staging.set_aside import BadRowWriter, object_writer
 from lakewriter.staging.task import TaskPlan, write_partition
 
 

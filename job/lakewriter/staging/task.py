@@ -23,8 +23,8 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Limits
-from lakewriter.staging.bad_rows import Aside, BadRowWriter, Rows
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
+from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
 from lakewriter.staging.upload import StagedUpload
 
 if TYPE_CHECKING:

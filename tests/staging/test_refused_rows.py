@@ -12,8 +12,8 @@ import pytest
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.spec.specification import Encoding
-from lakewriter.staging import bad_rows
-from lakewriter.staging.bad_rows import Aside, BadRowWriter, Rows, plain
+from lakewriter.staging import set_aside
+from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows, plain
 from lakewriter.staging.task import write_partition
 from tests.staging.plans import source_rows, source_table, task_plan
 from tests.support.server import StrictAws
@@ -78,7 +78,7 @@ def test_nothing_is_written_where_all_rows_are_good(good):
 
 
 def test_many_bad_rows_are_several_objects(monkeypatch):
-    monkeypatch.setattr(bad_rows, "_OBJECT_BYTES", 100)
+    monkeypatch.setattr(set_aside, "_OBJECT_BYTES", 100)
     kept = Kept()
     kept.writer.take_marked(Rows.of(batch([(None, None, LINE)] * 7), range(7)))
     found = kept.writer.close()
