@@ -79,7 +79,7 @@ DEAD = [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.exhaustive
 @pytest.mark.spark
 @pytest.mark.parametrize("streams", [(stream("users", **KEPT),), (USERS,)], ids=["counted", "given"])
 def test_a_source_that_dies_deletes_nothing(platform, streams):

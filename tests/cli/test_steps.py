@@ -41,6 +41,7 @@ def test_overwrite_without_generations_in_steps(platform):
     assert set(platform.generations().values()) == {"2"}
 
 
+@pytest.mark.exhaustive
 def test_overwrite_without_generations_that_ends_empty(platform):
     platform.sync(user(1, "a"), user(2, "b"), streams=(A, B))
     _, error = platform.sync(user(3, "a"), shared(2), user(4, "a"), streams=(A, B), job="again", step_bytes=1)

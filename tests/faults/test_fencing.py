@@ -25,11 +25,7 @@ STALLS = {
     "the report comes late": (writes(".report.json"), 0, False),
     "the closing comes late": (writes("/state.json"), 3, False),
 }
-SAMPLE = ("the binding comes late",)
-CASES = [
-    pytest.param(*values, id=stall, marks=() if stall in SAMPLE else pytest.mark.exhaustive)
-    for stall, values in STALLS.items()
-]
+CASES = [pytest.param(*values, id=stall) for stall, values in STALLS.items()]
 UNBOUND = [pytest.param(*STALLS[stall], id=stall) for stall in list(STALLS)[:4]]
 
 
@@ -41,6 +37,7 @@ def everything(books: Books) -> dict[str, Any]:
     return {"objects": objects, "uploads": aws.uploads(BUCKET), "version": glue.get("VersionId")}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("match", "after", "applied"), CASES)
 def test_stalled_while_another_attempt_finishes(events, match, after, applied):
     with Process(events.lake.file, "a", events.lake.aws.url).stalled_at(match, after=after, applied=applied) as first:

@@ -82,6 +82,7 @@ def overtaken(
         ended.result()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("number", "applied"), cases(FORWARD, 0, 2, 5))
 def test_overtaken_while_publishing(events, monkeypatch, number, applied):
@@ -90,6 +91,7 @@ def test_overtaken_while_publishing(events, monkeypatch, number, applied):
     assert events.audit(again=["a"]).left_uploads == {}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("number", "applied"), cases(BACKWARD, 2))
 def test_overtaken_while_withdrawing(events, monkeypatch, number, applied):
     events.lake.cut_off("a", completes, after=1)

@@ -54,6 +54,7 @@ def planned(lake, spark):
     return found
 
 
+@pytest.mark.exhaustive
 def test_plan_then_load(lake, spark):
     lake.write(events(lake))
     found = planned(lake, spark)

@@ -14,7 +14,7 @@ import pytest
 from tests.iceberg.commits import Table
 from tests.interop.maven import jars
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 JARS = {
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0": (

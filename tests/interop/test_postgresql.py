@@ -174,6 +174,7 @@ def test_values_that_would_be_changed_are_refused(lake, database):
         assert message in report[name]["message"]
 
 
+@pytest.mark.exhaustive
 def test_recipe_of_the_guide(lake, database):
     """The YAML and the commands of the guide as they are printed, but for the database's address and password."""
     jars([DRIVER])

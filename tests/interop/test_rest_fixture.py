@@ -99,6 +99,7 @@ def table_of(aws, fixture) -> Table:
     return table
 
 
+@pytest.mark.exhaustive
 def test_loads_into_the_fixture(aws, fixture):
     table = table_of(aws, fixture)
     first = table.intent("a", pa.table({"id": [1, 2]}))

@@ -116,6 +116,7 @@ def why_it_ended(lake):
     return str(run.ended[1])
 
 
+@pytest.mark.exhaustive
 def test_killed_then_terminated(wiki):
     """The batch in hand is completed by the next run. SIGTERM ends a run with 0 when its batch in hand is done, and
     Ctrl-C while that one waits ends it at once."""
