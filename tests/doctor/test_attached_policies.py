@@ -70,7 +70,7 @@ def test_policies_of_an_older_file(aws: StrictAws, role: str) -> None:
     table = "arn:aws:glue:us-east-1:123456789012:table/nyc_public"
     assert found.status == "warning"
     assert f"role 'LakeWriter' lacks glue:GetDatabase on {table}/flights, " in found.message
-    assert f"and 2 more; it may do more than the file needs: glue:GetDatabase on {table}/planes, " in found.message
+    assert f"and 3 more; it may do more than the file needs: glue:GetDatabase on {table}/planes, " in found.message
     assert "`lakewriter policy`" in found.remedy
 
 
