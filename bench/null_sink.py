@@ -12,6 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 CHUNK = 1 << 20
+UPLOADS = (
+    b"<ListMultipartUploadsResult><Bucket>acme-lake</Bucket><MaxUploads>1000</MaxUploads>"
+    b"<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>"
+)
+KEYS = b"<ListBucketResult><Name>acme-lake</Name><IsTruncated>false</IsTruncated></ListBucketResult>"
+"""Nothing is there, with the fields that the writer asks of every listing."""
 
 
 class NullSink(ThreadingHTTPServer):
@@ -62,8 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/_first":
             return self._answer(200, repr(self.server.first_part).encode())
         if "uploads" in query or "list-type" in query:
-            name = "ListMultipartUploadsResult" if "uploads" in query else "ListBucketResult"
-            return self._answer(200, f"<{name}><IsTruncated>false</IsTruncated></{name}>".encode())
+            return self._answer(200, UPLOADS if "uploads" in query else KEYS)
         body = self.server.objects.get(path)
         if body is None:
             return self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")

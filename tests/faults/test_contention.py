@@ -125,6 +125,7 @@ def both_are_there(books: Books) -> None:
     assert books.lake.aws.uploads(BUCKET) == []
 
 
+@pytest.mark.exhaustive
 def test_two_pipelines_on_one_table_with_the_same_job_id(pair):
     books, other = pair
     assert [codes(lake.load("same")) for lake in (books.lake, other)] == [{None}, {None}]

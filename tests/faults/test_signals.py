@@ -47,15 +47,15 @@ def outcomes(books: Books, job: str) -> list[dict[str, Any]]:
 
 
 STOPS = [
-    pytest.param(to_group, signal.SIGINT, 130),
-    pytest.param(to_group, signal.SIGTERM, 143, marks=pytest.mark.exhaustive),
-    pytest.param(to_group, signal.SIGHUP, 129),
-    pytest.param(to_driver, signal.SIGTERM, 143),
-    pytest.param(to_driver, signal.SIGINT, 130, marks=pytest.mark.exhaustive),
+    (to_group, signal.SIGINT, 130),
+    (to_group, signal.SIGTERM, 143),
+    (to_group, signal.SIGHUP, 129),
+    (to_driver, signal.SIGTERM, 143),
+    (to_driver, signal.SIGINT, 130),
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("send", "number", "code"), STOPS)
 def test_a_signal_while_tables_are_staged(books, send, number, code):
     process = Process(books.lake.file, "a", books.lake.aws.url)

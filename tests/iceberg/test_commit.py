@@ -31,6 +31,7 @@ def updates(call: Call) -> bool:
     return call.action == "glue:UpdateTable"
 
 
+@pytest.mark.exhaustive
 def test_ten_writers_at_once(aws, table):
     jobs = [f"j{number}" for number in range(10)]
     with ThreadPoolExecutor(10) as pool:

@@ -161,6 +161,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.exhaustive
 def test_values_that_would_be_changed_are_refused(lake, database):
     (jar,) = jars([DRIVER])
     for name, (kind, literal, _) in CHANGED.items():

@@ -112,6 +112,7 @@ def test_loads_into_the_fixture(aws, fixture):
     assert len(table.seen.snapshots()) == 2
 
 
+@pytest.mark.exhaustive
 def test_writers_at_once(aws, fixture):
     table = table_of(aws, fixture)
     jobs = [f"j{number}" for number in range(4)]

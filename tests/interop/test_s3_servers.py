@@ -55,12 +55,12 @@ def test_a_load_and_the_same_again(lake: RealLake) -> None:
 POINTS = [
     # where a load of two files is killed: the matching call, how many of them pass before; how many uploads lie there
     pytest.param(uploads_part, 1, {1, 2}, id="before the second part"),
-    pytest.param(completes, 0, {2}, id="before a completion", marks=pytest.mark.exhaustive),
+    pytest.param(completes, 0, {2}, id="before a completion"),
 ]
 
 
 @conditional
-@pytest.mark.one_in(2)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("match", "after", "staged"), POINTS)
 def test_killed_while_it_uploads_then_the_same_job_again(
     lake: RealLake, match: Any, after: int, staged: set[int]

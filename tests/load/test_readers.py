@@ -83,6 +83,7 @@ def test_ids_and_indexes_recomputed(demo):
         assert lake.rows(index, f"{SCHEMA}/{name}") == [(1, source.num_rows, source.num_rows)]
 
 
+@pytest.mark.exhaustive
 def test_awswrangler_reads_by_the_catalog(demo):
     lake, tables = demo
     awswrangler.config.s3_endpoint_url = awswrangler.config.glue_endpoint_url = lake.aws.url

@@ -83,6 +83,7 @@ def test_messages_in_s3(lake):
     assert ids(lake) == list(range(5))
 
 
+@pytest.mark.exhaustive
 def test_many_splits_lose_no_line(lake, spark):
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "4000")

@@ -90,6 +90,7 @@ PARTITIONED = [
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("column", "options", "tasks"), PARTITIONED)
 def test_every_row_is_read_once(database, column, options, tasks):
     feed = read(database, column, **options)

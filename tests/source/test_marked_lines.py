@@ -75,6 +75,7 @@ LINES = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("form", "fields", "content", "expected", "aside"), LINES)
 def test_bad_lines_are_marked(spark, tmp_path, form, fields, content, expected, aside):
     (tmp_path / f"a.{form}").write_bytes(content)
