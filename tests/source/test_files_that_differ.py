@@ -74,7 +74,7 @@ MERGED = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("form", "feed"), FEEDS)
 @pytest.mark.parametrize(("first", "second", "columns", "expected", "notes"), MERGED)
 def test_columns_of_all_files_are_read(spark, tmp_path, form, feed, first, second, columns, expected, notes):
