@@ -34,6 +34,7 @@ TITLES: Final = {
     "iceberg": "Iceberg",
     "messages": "Messages",
     "long-messages": "Long inputs of messages",
+    "bytes": "Bytes of text",
 }
 
 

@@ -281,6 +281,8 @@ class History:
             return
         lost = self.auditor.books[place.state].lost = parsed(state)
         self.world.met["lost-state"] += 1
+        # That a load was being withdrawn is told by its state alone: it is taken up again, and some uploads are gone.
+        self.auditor.lost_uploads |= (lost["pending"] or {}).get("phase") == "aborting"
         self.bucket.delete(place.state)
         for job in self.jobs[lake.pipeline][:1]:
             self._alone(partial(self._attempt, lake, job), lake)
