@@ -142,3 +142,15 @@ DOCUMENTS = [
 @pytest.mark.parametrize(("line", "expected"), DOCUMENTS)
 def test_lines_of_a_document(line, expected):
     assert json_fault(line, DOUBLE, whole=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        (b'{"t": "e728e400", "n": 1}\n', False),
+        (b'{"t": "e728e400", "n": 1e400}\n', True),
+    ],
+)
+def test_texts_that_look_like_numbers_hide_none(line, is_found):
+    kind = StructType([StructField("t", StringType()), StructField("n", DoubleType())])
+    assert (find_in_json(0, line, kind, whole=True) is not None) == is_found
