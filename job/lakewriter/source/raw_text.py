@@ -127,9 +127,9 @@ def _is_unusual(lines: bytes) -> bool:
 
 
 def _without_texts(line: bytes) -> bytes:
-    """The line without strings, since digests and UUIDs look like numbers with exponents; all of it where a string may
-    be one of those that Spark reads in single quotes, or has an escape."""
-    return line if b"'" in line or b"\\" in line else _STRINGS.sub(b'""', line)
+    """The line without strings, since digests and UUIDs look like numbers with exponents; all of it where one has an
+    escape, which may be half of a surrogate pair."""
+    return line if b"\\" in line else _STRINGS.sub(b'""', line)
 
 
 @dataclass(frozen=True)
