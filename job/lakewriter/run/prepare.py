@@ -25,6 +25,7 @@ from lakewriter.shape.inferred_columns import Known
 from lakewriter.shape.partitions import grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
+from lakewriter.source.column_names import quoted
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
@@ -186,7 +187,7 @@ def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
     """SQL that is true for rows beyond the cursor, less its lag; None for a table that is read whole."""
     if table.cursor is None or cursor is None:
         return None
-    column = "`" + table.cursor.replace("`", "``") + "`"
+    column = quoted(table.cursor)
     literal = spark_literal(cursor)
     if table.cursor_lag is None:
         return f"{column} > {literal}"

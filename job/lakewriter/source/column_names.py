@@ -15,6 +15,11 @@ _TWICE: Final = "COLUMN_ALREADY_EXISTS"
 Found = TypeVar("Found")
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark's SQL takes any."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def load_by_case(session: SparkSession, load: Callable[[], Found]) -> Found:
     """What ``load`` gives; where columns differ by case alone, the session goes by case from here on.
 

@@ -17,7 +17,7 @@ from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import arrow_schema, delivered
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import ByteCheck, byte_check
-from lakewriter.source.column_names import load_by_case, with_names_of_header
+from lakewriter.source.column_names import load_by_case, quoted, with_names_of_header
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.csv_headers import Headers, headers_of, of_header, require_names
 from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
@@ -116,7 +116,7 @@ def _united(
     whole = declared or merged.schema
     parts: list[Loaded] = []
     for header, files in headers.groups.items():
-        columns = ", ".join(f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in of_header(header, whole))
+        columns = ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in of_header(header, whole))
         own = read.model_copy(update={"path": files, "columns": columns})
         part = _named(session, own, secrets, table, aside=aside)
         parts.append(replace(part, frame=_by_name(part.frame, whole)))
@@ -130,14 +130,10 @@ def _by_name(frame: DataFrame, schema: StructType) -> DataFrame:
     names = {name.lower(): name for name in frame.columns}
     missing = F.lit(None)
     kept = [
-        (F.col(_quoted(names[f.name.lower()])) if f.name.lower() in names else missing.cast(f.dataType)).alias(f.name)
+        (F.col(quoted(names[f.name.lower()])) if f.name.lower() in names else missing.cast(f.dataType)).alias(f.name)
         for f in schema
     ]
     return frame.select(*kept, *([BAD] if is_marked(frame) else []))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:

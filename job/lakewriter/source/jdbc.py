@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, DecimalType, NumericType, StructField, TimestampNTZType, TimestampType
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.column_names import quoted
 from lakewriter.spec.specification import JdbcPartition, Read
 
 # A driver that comes with --packages or --jars is not in the class loader that java.sql.DriverManager asks: without its
@@ -71,14 +72,14 @@ def from_database(
     }
     if not found or _option(options, "customschema"):
         return frame
-    texts = ", ".join(f"{_quoted(name)} STRING" for name in found)
+    texts = ", ".join(f"{quoted(name)} STRING" for name in found)
     read = session.read.format("jdbc").options(**options, customSchema=texts).load()
     return read.withColumns(found)
 
 
 def _from_text(field: StructField, *, exact: bool) -> Column | None:
     """The value of a column that is read as text; None for one that is not. ``exact`` allows no change of a value."""
-    text = F.col(_quoted(field.name))
+    text = F.col(quoted(field.name))
     if field.metadata.get(_TIME_OF_DAY):
         return F.concat(F.lit("1970-01-01 "), text).cast("timestamp")
     if exact and field.dataType == DateType():
@@ -88,10 +89,6 @@ def _from_text(field: StructField, *, exact: bool) -> Column | None:
         what = F.concat(F.lit(f"VALUE_UNREPRESENTABLE: column {field.name!r}: "), text, F.lit(_MORE_DIGITS))
         return F.when(digits > _UNBOUNDED.scale, F.raise_error(what)).otherwise(text.cast(_UNBOUNDED))
     return None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def with_driver(options: Mapping[str, str]) -> dict[str, str]:
