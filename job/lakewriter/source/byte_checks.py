@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.errors import SourceFailedError, ValueUnrepresentableError
+from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.report import counted
-from lakewriter.source.packing import Chunk, SourceFile, pack, sizes_of
+from lakewriter.source.failures import unreadable
+from lakewriter.source.packing import Chunk, SourceFile, pack_texts, sizes_of
 from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, line_blocks
 from lakewriter.source.storage import NotListable, Store, store_of, to_path
 from lakewriter.spec.access import SecretText
@@ -97,14 +98,14 @@ def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
 
 def _pieces(spark: SparkSession, check: ByteCheck) -> list[tuple[_Piece, ...]]:
     stores: dict[str, Store] = {}
-    whole: list[SourceFile] = []
-    plain: list[SourceFile] = []
+    files: list[SourceFile] = []
     for uri, size in check.files:
         store, path = store_of(uri)
         stores[path] = store
-        is_whole = codec_of(path) is not None or check.encoding != "utf-8"
-        (whole if is_whole else plain).append(SourceFile(path, size))
-    packed = [*pack(plain, sizes_of(spark)), *((Chunk(file.path, 0, file.length),) for file in whole if file.length)]
+        files.append(SourceFile(path, size))
+    packed = pack_texts(
+        files, sizes_of(spark), lambda file: codec_of(file.path) is not None or check.encoding != "utf-8"
+    )
     return [tuple(_Piece(stores[chunk.path], chunk) for chunk in partition) for partition in packed]
 
 
@@ -117,32 +118,19 @@ def _look(check: ByteCheck, pieces: Sequence[_Piece]) -> tuple[str, tuple[int, s
         try:
             finding = next(_findings(check, piece.store.open(), piece.chunk), None)
         except (OSError, pa.ArrowException) as error:
-            raise _unreadable(piece.chunk.path, error) from error
+            raise unreadable(piece.chunk.path, error) from error
         if finding is not None:
             return piece.chunk.path, (finding.offset, finding.what)
     return None
 
 
 def _findings(check: ByteCheck, system: fs.FileSystem, chunk: Chunk) -> Iterator[Finding]:
-    codec = codec_of(chunk.path)
-    if codec or check.encoding != "utf-8":
-        with system.open_input_stream(chunk.path, compression=codec) as stream:
-            if check.encoding != "utf-8":
-                found = find_in_encoded(stream.read, check.encoding)
-                yield from [found] if found else []
-            else:
-                yield from _in_blocks(check, line_blocks(stream.read))
+    if check.encoding != "utf-8":
+        with system.open_input_stream(chunk.path, compression=codec_of(chunk.path)) as stream:
+            found = find_in_encoded(stream.read, check.encoding)
+            yield from [found] if found else []
         return
-    with system.open_input_file(chunk.path) as source:
-        # The byte before the piece tells whether its first line begins there.
-        before = max(chunk.start - 1, 0)
-        source.seek(before)
-        end = chunk.start + chunk.length
-        yield from _in_blocks(check, line_blocks(source.read, before, end, skip=chunk.start > 0))
-
-
-def _in_blocks(check: ByteCheck, blocks: Iterator[tuple[int, bytes]]) -> Iterator[Finding]:
-    for place, lines in blocks:
+    for place, lines in read_blocks(system, chunk):
         if check.format == "json":
             found = find_in_json(place, lines, check.kind, whole=check.whole)
         else:
@@ -151,7 +139,15 @@ def _in_blocks(check: ByteCheck, blocks: Iterator[tuple[int, bytes]]) -> Iterato
             yield found
 
 
-def _unreadable(path: str, error: Exception) -> SourceFailedError:
-    return SourceFailedError(
-        f"{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
-    )
+def read_blocks(system: fs.FileSystem, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    """Whole lines that begin in a piece, many at a time, each with its offset; a compressed file is one piece."""
+    codec = codec_of(chunk.path)
+    if codec:
+        with system.open_input_stream(chunk.path, compression=codec) as stream:
+            yield from line_blocks(stream.read)
+        return
+    with system.open_input_file(chunk.path) as source:
+        # The byte before the piece tells whether its first line begins there.
+        before = max(chunk.start - 1, 0)
+        source.seek(before)
+        yield from line_blocks(source.read, before, chunk.start + chunk.length, skip=chunk.start > 0)

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.failures import unreadable
 from lakewriter.source.merged_schema import MergedSchema, merge, variants_of
 from lakewriter.source.storage import NotListable, store_of, table_format_at, to_path
 from lakewriter.spec.specification import Read
@@ -89,9 +90,7 @@ def _footers(files: Sequence[str], kind: str) -> list[str]:
             # Spark may have an endpoint and credentials of its own.
             raise NotListable(f"{path!r} cannot be opened outside Spark ({error})") from error
         except pa.ArrowException as error:
-            raise SourceFailedError(
-                f"{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
-            ) from error
+            raise unreadable(path, error) from error
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(told, map(to_path, files)))

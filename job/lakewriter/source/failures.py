@@ -30,6 +30,14 @@ _PACKAGES: Final = "Set spark.jars.packages to {}, in spark-defaults.conf or wit
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
 
 
+def unreadable(path: str, error: Exception, table: str = "") -> SourceFailedError:
+    """The error to raise for a file that Arrow cannot read, of a table where that is known."""
+    reader = f"table {table!r}: " if table else ""
+    return SourceFailedError(
+        f"{reader}{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
+    )
+
+
 def useful_line(text: str) -> str:
     """The line of a Spark error that says what is wrong: its condition, a task's exception, or the deepest cause."""
     condition, traceback, causes = _CONDITION.search(text), _TRACEBACK.search(text), _CAUSE.findall(text)

@@ -1,7 +1,7 @@
 """Lines of CSV, JSON and text, read by the tasks and parsed by Spark: each row is marked with its place, and whether it
 is bad."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,12 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.byte_checks import UNREADABLE, codec_of
+from lakewriter.source.byte_checks import UNREADABLE, codec_of, read_blocks
+from lakewriter.source.failures import unreadable
 from lakewriter.source.marks import mark
-from lakewriter.source.packing import Chunk, pack, sizes_of
-from lakewriter.source.raw_text import find_in_json, find_in_text, line_blocks
+from lakewriter.source.packing import Chunk, pack_texts, sizes_of
+from lakewriter.source.raw_text import find_in_json, find_in_text
 from lakewriter.source.storage import NotListable, Store, list_files
 from lakewriter.spec.specification import Read
 
@@ -66,9 +67,7 @@ def marked_lines(
         ) from error
     options = {key.lower(): value for key, value in options.items()}
     fields = [field for field in schema if field.name != _CORRUPT]
-    whole = [file for file in files if codec_of(file.path)]
-    plain = [file for file in files if not codec_of(file.path)]
-    pieces = [*pack(plain, sizes_of(session)), *((Chunk(file.path, 0, file.length),) for file in whole if file.length)]
+    pieces = pack_texts(files, sizes_of(session), lambda file: codec_of(file.path) is not None)
     header, comment = options.get("header", "false").lower() == "true", options.get("comment", "")
     lines = _Lines(store, tuple(pieces), form, StructType(fields), header, comment.encode())
     count = max(1, len(pieces))
@@ -111,9 +110,7 @@ def _batches(lines: _Lines, chunk: Chunk) -> Iterator[pa.RecordBatch]:
                 yield _batch(held)
                 held = []
     except (OSError, pa.ArrowException) as error:
-        raise SourceFailedError(
-            f"{chunk.path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
-        ) from error
+        raise unreadable(chunk.path, error) from error
     if held:
         yield _batch(held)
 
@@ -132,7 +129,7 @@ def _batch(held: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
 def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
     """The lines of a piece that are rows, each with its offset."""
     heads = int(lines.header and chunk.start == 0)
-    for place, line in _opened(lines.store, chunk):
+    for place, line in _lines(lines.store, chunk):
         text = line.removeprefix(_BOM) if place == 0 else line
         bare = text.strip(_BLANKS)
         if lines.format != "text" and (not bare or (lines.comment and bare.startswith(lines.comment))):
@@ -143,23 +140,8 @@ def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         yield place, text
 
 
-def _opened(store: Store, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    system, codec = store.open(), codec_of(chunk.path)
-    if codec:
-        with system.open_input_stream(chunk.path, compression=codec) as stream:
-            yield from _lines(stream.read, 0, None)
-        return
-    with system.open_input_file(chunk.path) as source:
-        # The byte before the piece tells whether its first line begins there.
-        before = max(chunk.start - 1, 0)
-        source.seek(before)
-        yield from _lines(source.read, before, chunk.start + chunk.length, skip=chunk.start > 0)
-
-
-def _lines(
-    read: Callable[[int], bytes], place: int, end: int | None, *, skip: bool = False
-) -> Iterator[tuple[int, bytes]]:
-    for start, block in line_blocks(read, place, end, skip=skip):
+def _lines(store: Store, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    for start, block in read_blocks(store.open(), chunk):
         place = start
         for line in block.splitlines(keepends=True):
             yield place, line.rstrip(b"\r\n")

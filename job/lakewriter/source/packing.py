@@ -4,7 +4,7 @@ See: org.apache.spark.sql.execution.datasources.FilePartition, and parquet-mr's 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -73,6 +73,16 @@ def pack(files: Iterable[SourceFile], sizes: Sizes) -> list[tuple[Chunk, ...]]:
         wanted = sum(chunk.length + sizes.open_cost for chunk in chunks)
         return _next_fit(chunks, -(-wanted // sizes.most_partitions), sizes.open_cost)
     return partitions
+
+
+def pack_texts(
+    files: Iterable[SourceFile], sizes: Sizes, is_whole: Callable[[SourceFile], bool]
+) -> list[tuple[Chunk, ...]]:
+    """Partitions of files of lines; each that ``is_whole``, since no line in its middle can be found, is one."""
+    apart: dict[bool, list[SourceFile]] = {True: [], False: []}
+    for file in files:
+        apart[is_whole(file)].append(file)
+    return [*pack(apart[False], sizes), *((Chunk(file.path, 0, file.length),) for file in apart[True] if file.length)]
 
 
 def _next_fit(chunks: Sequence[Chunk], limit: int, open_cost: int) -> list[tuple[Chunk, ...]]:

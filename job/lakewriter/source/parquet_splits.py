@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
+from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.arrow_types import by_name, conform, nullable
-from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.failures import SPARK_ERRORS, Origin, unreadable
 from lakewriter.source.merged_schema import merge, variants_of
 from lakewriter.source.packing import Chunk, SourceFile, pack, row_groups_in, sizes_of
 from lakewriter.source.parquet_types import NotAlike, spark_schema
@@ -130,7 +130,7 @@ def _listed(table: TableSpec) -> tuple[Store, list[SourceFile]]:
     try:
         return list_files(table.read.paths)
     except (OSError, BotoCoreError, ClientError) as error:
-        raise _unreadable(", ".join(table.read.paths), error, table.id) from error
+        raise unreadable(", ".join(table.read.paths), error, table.id) from error
 
 
 def read_footers(table: str, system: fs.FileSystem, files: list[SourceFile]) -> dict[str, Footer]:
@@ -141,7 +141,7 @@ def read_footers(table: str, system: fs.FileSystem, files: list[SourceFile]) -> 
             with system.open_input_file(file.path) as source:
                 return _footer(file.path, pq.read_metadata(source))
         except (OSError, pa.ArrowException) as error:
-            raise _unreadable(file.path, error, table) from error
+            raise unreadable(file.path, error, table) from error
 
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         return dict(zip([file.path for file in files], pool.map(read, files), strict=True))
@@ -199,16 +199,9 @@ def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa
                     is_whole = batch.schema.names == schema.names
                     yield conform(batch, schema) if is_whole else by_name(batch, schema)
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(piece.path, error) from error
+        raise unreadable(piece.path, error) from error
 
 
 def _batch_rows(group: pq.RowGroupMetaData) -> int:
     width = max(1, int(group.total_byte_size) // max(1, int(group.num_rows)))
     return max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, _BATCH_BYTES // width))
-
-
-def _unreadable(path: str, error: Exception, table: str = "") -> SourceFailedError:
-    reader = f"table {table!r}: " if table else ""
-    return SourceFailedError(
-        f"{reader}{path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
-    )

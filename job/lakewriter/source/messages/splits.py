@@ -14,7 +14,7 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.documents.document_types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
-from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.source.failures import SPARK_ERRORS, Origin, unreadable
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parsed
 from lakewriter.source.messages.odd_lines import odd
@@ -208,8 +208,10 @@ def batches(
     held: list[tuple[int, bytes, int | None, bytes | None]] = []
     size = 0
     for place, line in lines(system, piece):
-        message = parsed(line) if stretch.start <= place < stretch.end else None
-        if message is None and stretch.start <= place < stretch.end:
+        if not stretch.start <= place < stretch.end:
+            continue
+        message = parsed(line)
+        if message is None:
             found = odd(line)
             message = found.message
             if sets_aside and found.is_record and found.stream in (None, stretch.stream):
@@ -257,9 +259,7 @@ def lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes]]:
             source.seek(start)
             yield from _lines(source.read, start, chunk.start + chunk.length, base, skip=chunk.start > 0)
     except (OSError, pa.ArrowException) as error:
-        raise SourceFailedError(
-            f"{chunk.path!r} cannot be read: {error}", remedy="Check that the file is there, whole, and may be read."
-        ) from error
+        raise unreadable(chunk.path, error) from error
 
 
 def _lines(
