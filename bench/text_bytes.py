@@ -44,7 +44,8 @@ def _reader(spark: SparkSession, read: Read) -> DataFrameReader:
 
 
 def _look(spark: SparkSession, read: Read, schema: StructType, size: int) -> int:
-    check, _ = byte_check(spark.read.format(str(read.format)).schema(schema).load(list(read.paths)), read)
+    frame = spark.read.format(str(read.format)).schema(schema).load(list(read.paths))
+    check, _ = byte_check(frame.inputFiles(), schema, read)
     assert check is not None
     require_readable(spark, check, "bench")
     return size

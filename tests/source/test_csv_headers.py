@@ -36,6 +36,16 @@ def test_headers_are_told_apart(tmp_path, options, files, expected):
     assert (list(found.groups), found.notes) == (expected, ())
 
 
+@pytest.mark.parametrize("before", ["", "# a comment\n" * 10_000])
+def test_headers_that_are_long_or_far_from_the_beginning(tmp_path, before):
+    """More than 64 KiB: columns n0 to n19999, and in one file another name behind them."""
+    names = tuple(f"n{number}" for number in range(20_000))
+    (tmp_path / "1.csv").write_text(before + ",".join(names) + "\n1\n", "utf-8")
+    (tmp_path / "2.csv").write_text(before + ",".join((*names, "more")), "utf-8")
+    found = headers_of([str(path) for path in sorted(tmp_path.iterdir())], HEADED | {"comment": "#"})
+    assert list(found.groups) == [names, (*names, "more")]
+
+
 def test_headers_in_other_encodings_and_codecs(tmp_path):
     (tmp_path / "1.csv").write_bytes("a,ä\n".encode("latin-1"))
     (tmp_path / "2.csv.gz").write_bytes(gzip.compress("ä,a\n".encode("latin-1")))

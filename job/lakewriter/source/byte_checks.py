@@ -1,7 +1,7 @@
 """Text files looked at by tasks before Spark reads them: what its readers would replace fails the load."""
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
 from lakewriter.aws import BotoCoreError, ClientError
@@ -46,18 +46,15 @@ class _Piece:
     chunk: Chunk
 
 
-def byte_check(frame: DataFrame, read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
-    """The check of the files that ``frame`` reads, and notes on what cannot be looked at."""
-    form = str(read.format).lower()
-    if form not in TEXTS or not read.paths:
-        return None, ()
+def byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
+    """The check of ``files``, whose rows are read as ``kind``, and notes on what cannot be looked at."""
     options = {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
     encoding = options.get("encoding") or options.get("charset") or "utf-8"
     try:
         encoding = codecs.lookup(encoding).name
     except LookupError:
         return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
-    found = sorted(to_path(uri) for uri in frame.inputFiles())
+    found = sorted(map(to_path, files))
     with ThreadPoolExecutor(_THREADS) as pool:
         sizes = dict(zip(found, pool.map(_size, found), strict=True))
     known = tuple((path, size) for path, size in sizes.items() if size is not None)
@@ -66,7 +63,7 @@ def byte_check(frame: DataFrame, read: Read) -> tuple[ByteCheck | None, tuple[st
         example = next(path for path, size in sizes.items() if size is None)
         notes = (f"bytes of {counted(len(found) - len(known), 'file')} are not looked at, such as {example!r}",)
     whole = options.get("multiline", "false").lower() != "true"
-    return ByteCheck(known, form, frame.schema, encoding, whole), notes
+    return ByteCheck(known, str(read.format).lower(), kind, encoding, whole), notes
 
 
 def _size(uri: str) -> int | None:

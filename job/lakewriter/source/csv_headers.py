@@ -18,6 +18,8 @@ from lakewriter.source.storage import NotListable, store_of, to_path
 Header = tuple[str, ...]
 
 _THREADS: Final = 16
+_FIRST_BYTES: Final = 64 * 1024
+"""As much of a file as holds most headers: the driver reads it of every file."""
 _MOST_BYTES: Final = 1024 * 1024
 
 
@@ -53,7 +55,15 @@ def _header(path: str, options: Mapping[str, str]) -> Header:
         raise NotListable(f"{path!r} is compressed in a way that only Spark knows")
     store, place = store_of(path)
     with store.open().open_input_stream(place, compression=codec_of(place)) as stream:
-        data = stream.read(_MOST_BYTES)
+        data = stream.read(_FIRST_BYTES)
+        header, is_whole = _first_row(path, data, options)
+        if not is_whole and len(data) == _FIRST_BYTES:
+            header, _ = _first_row(path, data + stream.read(_MOST_BYTES - _FIRST_BYTES), options)
+    return header
+
+
+def _first_row(path: str, data: bytes, options: Mapping[str, str]) -> tuple[Header, bool]:
+    """The header in a file's first bytes, and whether another row follows, so that all of it is there."""
     # The block may end in the middle of a character, far behind the header.
     text = data.decode(options.get("encoding") or options.get("charset") or "utf-8", errors="ignore")
     lines = io.StringIO(text.removeprefix("\ufeff"), newline=None)
@@ -62,12 +72,12 @@ def _header(path: str, options: Mapping[str, str]) -> Header:
     quote = options.get("quote", '"')
     separator = "\t" if separator == "\\t" else separator
     if len(separator) != 1 or len(quote) > 1:
-        return (next(rows, "").rstrip("\n"),)
+        return (next(rows, "").rstrip("\n"),), next(rows, None) is not None
     reader = csv.reader(
         rows, delimiter=separator, quotechar=quote or None, quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
     )
     try:
-        return tuple(name.strip() for name in next(reader, []))
+        return tuple(name.strip() for name in next(reader, [])), next(rows, None) is not None
     except csv.Error as error:
         raise NotListable(f"the header of {path!r} cannot be read ({error})") from error
 

@@ -16,7 +16,7 @@ from lakewriter.aws import resolve
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.arrow_types import arrow_schema, delivered
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.byte_checks import ByteCheck, byte_check
+from lakewriter.source.byte_checks import TEXTS, ByteCheck, byte_check
 from lakewriter.source.column_names import load_by_case, quoted, with_names_of_header
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.csv_headers import Headers, headers_of, of_header, require_names
@@ -43,7 +43,7 @@ def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
 class Loaded:
     """What is read; ``checks`` are of the files that have to be looked at before the frame's rows are used.
 
-    ``files`` are those of a CSV source.
+    ``files`` are those of a source of text.
     """
 
     frame: DataFrame
@@ -77,11 +77,21 @@ def loaded(
 def _by_header(
     session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, found: Loaded, *, aside: bool = False
 ) -> Loaded:
-    """What was found, read anew where it is of CSV files whose headers differ."""
-    headers = headers_of(found.files, reader_options(read, secrets))
-    if not headers.groups:
-        return replace(found, notes=(*found.notes, *headers.notes))
-    return _united(session, read, secrets, table, headers, aside=aside)
+    """What was found, with its checks; read anew where it is of CSV files whose headers differ."""
+    files = found.files if str(read.format).lower() == "csv" else ()
+    headers = headers_of(files, reader_options(read, secrets))
+    if headers.groups:
+        return _united(session, read, secrets, table, headers, aside=aside)
+    checked = _checked(found, read)
+    return replace(checked, notes=(*checked.notes, *headers.notes))
+
+
+def _checked(found: Loaded, read: Read) -> Loaded:
+    """What was found, with the check of its files; marked lines are looked at as they are read."""
+    if not found.files or is_marked(found.frame):
+        return found
+    check, notes = byte_check(found.files, found.frame.schema, read)
+    return replace(found, notes=(*found.notes, *notes), checks=() if check is None else (check,))
 
 
 def _named(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, *, aside: bool) -> Loaded:
@@ -118,7 +128,7 @@ def _united(
     for header, files in headers.groups.items():
         columns = ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in of_header(header, whole))
         own = read.model_copy(update={"path": files, "columns": columns})
-        part = _named(session, own, secrets, table, aside=aside)
+        part = _checked(_named(session, own, secrets, table, aside=aside), own)
         parts.append(replace(part, frame=_by_name(part.frame, whole)))
     frame = reduce(DataFrame.unionAll, (part.frame for part in parts))
     notes = (*(note for part in parts for note in part.notes), *merged.notes)
@@ -157,9 +167,8 @@ def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], t
     if read.paths and str(read.format).lower() in COLUMNAR:
         return Loaded(*load_merged(session, reader, read, table))
     frame = reader.load(list(read.paths)) if read.paths else reader.load()
-    check, remarks = byte_check(frame, read)
-    files = tuple(frame.inputFiles()) if str(read.format).lower() == "csv" and read.paths else ()
-    return Loaded(frame, remarks, () if check is None else (check,), files)
+    is_text = read.paths and str(read.format).lower() in TEXTS
+    return Loaded(frame, files=tuple(frame.inputFiles()) if is_text else ())
 
 
 def reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
