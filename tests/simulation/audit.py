@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from tests.simulation.books import Book, Place, ended_together, parsed, rows_of
+from tests.simulation.books import LOAD, Book, Place, ended_together, parsed, pending_of, receipts_of, rows_of
 from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files, metadata_of
@@ -18,7 +18,6 @@ from tests.simulation.source import Reading, Sources
 from tests.simulation.state_rules import faults_of, faults_of_rebuilt
 
 CONTROL: Final = "_lakewriter/"
-LOAD: Final = "lakewriter-load"
 REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
 """Control objects beside the states that may be written again."""
 
@@ -151,25 +150,22 @@ class Auditor:
                 continue
             if not key.startswith(place.path):
                 continue
-            pending = self.pending_of(place)
+            pending = pending_of(self.bucket.objects, place)
             if not pending or pending["phase"] != "uploaded" or self._missing(place, pending):
                 self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
 
     def _missing(self, place: Place, pending: Mapping[str, Any]) -> list[str]:
         """Files of the intent that are not there, by the intent's own text."""
-        root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
-        for key, stored in self.bucket.objects.items():
-            if key.startswith(root):
-                receipts = parsed(stored).get("receipts")
-                if receipts is not None and parsed(stored)["table_id"] == place.table:
-                    return [own["key"] for own in receipts if own["key"] not in self.bucket.objects]
-        return ["the intent"]
+        receipts = receipts_of(self.bucket.objects, place, pending)
+        if receipts is None:
+            return ["the intent"]
+        return [own["key"] for own in receipts if own["key"] not in self.bucket.objects]
 
     def published(self, name: tuple[str, str]) -> None:
         """A change of the catalog: what it shows must be whole."""
         here = [place for place in self.places if place.names == name]
         # Of a table that two pipelines share nobody can tell here who has added a partition.
-        if len(here) == 1 and here[0].catalog == "glue" and (pending := self.pending_of(here[0])):
+        if len(here) == 1 and here[0].catalog == "glue" and (pending := pending_of(self.bucket.objects, here[0])):
             self._judge_partition(here[0], pending)
         for place in here:
             if place.catalog != "iceberg":
@@ -362,14 +358,13 @@ class Auditor:
                     return report
         return None
 
-    def pending_of(self, place: Place) -> dict[str, Any]:
-        """What is pending now."""
-        state = self.bucket.objects.get(place.state)
-        return (parsed(state)["pending"] or {}) if state is not None else {}
-
     def attempt_ended(self, place: Place, job: str, attempt: str, status: str) -> None:
         """What an attempt says of a table, the moment it says it."""
-        book, name, pending = self.books[place.state], f"{place.pipeline}/{place.table}", self.pending_of(place)
+        book, name, pending = (
+            self.books[place.state],
+            f"{place.pipeline}/{place.table}",
+            pending_of(self.bucket.objects, place),
+        )
         # A report is written while its intent is pending, once all is there.
         is_whole = pending.items() >= {"job_id": job, "phase": "uploaded"}.items()
         done = is_whole or job in {own for own, _ in book.commits}

@@ -5,11 +5,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow.parquet as pq
 
 from tests.simulation.bucket import Stored
+
+LOAD: Final = "lakewriter-load"
+"""The metadata that names the load of an object or an upload."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,21 @@ class Book:
 
 def parsed(stored: Stored) -> dict[str, Any]:
     return dict(json.loads(stored.body))
+
+
+def pending_of(objects: Mapping[str, Stored], place: Place) -> dict[str, Any]:
+    """What is pending now; empty where nothing is."""
+    state = objects.get(place.state)
+    return (parsed(state)["pending"] or {}) if state is not None else {}
+
+
+def receipts_of(objects: Mapping[str, Stored], place: Place, pending: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Those of a pending load's intent, by its own text; None where the intent is gone."""
+    root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
+    for key, stored in objects.items():
+        if key.startswith(root) and (own := parsed(stored)).get("table_id") == place.table and "receipts" in own:
+            return list(own["receipts"])
+    return None
 
 
 def ended_together(objects: Mapping[str, Stored], place: Place, *states: Mapping[str, Any]) -> bool:

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.simulation.books import Place, parsed
+from tests.simulation.books import LOAD, Place, parsed, pending_of, receipts_of
 from tests.simulation.bucket import Bucket, Change, Upload
-
-LOAD = "lakewriter-load"
 
 
 class UploadAuditor:
@@ -22,7 +20,7 @@ class UploadAuditor:
         if pipeline != owner:
             self._find(f"{pipeline} aborts an upload of {load}: {upload.key}")
         for place in self._places:
-            pending = self._pending(place)
+            pending = pending_of(self._bucket.objects, place)
             is_bound = (place.pipeline, pending.get("job_id"), pending.get("attempt")) == (owner, job, attempt)
             if is_bound and pending["phase"] == "intended" and name in self._staged(place, pending):
                 self._find(f"an upload of {load}, which is bound, is aborted: {upload.key}")
@@ -39,13 +37,6 @@ class UploadAuditor:
         if left:
             self._find(f"{place.pipeline}/{place.table}: load {before['job_id']} was withdrawn and left {left}")
 
-    def _pending(self, place: Place) -> Mapping[str, Any]:
-        state = self._bucket.objects.get(place.state)
-        return (parsed(state)["pending"] or {}) if state is not None else {}
-
     def _staged(self, place: Place, pending: Mapping[str, Any]) -> list[str]:
-        """Ids of the intent's uploads, by its own text; none where the intent is gone."""
-        root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
-        found = [parsed(stored) for key, stored in self._bucket.objects.items() if key.startswith(root)]
-        intents = [own for own in found if own.get("table_id") == place.table and "receipts" in own]
-        return [receipt["upload_id"] for own in intents for receipt in own["receipts"]]
+        """Ids of the intent's uploads; none where the intent is gone."""
+        return [receipt["upload_id"] for receipt in receipts_of(self._bucket.objects, place, pending) or ()]
