@@ -8,6 +8,7 @@ import pyarrow.types as pt
 
 from lakewriter.documents.document_types import UNION
 from lakewriter.encode.avro_schema import kind_of
+from lakewriter.nested_arrays import flat_offsets
 
 _NULL, _VALUE, _END = b"\x00", b"\x02", b"\x00"
 _BYTES: Final = pa.array([bytes([value]) for value in range(256)], pa.binary())
@@ -95,8 +96,7 @@ def _maps(array: pa.MapArray, t: pa.DataType) -> pa.Array:
 
 
 def _lists(items: pa.Array, array: pa.ListArray) -> pa.Array:
-    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
-    return _blocks(items, pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)]))
+    return _blocks(items, flat_offsets(array))
 
 
 def _blocks(items: pa.Array, offsets: pa.Array) -> pa.Array:

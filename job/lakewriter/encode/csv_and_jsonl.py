@@ -6,13 +6,13 @@ A column of field kind ``json`` holds JSON text of any value; other columns are 
 import json
 import zlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.documents.document_types import JSON, KIND
-from lakewriter.documents.json_text import joined, objects, quoted, replaced
+from lakewriter.documents.rendering import join, quote, render_objects, replace_masked
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import TextEncoding
 
@@ -64,21 +64,20 @@ def csv_header(schema: pa.Schema) -> bytes:
 def csv_lines(batch: pa.RecordBatch) -> pa.Array:
     """RFC 4180: numbers bare, everything else quoted; null is an empty field, an empty string ``""``."""
     cells = [_csv_cell(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
-    rows = _joined(cells, ",")
-    return _joined([rows, "\r\n"], "")
+    return join([join(cells, ",", null_as_empty=True), "\r\n"])
 
 
 def json_lines(batch: pa.RecordBatch) -> pa.Array:
     """One object a line, every key in each."""
     columns = zip(batch.columns, batch.schema, strict=True)
-    texts = objects([(field.name, _json_value(column, field)) for column, field in columns], batch.num_rows)
-    return _joined([texts, "\n"], "")
+    texts = render_objects([(field.name, _json_value(column, field)) for column, field in columns], batch.num_rows)
+    return join([texts, "\n"])
 
 
 def _json_value(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
-    return column if _is_json(field) else quoted(column)
+    return column if _is_json(field) else quote(column)
 
 
 def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -88,7 +87,7 @@ def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _csv_quoted(texts: pa.Array) -> pa.Array:
-    return joined(['"', pc.replace_substring(texts, '"', '""'), '"'])
+    return join(['"', pc.replace_substring(texts, '"', '""'), '"'])
 
 
 def _from_json(fragments: pa.Array) -> pa.Array:
@@ -99,15 +98,12 @@ def _from_json(fragments: pa.Array) -> pa.Array:
         inner = pc.utf8_slice_codeunits(fragments, 1, -1)
         texts = pc.if_else(strings, inner, fragments)
         escaped = pc.and_(strings, pc.match_substring(fragments, "\\"))
-        texts = replaced(texts, pc.fill_null(escaped, False), map(json.loads, fragments.filter(escaped).to_pylist()))
+        texts = replace_masked(
+            texts, pc.fill_null(escaped, False), map(json.loads, fragments.filter(escaped).to_pylist())
+        )
     numbers = pc.match_substring_regex(fragments, "^[-0-9]")
     cells = pc.if_else(numbers, fragments, _csv_quoted(texts))
     return pc.if_else(pc.equal(fragments, "null"), pa.scalar(None, pa.string()), cells)
-
-
-def _joined(pieces: list[Any], separator: str) -> pa.Array:
-    """Nulls count as empty."""
-    return pc.binary_join_element_wise(*pieces, separator, null_handling="replace", null_replacement="")
 
 
 def _is_json(field: pa.Field) -> bool:

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, is_wrapped, rebuilt
-from lakewriter.documents.texts import as_list
 from lakewriter.naming import column_names
+from lakewriter.nested_arrays import flat_offsets, map_entries
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,15 @@ def _convert_struct(array: pa.StructArray, to: Conversion) -> pa.Array:
 
 def _convert_list(array: pa.Array, to: Conversion) -> pa.Array:
     values = convert(array.flatten(), to.children[0][1])
-    return pa.ListArray.from_arrays(_offsets(array), values, type=to.type, mask=_mask(array))
+    return pa.ListArray.from_arrays(flat_offsets(array), values, type=to.type, mask=_mask(array))
 
 
 def _convert_map(array: pa.MapArray, to: Conversion) -> pa.Array:
-    entries = as_list(array)
+    entries = map_entries(array)
     keys, items = entries.flatten().flatten()
     (_, key), (_, item) = to.children
-    arrays = (_offsets(entries), convert(keys, key), convert(items, item))
+    arrays = (flat_offsets(entries), convert(keys, key), convert(items, item))
     return pa.MapArray.from_arrays(*arrays, type=to.type, mask=_mask(array))
-
-
-def _offsets(array: pa.Array) -> pa.Array:
-    """Offsets into ``array.flatten()``, which leaves out what lies outside a slice or under a null."""
-    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
-    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
 
 
 def _mask(array: pa.Array) -> pa.Array | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.documents.texts import texts
+from lakewriter.documents.rendering import render_text
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor
 
@@ -29,7 +29,7 @@ def highest_in(array: pa.Array, column: str, first_index: int) -> Cursor | None:
     top = pc.max(array)
     if not top.is_valid:
         return None
-    return Cursor(type=str(array.type), text=texts(pa.repeat(top, 1))[0].as_py())
+    return Cursor(type=str(array.type), text=render_text(pa.repeat(top, 1))[0].as_py())
 
 
 def highest(a: Cursor | None, b: Cursor | None) -> Cursor | None:

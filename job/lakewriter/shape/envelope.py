@@ -27,9 +27,8 @@ from lakewriter.documents.document_types import (
     Record,
     arrow_field,
 )
-from lakewriter.documents.fragments import fragments, not_finite
-from lakewriter.documents.json_text import objects
 from lakewriter.documents.leaves import NO_FIT, NULLED, UNREADABLE
+from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json, render_objects
 from lakewriter.naming import avro_names, distinct
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import hex_digests
@@ -208,11 +207,11 @@ class EnvelopeShaper:
             return [*shaped.columns, *extra], changes
         texts = []
         for name, column in zip(shaped.schema.names, shaped.columns, strict=True):
-            texts.append(fragments(column))
-            for place in not_finite(column):
+            texts.append(render_json(column, COMPACT))
+            for place in find_non_finite(column):
                 changes.setdefault(place, []).append({"field": name, "change": NULLED, "reason": NO_FIT})
         if envelope.data:
-            texts = [objects(zip(shaped.schema.names, texts, strict=True), batch.num_rows)]
+            texts = [render_objects(zip(shaped.schema.names, texts, strict=True), batch.num_rows)]
         return texts, changes
 
     def _documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:

@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from lakewriter.column_types import is_list_like, is_void, storable
 from lakewriter.documents.inference import Seen
 from lakewriter.documents.levels import Levels, Path, cut, json_pointer
-from lakewriter.documents.structs import json_texts
+from lakewriter.documents.rendering import COMPACT, render_json
 from lakewriter.documents.typed import ARROW, NULL, BadValueError, from_json, from_nested_texts, from_texts
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings, InferredColumn
@@ -350,7 +350,7 @@ class Flattener:
             nested = not field.kind.scalar
             return self._converted(field, array.cast(pa.string()), from_nested_texts if nested else from_texts)
         if not field.kind.scalar:
-            return json_texts(array)
+            return render_json(array, COMPACT)
         try:
             return array.cast(field.type)
         except pa.ArrowInvalid as error:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import UTC_MICROS
-from lakewriter.documents.texts import texts
+from lakewriter.documents.rendering import render_text
 from lakewriter.shape.digest import hex_digests
 from lakewriter.spec.specification import Tracking
 
@@ -39,13 +39,13 @@ def key_texts(columns: Sequence[pa.Array]) -> pa.Array:
     ``\N``, in one column alone too.
     """
     if len(columns) == 1:
-        return pc.fill_null(texts(columns[0]), NULL)
+        return pc.fill_null(render_text(columns[0]), NULL)
     escaped = [_escaped(column) for column in columns]
     return pc.binary_join_element_wise(*escaped, SEPARATOR, null_handling="replace", null_replacement=NULL)
 
 
 def _escaped(column: pa.Array) -> pa.Array:
-    plain = texts(column)
+    plain = render_text(column)
     if not (pt.is_string(column.type) or pt.is_nested(column.type)):
         return plain
     return reduce(_escape, (ESCAPE, SEPARATOR), plain)

@@ -1,0 +1,227 @@
+"""Render Arrow values as text: by themselves, as row ids and cursors use them, and as JSON by a named profile.
+
+    integer    1                            date       2024-01-15
+    boolean    true                         timestamp  2024-01-15T10:30:00.000000Z, without Z for a local one
+    decimal    plain, with its scale        time       10:30:00.000000
+    float      shortest that reads back     binary     lower-case hex
+    string     as it is                     nested     JSON of the profile ``CANONICAL``
+
+In JSON a value has the same text: bare where JSON has its type, in quotes elsewhere. Arrow joins the texts of whole
+columns, and only strings with special characters pass through Python; no number passes a double.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lakewriter.column_types import is_list_like, is_wrapped
+from lakewriter.nested_arrays import flat_offsets, map_entries
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What JSON texts of one value may differ in.
+
+    ``hashed`` is the form whose digests are stored, and so it never changes: members of structs and maps are sorted,
+    those without a value are null, a map whose keys are not strings is an array of ``[key,value]``, binary is hex, and
+    decimals, NaN and infinities are strings. The other form keeps the order, leaves out the members of structs that
+    have no value, takes the text of a key for its name, and writes binary as base64, decimals as numbers, NaN and
+    infinities as null, since JSON has none of them.
+    """
+
+    hashed: bool
+
+
+CANONICAL: Final = Profile(hashed=True)
+"""For row ids: changing a text would give rows that are stored another id."""
+COMPACT: Final = Profile(hashed=False)
+"""For files. A member without a value is left out, as Spark's ``to_json`` does (``ignoreNullFields``): a struct has the
+members of all rows that were read with it, and the text of a row must not hang on the rows beside it."""
+
+_LAST_PLAIN_SCALE: Final = 6
+"""Arrow writes decimals of a greater scale with an exponent when they are small."""
+_PLAIN_FLOATS: Final = (1e-4, 1e10)
+"""From the first to below the second neither Arrow nor Python's repr writes a float with an exponent."""
+_SPECIAL: Final = r'["\\\x00-\x1f]'
+"""Characters that a JSON string holds escaped."""
+_NULL: Final = pa.scalar(None, pa.string())
+
+
+def render_text(array: pa.Array) -> pa.Array:
+    """One string per value, null for null."""
+    t = array.type
+    if is_wrapped(t):
+        return render_text(_unwrap(array))
+    if pt.is_nested(t):
+        return render_json(array, CANONICAL)
+    if pt.is_floating(t):
+        return _render_floats(array.cast(pa.float32()) if pt.is_float16(t) else array)
+    if pt.is_timestamp(t):
+        return _render_timestamps(array)
+    if _is_binary(t):
+        return pa.array(_map_each(bytes.hex, array), pa.string())
+    if pt.is_time(t):
+        return array.cast(pa.time64("us")).cast(pa.string())
+    plain = (array.cast(pa.date32()) if pt.is_date(t) else array).cast(pa.string())
+    if pt.is_decimal(t) and t.scale > _LAST_PLAIN_SCALE:
+        return _respell(plain, pc.match_substring(plain, "E"), lambda text: format(Decimal(text), "f"))
+    return plain
+
+
+def render_json(array: pa.Array, profile: Profile) -> pa.Array:
+    """The JSON text of each value; null for null, and for a float that the profile has no JSON for."""
+    t = array.type
+    if is_wrapped(t):
+        return render_json(_unwrap(array), profile)
+    if pt.is_struct(t):
+        return _render_structs(array, profile)
+    if pt.is_map(t):
+        return _render_maps(array, profile)
+    if is_list_like(t):
+        return _bracket(array, render_json(array.flatten(), profile), "[]")
+    if _is_binary(t) and not profile.hashed:
+        return quote(_base64(array))
+    if pt.is_integer(t) or pt.is_boolean(t) or pt.is_null(t) or (pt.is_decimal(t) and not profile.hashed):
+        return render_text(array)
+    if not pt.is_floating(t):
+        return quote(render_text(array))
+    plain, finite = render_text(array), pc.fill_null(pc.is_finite(array), True)
+    return pc.if_else(finite, plain, quote(plain) if profile.hashed else _NULL)
+
+
+def find_non_finite(array: pa.Array) -> Sequence[int]:
+    """Positions at whose top level or below is a float without JSON."""
+    t = array.type
+    if pt.is_floating(t):
+        odd = pc.and_(array.is_valid(), pc.invert(pc.fill_null(pc.is_finite(array), True)))
+        return [int(place) for place in pc.indices_nonzero(odd).to_pylist()]
+    if pt.is_struct(t):
+        return sorted({place for child in array.flatten() for place in find_non_finite(child)})
+    if pt.is_map(t):
+        return find_non_finite(map_entries(array))
+    if pt.is_list(t):
+        inner = find_non_finite(array.flatten())
+        owners = pc.list_parent_indices(array).to_pylist() if inner else []
+        return sorted({int(owners[place]) for place in inner})
+    return []
+
+
+def quote(texts: pa.Array) -> pa.Array:
+    """Strings as JSON strings; null stays null."""
+    special = pc.fill_null(pc.match_substring_regex(texts, _SPECIAL), False)
+    return replace_masked(
+        join([pa.scalar('"'), texts, pa.scalar('"')]), special, _map_each(_dump, texts.filter(special))
+    )
+
+
+def replace_masked(texts: pa.Array, mask: pa.Array, by: Iterable[Any]) -> pa.Array:
+    """``texts`` with those under ``mask`` replaced in order."""
+    if not pc.any(mask).as_py():
+        return texts
+    return pc.replace_with_mask(texts, mask, pa.array(list(by), pa.string()))
+
+
+def join(pieces: list[Any], separator: str = "", *, null_as_empty: bool = False) -> pa.Array:
+    """Each row's pieces, one behind the other; null where any is, unless nulls count as empty."""
+    handling = "replace" if null_as_empty else "emit_null"
+    return pc.binary_join_element_wise(*pieces, separator, null_handling=handling, null_replacement="")
+
+
+def render_objects(fields: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Array:
+    """JSON objects of columns of JSON text; a null is written as such."""
+    pieces: list[Any] = [pa.repeat(pa.scalar("{"), rows)]
+    for position, (name, texts) in enumerate(fields):
+        pieces += [("," if position else "") + _dump(name) + ":", pc.fill_null(texts, "null")]
+    return join([*pieces, "}"])
+
+
+def _render_structs(array: pa.StructArray, profile: Profile) -> pa.Array:
+    children = zip((field.name for field in array.type), array.flatten(), strict=True)
+    if profile.hashed:
+        members = sorted(((name, render_json(child, profile)) for name, child in children), key=lambda own: own[0])
+        return _mask(array, render_objects(members, len(array)))
+    pieces: list[Any] = [pa.repeat(pa.scalar(""), len(array))]
+    for name, child in children:
+        text = pc.fill_null(render_json(child, profile), "null")
+        member = pc.binary_join_element_wise("," + _dump(name) + ":", text, "")
+        pieces.append(pc.if_else(child.is_valid(), member, "") if child.null_count else member)
+    inner = pc.utf8_slice_codeunits(join(pieces), 1)
+    return _mask(array, join(["{", inner, "}"]))
+
+
+def _render_maps(array: pa.MapArray, profile: Profile) -> pa.Array:
+    entries = map_entries(array)
+    keys, items = entries.flatten().flatten()
+    values = pc.fill_null(render_json(items, profile), "null")
+    if not profile.hashed:
+        names = quote(_base64(keys) if _is_binary(keys.type) else render_text(keys))
+        return _bracket(entries, join([names, ":", values]), "{}")
+    if pt.is_string(keys.type):
+        ends, members = "{}", join([quote(keys), ":", values])
+    else:
+        ends, members = "[]", join(["[", pc.fill_null(render_json(keys, profile), "null"), ",", values, "]"])
+    owners = pc.list_parent_indices(pa.ListArray.from_arrays(flat_offsets(entries), members))
+    # By the key's own text: quoting would order a quote or a control character elsewhere.
+    table = pa.table({"owner": owners, "key": render_text(keys), "member": members})
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
+    return _bracket(entries, members.take(order), ends)
+
+
+def _bracket(lists: pa.Array, members: pa.Array, ends: str) -> pa.Array:
+    inner = pc.binary_join(pa.ListArray.from_arrays(flat_offsets(lists), pc.fill_null(members, "null")), ",")
+    return _mask(lists, join([ends[0], inner, ends[1]]))
+
+
+def _mask(array: pa.Array, texts: pa.Array) -> pa.Array:
+    return pc.if_else(array.is_valid(), texts, _NULL) if array.null_count else texts
+
+
+def _render_floats(array: pa.Array) -> pa.Array:
+    """Arrow's text has the fewest digits for the width, float32 included; it is spelled as Python's repr does."""
+    plain = array.cast(pa.string())
+    size = pc.abs(array)
+    lowest, end = _PLAIN_FLOATS
+    usual = pc.or_(pc.equal(size, 0.0), pc.and_(pc.greater_equal(size, lowest), pc.less(size, end)))
+    whole = pc.and_(usual, pc.invert(pc.match_substring(plain, ".")))
+    pointed = pc.if_else(whole, pc.binary_join_element_wise(plain, ".0", ""), plain)
+    return _respell(pointed, pc.invert(usual), lambda text: repr(float(text)))
+
+
+def _render_timestamps(array: pa.Array) -> pa.Array:
+    # Arrow is twenty times slower with zoned timestamps, and UTC has the same text but for its Z.
+    local = array.cast(pa.timestamp("us")).cast(pa.string())
+    plain = pc.replace_substring(local, " ", "T")
+    return pc.binary_join_element_wise(plain, "Z", "") if array.type.tz else plain
+
+
+def _respell(plain: pa.Array, odd: pa.Array, function: Callable[[str], str]) -> pa.Array:
+    """``plain`` with the texts at ``odd`` replaced one by one."""
+    odd = pc.fill_null(odd, False)
+    return replace_masked(plain, odd, _map_each(function, plain.filter(odd)))
+
+
+def _base64(array: pa.Array) -> pa.Array:
+    return pa.array(_map_each(lambda value: b64encode(value).decode(), array), pa.string())
+
+
+def _map_each(function: Callable[[Any], str], array: pa.Array) -> list[str | None]:
+    return [None if value is None else function(value) for value in array.to_pylist()]
+
+
+def _dump(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _unwrap(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pt.is_dictionary(array.type) else pc.run_end_decode(array)
+
+
+def _is_binary(t: pa.DataType) -> bool:
+    return any(check(t) for check in (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view))
