@@ -1,7 +1,6 @@
 """What a load writes, when it starts, and the most it may take: from the settings and the application's template."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -13,7 +12,6 @@ from infra.settings import Settings
 from infra.text import counted, hours
 from lakewriter.naming import ControlKeys, join_key
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
-from lakewriter.spec.key_layout import KeyNames
 from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.stream import MessageSource
 
@@ -44,8 +42,7 @@ def _kind(spec: Spec) -> str:
 
 
 def _named(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:
-    bound = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED)
-    names = replace(bound, sync_id=1) if isinstance(bound, KeyNames) else bound
+    names = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED, sync_id=1)
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
     paths = messages.paths if messages else table.read.paths
     reads: list[Line] = [Code(path) for path in paths]

@@ -19,8 +19,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
 from lakewriter.run.results import done
 from lakewriter.spec.access import Access
-from lakewriter.spec.key_layout import Names
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.layout import Layout, ObjectNames, Template
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 from tests.support.sdk import sdk
@@ -33,7 +32,7 @@ def test_an_earlier_attempts_uploads_go_whatever_the_clocks_say(aws, bucket):
     """versitygw gives uploads the time, and keeps its Date header for a second: they seem to begin after they did."""
     clients = Clients(Access(bucket=bucket, region="us-east-1"))
     control = Control(S3Store(clients), ControlKeys("", "p"), "s.t")
-    layout = Layout("s/t", Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+    layout = Layout("s/t", Template.parse("part-{job_id}-{seq}.parquet"))
     for number in (1, 2):
         own = Attempt("p", "a", f"A{number}", NOON, timedelta(days=30))
         names = layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
@@ -65,9 +64,9 @@ NAMESAKES = [
 @pytest.mark.parametrize("what", CLEARS_UP)
 def test_two_pipelines_that_load_one_table_under_one_job_id(what, file, has_namesake, expected):
     """A key that has no attempt's id in it may be either's; S3 tells nothing else of an upload."""
-    world, layout = World(), Layout("s/t", Template(()), Template.parse(file), ".parquet")
+    world, layout = World(), Layout("s/t", Template.parse(f"{file}.parquet"))
 
-    def begun(pipeline: str, attempt: str) -> tuple[Control, Attempt, Names]:
+    def begun(pipeline: str, attempt: str) -> tuple[Control, Attempt, ObjectNames]:
         store = Memory(world, lambda: None, random.Random(0), 0)
         control = Control(store, ControlKeys("data", pipeline), "s.t", pause=lambda _: None)
         own = Attempt(pipeline, "a", attempt, NOON, timedelta(days=30))
@@ -147,11 +146,11 @@ class Rivals:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.control: dict[str, Control] = {}
-        self.names: dict[str, Names] = {}
+        self.names: dict[str, ObjectNames] = {}
         self.began: dict[str, TableState] = {}
         self.receipts: dict[str, Receipt] = {}
         self.attempts = {name: Attempt("p", "a", name, NOON, timedelta(days=30)) for name in ("first", "second")}
-        layout = Layout("s/t", Template.parse("{job_id}"), Template.parse("{uuid}"), ".parquet")
+        layout = Layout("s/t", Template.parse("{job_id}/{uuid}.parquet"))
         for name, own in self.attempts.items():
             control = self.control[name] = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
             names = self.names[name] = layout.bind(job_id="a", attempt=own.id, start=own.started)

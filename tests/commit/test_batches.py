@@ -118,7 +118,7 @@ class Stream(histories.History):
         if began is None:
             is_next(control.state.read().batch, batch, "s.t", since)
             return
-        names = names.numbered(began.backfill, began.counter)
+        names = names.number(began.backfill, began.counter)
         receipts = []
         try:
             if not is_next(began.batch, batch, "s.t", since):
@@ -143,7 +143,7 @@ class Stream(histories.History):
         assert (state.pending, state.batch, state.committed) == (None, Batch("q", 5), 6)
         jobs = sorted(found.load.split("/")[1] for found in self.world.data.values())
         assert jobs == [Batch("q", number).job_id for number in range(6)]
-        if self.layout.file.variables == {"backfill", "counter"}:
+        if self.layout.template.variables == {"backfill", "counter"}:
             ordered = [found.load.split("/")[1] for _, found in sorted(self.world.data.items())]
             assert (ordered, state.counter) == (jobs, 6)
 

@@ -53,7 +53,7 @@ def test_uploads_that_cannot_be_cleared_up(call, words, denied):
     control.write_once(
         KEYS.begin("a", "a0"), {"version": 1, "attempt": "a0", "started": "2024-01-15T00:00:00+00:00", "tables": {}}
     )
-    layout = Layout("data", Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+    layout = Layout("data", Template.parse("part-{job_id}-{seq}.parquet"))
     names = layout.bind(job_id="a", attempt="a1", start=OWN.started)
     world.stage(names.object_key(0), OWN.load)
     call(control, names)

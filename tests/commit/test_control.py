@@ -64,7 +64,7 @@ def test_records_of_attempts_are_told_from_whatever_else_a_load_leaves(table, ot
 @pytest.mark.parametrize("table", ODD)
 def test_a_load_of_a_table_called_like_a_control_object(table):
     world = World()
-    layout = Layout("s/t", Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+    layout = Layout("s/t", Template.parse("part-{job_id}-{seq}.parquet"))
     for name in ("A1", "A2"):
         own = Attempt("p", "a", name, NOON, timedelta(days=30))
         process = control(world, table)

@@ -29,9 +29,9 @@ from tests.support.narrow import need
 from tests.support.sample import sampled
 
 LAYOUTS = [
-    Layout("s/t", Template.parse(""), Template.parse("part-{job_id}-{seq}"), ".parquet"),
-    Layout("s/t", Template.parse("{job_id}"), Template.parse("{uuid}"), ".parquet"),
-    Layout("s/t", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet"),
+    Layout("s/t", Template.parse("part-{job_id}-{seq}.parquet")),
+    Layout("s/t", Template.parse("{job_id}/{uuid}.parquet")),
+    Layout("s/t", Template.parse("v{backfill}/{counter}.parquet")),
 ]
 ROWS = 4
 ACCESS = Access(bucket="b", region="us-east-1")
@@ -98,7 +98,7 @@ class History:
         if began is None:
             return
         receipts: list[Receipt] = []
-        names = names.numbered(began.backfill, began.counter)
+        names = names.number(began.backfill, began.counter)
         try:
             first = int(began.cursor.text) if began.cursor else 0
             rows = list(range(first, self.source)) if self.incremental else list(range(ROWS))
@@ -130,7 +130,7 @@ class History:
         files = [receipt.key for each in intents.values() for receipt in each.receipts]
         assert sorted(files) == sorted(self.world.data)
         assert state.committed == len(self.jobs)
-        if self.layout.file.variables == {"backfill", "counter"}:
+        if self.layout.template.variables == {"backfill", "counter"}:
             assert state.counter == len(files)
             assert sorted(files) == [f"s/t/v{0:010d}/{number:020d}.parquet" for number in range(len(files))]
         assert dict(state.running) == {}
@@ -198,7 +198,7 @@ def test_a_load_that_gives_up_leaves_the_uploads_of_another_alone():
     """Both name their files by the table's counter, so that the keys do not tell whose they are."""
     world, rng = World(), random.Random(0)
     control = Control(Memory(world, lambda: None, rng, 0), ControlKeys("", "p"), "s.t")
-    layout = Layout("s/t", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet")
+    layout = Layout("s/t", Template.parse("v{backfill}/{counter}.parquet"))
     named = {}
     for job in ("J0", "J1"):
         own = Attempt("p", job, f"A{job}", world.tick(), timedelta(days=30))

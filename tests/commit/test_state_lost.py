@@ -15,7 +15,7 @@ from tests.commit.memory import Memory, World
 
 STATE = "_lakewriter/p/tables/s.t/state.json"
 LOAD = "_lakewriter/p/loads/a"
-LAYOUT = Layout("s/t", Template(()), Template.parse("part-{job_id}-{seq}"), ".parquet")
+LAYOUT = Layout("s/t", Template.parse("part-{job_id}-{seq}.parquet"))
 
 TRACES = [
     # an object that is there, whether it shows that table s.t has had a state

@@ -6,10 +6,8 @@ import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.key_layout import KeyLayout
-from lakewriter.spec.layout import file_uuid
+from lakewriter.spec.layout import Layout, file_uuid
 from tests.dialects.airbyte_lakes import START, TABLE, key, lake, problems
-from tests.support.narrow import expect
 
 UUID = str(file_uuid("a", 0))
 KEYS = [
@@ -103,9 +101,9 @@ def test_no_variable_of_a_file_name(tmp_path, name, expected):
     assert found == [f"destination.file_name_pattern: {name!r}: {expected}"]
 
 
-def the_layout(file: Path) -> KeyLayout:
+def the_layout(file: Path) -> Layout:
     """That of the file's first table."""
-    return expect(KeyLayout, load_spec(file).tables[0].layout)
+    return load_spec(file).tables[0].layout
 
 
 def test_one_name_for_every_file(tmp_path):
@@ -138,4 +136,4 @@ def test_part_number_goes_on_from_what_is_there(tmp_path, keys, part):
     layout = the_layout(lake(tmp_path, {"s3_path_format": "a/"}))
     names = layout.bind(job_id="j", attempt="a", start=START)
     assert names.prefix == "data_output_path/a/"
-    assert names.numbered(keys).object_key(0) == f"data_output_path/a/{part}.csv.gz"
+    assert names.after(keys).object_key(0) == f"data_output_path/a/{part}.csv.gz"

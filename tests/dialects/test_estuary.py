@@ -21,7 +21,7 @@ SECOND = BINDING | {"source": "acmeCo/orders", "resource": {"pathPrefix": "order
 
 def keyed(table, seq=0, backfill=0, first=0):
     names = table.layout.bind(job_id="j", attempt="x", start=AT)
-    return names.numbered(backfill, first).object_key(seq)
+    return names.number(backfill, first).object_key(seq)
 
 
 def test_documented_example_unchanged(tmp_path):

@@ -20,7 +20,7 @@ def spec(*, glue: bool = False, read: Read | None = None, **access: Any) -> Spec
         schema_name="nyc_public",
         name="flights",
         read=read or Read(format="csv", path="flights.csv"),
-        layout=Layout("data", Template(()), Template.parse("part-{uuid}"), ".parquet"),
+        layout=Layout("data", Template.parse("part-{uuid}.parquet")),
         path="data/production/nyc_public/flights",
     )
     reach = {"bucket": "acme-lake", "region": "us-east-1", "prefix": "data/production", "role_wait_seconds": 0}

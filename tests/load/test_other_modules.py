@@ -16,7 +16,7 @@ PACKAGE = Path(lakewriter.__file__).parent
 RELEASE_0_1_0 = """
 access airbyte aws aws_errors aws_session aws_vended catalogs check cli cli_policy cli_run collection commit console
 context continuous deployment dialects document encode entry errors glue_text handover infra job job_ids json_text
-key_layout layout load model naming outcome placement plan policy prepare queries receipt repair report results
+layout load model naming outcome placement plan policy prepare queries receipt repair report results
 resumption run shape snowflake source spec staging stream streamable sync table_run tests transforms trust types verdict
 verify watch write
 """

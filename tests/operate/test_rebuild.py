@@ -335,7 +335,7 @@ KEYS = [
 
 @pytest.mark.parametrize(("file", "keys", "numbers"), KEYS)
 def test_numbers_in_keys(file, keys, numbers):
-    layout = Layout("t", Template(()), Template.parse(file), ".parquet")
+    layout = Layout("t", Template.parse(f"{file}.parquet"))
     assert find_highest_numbers(layout, keys) == numbers
 
 

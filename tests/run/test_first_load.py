@@ -18,7 +18,7 @@ TABLE = TableSpec(
     schema_name="s",
     name="t",
     read=Read(format="csv", path="t.csv"),
-    layout=Layout("data", Template(()), Template.parse("part-{uuid}"), ".parquet"),
+    layout=Layout("data", Template.parse("part-{uuid}.parquet")),
     path="data/s/t",
     must_be_empty=True,
 )

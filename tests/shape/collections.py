@@ -51,7 +51,7 @@ def collection_table(
         name="recentchanges",
         read=Read(format="json", path="a.json"),
         index=IndexKind.SPARSE,
-        layout=Layout("recentchanges", Template(()), Template.parse("v{backfill}/{counter}"), ".parquet"),
+        layout=Layout("recentchanges", Template.parse("v{backfill}/{counter}.parquet")),
         path="recentchanges",
         collection=Collection(
             keys=keys,

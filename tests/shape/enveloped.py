@@ -21,7 +21,7 @@ TABLE = TableSpec(
     schema_name="public",
     name="users",
     read=Read(format="x"),
-    layout=Layout("d", Template.parse(""), Template.parse("{seq}"), ""),
+    layout=Layout("d", Template.parse("{seq}")),
     path="d",
 )
 START = dt.datetime(2024, 1, 15, tzinfo=dt.UTC)

@@ -32,7 +32,7 @@ TRACKED = [
 
 
 def table_of(**fields: Any) -> TableSpec:
-    layout = Layout("data/t", Template.parse(""), Template.parse("{uuid}"), ".gzip.parquet")
+    layout = Layout("data/t", Template.parse("{uuid}.gzip.parquet"))
     values = {"source_table": "t", "schema_name": "s", "name": "t", "read": Read(), "layout": layout, "path": "data/t"}
     return TableSpec.model_validate(values | fields)
 

@@ -30,7 +30,7 @@ def shaper(
     tracking: Sequence[TrackingColumn] = TRACKING,
     **table: object,
 ) -> Shaper:
-    layout = Layout("data/t", Template.parse(""), Template.parse("{uuid}"), ".gzip.parquet")
+    layout = Layout("data/t", Template.parse("{uuid}.gzip.parquet"))
     values = {"source_table": "t", "schema_name": "s", "name": "t", "read": Read(), "layout": layout, "path": "data/t"}
     access = Access(bucket="b", region="us-east-1")
     spec = Spec(pipeline="p", dialect="d", access=access, catalog=NoCatalog(), tracking=tracking, tables=())

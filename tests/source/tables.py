@@ -16,7 +16,7 @@ DELETED = "__deleted"
 def table(*, index: IndexKind = IndexKind.CONTIGUOUS, **fields: Any) -> TableSpec:
     """A table read as ``fields`` say; those of ``Read`` are taken out of them."""
     read = Read(**{name: fields.pop(name) for name in list(fields) if name in Read.model_fields and name != "columns"})
-    layout = Layout("", Template.parse(""), Template.parse("{job_id}-{seq}"), ".parquet")
+    layout = Layout("", Template.parse("{job_id}-{seq}.parquet"))
     return TableSpec(
         source_table="t", schema_name="s", name="t", read=read, index=index, layout=layout, path="s/t", **fields
     )

@@ -15,9 +15,7 @@ from lakewriter.staging.task import TaskPlan
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 ACCESS = Access(bucket="acme-lake", region="us-east-1")
 SOURCE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("changed", pa.timestamp("us", "UTC"))])
-LAYOUT = Layout(
-    "lake/crm/accounts", Template.parse("{date:%Y/%m/%d}"), Template.parse("part-{job_id}-{seq}"), ".parquet"
-)
+LAYOUT = Layout("lake/crm/accounts", Template.parse("{date:%Y/%m/%d}/part-{job_id}-{seq}.parquet"))
 TABLE = TableSpec(
     source_table="accounts",
     schema_name="crm",

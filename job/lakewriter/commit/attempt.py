@@ -18,7 +18,6 @@ from lakewriter.commit.uploads import abort_all
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.receipt import Receipt
-from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
 _GONE_BY: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
@@ -67,13 +66,13 @@ class BeginRecord(ControlObject):
     tables: Mapping[str, BegunTable]
 
 
-def begin_record(attempt: Attempt, names: Mapping[str, Names]) -> dict[str, Any]:
+def begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
     tables = {table: _begun(own).model_dump() for table, own in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
 
 
-def _begun(names: Names) -> BegunTable:
+def _begun(names: ObjectNames) -> BegunTable:
     return BegunTable(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
 
 
@@ -152,16 +151,16 @@ def _own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTab
     return [] if has_rival else found
 
 
-def free_names(store: Store, attempt: Attempt, names: Names) -> Names:
+def free_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
     """The names with numbers beyond those that another pipeline's load of the same job id has taken.
 
     Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``. Nor is one with the table's
     counter: no two loads are bound under the same one.
     """
-    if not isinstance(names, ObjectNames) or names.unique or names.counts:
+    if "seq" not in names.template.variables or names.unique or names.counts:
         return names
     pattern, taken = names.pattern(), []
-    for key in [entry.key for entry in store.entries(names.stem) if pattern.fullmatch(entry.key)]:
+    for key in [entry.key for entry in store.entries(names.prefix) if pattern.fullmatch(entry.key)]:
         found = store.find(key)
         if found is not None and found.of_another(attempt.pipeline):
             taken.append(key)
@@ -252,7 +251,7 @@ def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
         raise failure or _concurrent(control, control.state.read(), attempt)
 
 
-def give_up(control: Control, attempt: Attempt, names: Names, receipts: Iterable[Receipt]) -> None:
+def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
     """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all, or
     finished by whoever recovered it.
 
@@ -290,7 +289,7 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
     return pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id)
 
 
-def abort_strays(control: Control, names: Names, receipts: Iterable[Receipt], attempt: Attempt) -> None:
+def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
     with control.clearing_up("uploads of repeated tasks"):

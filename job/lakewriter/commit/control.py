@@ -22,7 +22,6 @@ from lakewriter.errors import (
 from lakewriter.naming import ControlKeys
 from lakewriter.report import TableReport
 from lakewriter.spec.catalogs import IcebergCatalog, RestService
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -46,7 +45,7 @@ class Control:
         keys: ControlKeys,
         table_id: str,
         *,
-        layout: Layout | KeyLayout | None = None,
+        layout: Layout | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store

@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Entry, Found
 from lakewriter.naming import CONTROL_DIRECTORY
-from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
 
 AT_ONCE: Final = 16
 
@@ -26,7 +26,7 @@ class Old:
     seen: bool = True
 
 
-def survey(control: Control, layout: KeyLayout, state: SyncState, others: Sequence[KeyLayout]) -> tuple[Old, ...]:
+def survey(control: Control, layout: Layout, state: SyncState, others: Sequence[Layout]) -> tuple[Old, ...]:
     """Every object that the template gives, but for control objects and those another stream's template gives too."""
     known = _known(control, state)
     mine, theirs = layout.matcher(), [other.matcher() for other in others]

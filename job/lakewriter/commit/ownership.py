@@ -14,7 +14,7 @@ from lakewriter.commit.control import Control
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import NameCollisionError, PendingUnrecoverableError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.spec.key_layout import KeyLayout
+from lakewriter.spec.layout import Layout
 
 
 class Writer(ControlObject):
@@ -35,7 +35,7 @@ class OwnershipRecord(ControlObject):
 class Ownership:
     """The record of the directory that the keys of ``layout`` lie in, variables in its name included."""
 
-    def __init__(self, control: Control, pipeline: str, layout: KeyLayout) -> None:
+    def __init__(self, control: Control, pipeline: str, layout: Layout) -> None:
         self._control, self._pipeline = control, pipeline
         self.directory = layout.glob.rpartition("/")[0]
         name = hashlib.sha256(self.directory.encode()).hexdigest()[:32]

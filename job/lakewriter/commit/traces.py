@@ -9,7 +9,6 @@ from typing import Final, Literal
 from lakewriter.commit.store import Entry, Found, Store
 from lakewriter.errors import LakeError
 from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
 
 MOST_LISTED: Final = 50_000
@@ -61,7 +60,7 @@ def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trac
     return (trace for trace in found if trace is not None and trace.table_id == table_id)
 
 
-def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | KeyLayout | None) -> str | None:
+def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | None) -> str | None:
     """The key of something that only a table with a state can have; None where there is nothing."""
     for trace in find_traces(store, keys, table_id):
         return trace.entry.key
@@ -71,7 +70,7 @@ def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | 
 
 
 def find_own_objects(
-    store: Store, keys: ControlKeys, table_id: str, layout: Layout | KeyLayout, *, most: int = MOST_ASKED
+    store: Store, keys: ControlKeys, table_id: str, layout: Layout, *, most: int = MOST_ASKED
 ) -> Iterator[tuple[str, Found]]:
     """Objects that loads of this pipeline wrote for the table, the newest first; at most ``most`` are asked."""
     pipeline = keys.root.rpartition("/")[2]
@@ -88,13 +87,9 @@ def find_own_objects(
             yield entry.key, found
 
 
-def list_objects(store: Store, layout: Layout | KeyLayout) -> list[Entry]:
+def list_objects(store: Store, layout: Layout) -> list[Entry]:
     """The objects where the table's are, no control objects."""
-    if isinstance(layout, KeyLayout):
-        prefix, pattern = layout.prefix, layout.matcher()
-    else:
-        prefix, pattern = f"{layout.directory}/" if layout.directory else "", re.compile(".*")
-    entries = islice(store.entries(prefix), MOST_LISTED)
+    pattern, entries = layout.matcher(), islice(store.entries(layout.prefix), MOST_LISTED)
     return [
         entry for entry in entries if pattern.fullmatch(entry.key) and f"/{CONTROL_DIRECTORY}/" not in f"/{entry.key}"
     ]

@@ -14,7 +14,6 @@ from lakewriter.commit.store import Found
 from lakewriter.commit.traces import find_own_objects, list_objects, trace_of
 from lakewriter.control_object import parse
 from lakewriter.receipt import Batch
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
@@ -58,12 +57,11 @@ def batch_of(job_id: str) -> Batch | None:
     return Batch(found[1], int(found[2])) if found else None
 
 
-def find_highest_numbers(layout: Layout | KeyLayout | None, keys: Iterable[str]) -> tuple[int, int]:
+def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[int, int]:
     """The backfill number and the counter of the next file, where the layout has them in keys; else 0."""
-    if not isinstance(layout, Layout):
+    if layout is None or not layout.template.variables & _NUMBERS.keys():
         return 0, 0
-    parts = [re.escape(part) if isinstance(part, str) else _NUMBERS.get(part[0], ".+?") for part in layout.file.parts]
-    pattern = re.compile(rf"(?:.*/)?{''.join(parts)}{re.escape(layout.extension)}")
+    pattern = re.compile(rf"(?:.*/)?{layout.template.match_text(_NUMBERS)}")
     numbers = [found.groupdict() for key in keys if (found := pattern.fullmatch(key)) is not None]
     backfill = max((int(each.get("backfill", 0)) for each in numbers), default=0)
     return backfill, max((int(each["counter"]) + 1 for each in numbers if "counter" in each), default=0)

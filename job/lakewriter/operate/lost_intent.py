@@ -13,7 +13,6 @@ from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.operate.left_behind import MOST_ASKED, batch_of, find_highest_numbers
 from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
 from lakewriter.report import ABANDONED_BLIND, TableReport, counted
-from lakewriter.spec.key_layout import KeyLayout
 
 Objects = Mapping[str, Found]
 
@@ -112,7 +111,7 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
     """Counted as committed: the catalog may have it under this number, and would take the next one for it."""
     _, counter = find_highest_numbers(control.layout, objects)
     sync = state.sync
-    if isinstance(control.layout, KeyLayout) and objects:
+    if control.layout is not None and not control.layout.directory and objects:
         generation = max(found.generation_id for found in objects.values())
         sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
     return state.changed(

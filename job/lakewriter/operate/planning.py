@@ -16,7 +16,7 @@ from lakewriter.run.placement import in_catalog, numbered
 from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
 from lakewriter.run.sync import TablePart, ownership, plan_sync
 from lakewriter.spec.catalogs import IcebergCatalog
-from lakewriter.spec.key_layout import Names
+from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -78,7 +78,7 @@ def plan(
 def _plan_table(
     spec: Spec,
     table: TableSpec,
-    names: Names,
+    names: ObjectNames,
     found: dict[str, object],
     clients: Clients,
     spark: SparkFactory,
@@ -104,7 +104,7 @@ def _plan_table(
         prepared.feed.close()
 
 
-def first_key(spec: Spec, prepared: Prepared, names: Names) -> str:
+def first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
     """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
     if not isinstance(spec.catalog, IcebergCatalog):
         return f"s3://{spec.access.bucket}/{names.object_key(0)}"

@@ -16,7 +16,6 @@ from lakewriter.commit.traces import MOST_LISTED
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
@@ -126,7 +125,7 @@ class TablePath:
             return f"{catalog.location.removeprefix(f's3://{self._intent.access.bucket}/')}/"
         if not isinstance(catalog, FilesAction) or layout is None:
             return None
-        return layout.prefix if isinstance(layout, KeyLayout) else f"{layout.directory}/" if layout.directory else ""
+        return layout.prefix
 
     def _is_read(self, key: str) -> bool:
         """Whether a reader of the table takes the object for one of its files."""
@@ -135,16 +134,15 @@ class TablePath:
         if is_hidden or CONTROL_DIRECTORY in key.split("/"):
             return False
         layout = self._control.layout
-        if isinstance(layout, KeyLayout) and layout.matcher().fullmatch(key) is None:
+        if layout is not None and not layout.directory and layout.matcher().fullmatch(key) is None:
             return False
         return not any(self._is_of(other, key) for other in self._others)
 
-    def _is_of(self, other: Layout | KeyLayout | None, key: str) -> bool:
+    def _is_of(self, other: Layout | None, key: str) -> bool:
         """Whether the key is another table's, which may lie within this one's path."""
-        if isinstance(other, KeyLayout):
-            return other.matcher().fullmatch(key) is not None
-        own = self._prefix or ""
-        return other is not None and f"{other.directory}/".startswith(own) and key.startswith(f"{other.directory}/")
+        if other is None or (other.directory and not other.prefix.startswith(self._prefix or "")):
+            return False
+        return other.matcher().fullmatch(key) is not None
 
 
 def _by_time(entry: Entry) -> tuple[object, str]:

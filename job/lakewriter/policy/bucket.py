@@ -7,7 +7,6 @@ from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns, literal
 from lakewriter.policy.statements import Conditions, Document, Statement, document
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 _BUDGET: Final = 12_000
@@ -86,4 +85,4 @@ def _roots(spec: Spec) -> list[str]:
 
 def start_of(table: TableSpec) -> str:
     """What the keys of a table begin with: its folder, or as much of it as is constant."""
-    return table.layout.prefix if isinstance(table.layout, KeyLayout) else f"{table.path}/"
+    return f"{table.path}/" if table.layout.directory else table.layout.prefix

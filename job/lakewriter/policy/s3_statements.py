@@ -8,7 +8,6 @@ from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys, join_key
 from lakewriter.policy.arns import Arns, literal
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Mode, Spec
 
 _OBJECTS: Final = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
@@ -22,7 +21,7 @@ _LIFECYCLE: Final = "s3:GetLifecycleConfiguration"
 def starts(spec: Spec) -> tuple[str, ...]:
     """What every table's keys begin with, as far as it is constant: ``P/``, or ``P`` where a variable goes on in the
     name of its last folder; blank for the whole bucket."""
-    keys = [table.layout.prefix for table in spec.tables if isinstance(table.layout, KeyLayout)]
+    keys = [table.layout.prefix for table in spec.tables if not table.layout.directory]
     return tuple(
         f"{prefix}/" if prefix and all(key.startswith(f"{prefix}/") for key in keys) else prefix
         for prefix in spec.prefixes

@@ -14,7 +14,7 @@ from lakewriter.encode.parquet_footer import column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn
 from lakewriter.run.prepare import infers
 from lakewriter.spec.collection import Kind
-from lakewriter.spec.key_layout import Names
+from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import TableSpec
 
 _FILES: Final = 8
@@ -24,7 +24,7 @@ _KINDS: Final = {ARROW[kind]: kind for kind in reversed(_TYPED)}
 
 
 def with_earlier_columns(
-    store: Store, clients: Clients, table: TableSpec, state: TableState, names: Names
+    store: Store, clients: Clients, table: TableSpec, state: TableState, names: ObjectNames
 ) -> TableState:
     """The state with what earlier loads have given the table: where it says nothing, the types that its files have.
 

@@ -15,26 +15,26 @@ from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, GlueService, IcebergCatalog
-from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
 
-def numbered(store: Store, names: Names, state: TableState) -> Names:
+def numbered(store: Store, names: ObjectNames, state: TableState) -> ObjectNames:
     """Names under the table's own numbers; or, where other loads write to the same place, beyond what is there."""
-    if isinstance(names, ObjectNames):
-        return names.numbered(state.backfill, state.counter)
-    return names if names.varies else names.numbered(entry.key for entry in store.entries(names.prefix))
+    names = names.number(state.backfill, state.counter)
+    if names.varies or "part" not in names.template.variables:
+        return names
+    return names.after(entry.key for entry in store.entries(names.prefix))
 
 
 def make_ready(
-    prepared: Prepared, access: Access, names: Names, state: TableState, latest: Callable[[], TableState]
-) -> tuple[CatalogAction, AnyPlan, Names]:
+    prepared: Prepared, access: Access, names: ObjectNames, state: TableState, latest: Callable[[], TableState]
+) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
     """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition, latest)
-    if isinstance(action, IcebergAction) and isinstance(names, ObjectNames):
+    if isinstance(action, IcebergAction):
         names = replace(names, directory=data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names
 
@@ -51,12 +51,12 @@ def data_directory(location: str, access: Access) -> str:
     return join_key(key, "data")
 
 
-def in_catalog(spec: Spec, table: TableSpec, names: Names, load: str, clients: Clients) -> CatalogTable:
+def in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
     return catalog_table(catalog_action(spec, table, names), clients, load)
 
 
-def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
+def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
     """What the catalog is to hold, but for the columns."""
     location = spec.table_location(table)
     if isinstance(spec.catalog, IcebergCatalog):
@@ -67,7 +67,7 @@ def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
             table=table.name,
             location=location if own else "",
         )
-    if not isinstance(spec.catalog, GlueCatalog) or not isinstance(names, ObjectNames):
+    if not isinstance(spec.catalog, GlueCatalog):
         return FilesAction()
     partitioned = spec.catalog.partition_key is not None
     return GlueAction(
@@ -78,7 +78,7 @@ def catalog_action(spec: Spec, table: TableSpec, names: Names) -> CatalogAction:
         columns=(),
         partition_key=spec.catalog.partition_key,
         strategy=spec.catalog.strategy,
-        partition=names.partition if partitioned else None,
+        partition=names.folders if partitioned else None,
         partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
     )
 

@@ -29,7 +29,6 @@ from lakewriter.source.column_names import quoted
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope
 
@@ -75,7 +74,7 @@ def prepare(
 def _feed(
     table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener
 ) -> Feed:
-    single = isinstance(table.layout, KeyLayout) and table.layout.single_file
+    single = table.layout.single_file
     if sync is not None and sync.feed is not None:
         return sync.feed.merged() if single else sync.feed
     if table.stream is not None:

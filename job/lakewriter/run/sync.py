@@ -15,7 +15,6 @@ from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LakeError
 from lakewriter.report import TableResult
 from lakewriter.source.messages.splits import MessagesFeed
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 
@@ -141,22 +140,16 @@ def plan_sync(
         retire=old if ending.complete and not spec.purge_first else (),
         source=ending.source,
         unfinished=not ending.complete,
-        exclusive=bool(lowest) or ending.source is not None or not _layout(table).varies,
+        exclusive=bool(lowest) or ending.source is not None or not table.layout.varies,
     )
     return TableSync(intent, part.feed, old if spec.purge_first else ())
 
 
 def ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
     """The record of who writes where the table's objects lie."""
-    return Ownership(control, spec.pipeline, _layout(table))
+    return Ownership(control, spec.pipeline, table.layout)
 
 
 def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[Old, ...]:
-    others = [_layout(each) for each in spec.tables if each is not table]
-    return survey(control, _layout(table), state.sync, others)
-
-
-def _layout(table: TableSpec) -> KeyLayout:
-    if not isinstance(table.layout, KeyLayout):
-        raise TypeError(f"{table.id} has no layout of keys")
-    return table.layout
+    others = [each.layout for each in spec.tables if each is not table]
+    return survey(control, table.layout, state.sync, others)

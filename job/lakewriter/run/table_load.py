@@ -30,7 +30,7 @@ from lakewriter.run.stop import Stop, Stopped
 from lakewriter.run.sync import Sync, TableSync, ownership, plan_sync
 from lakewriter.run.table_staging import Load, MicroBatch, Progress, staged
 from lakewriter.source.jobs import wait_for_tasks
-from lakewriter.spec.key_layout import KeyLayout, KeyNames, Names
+from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
 
 LOG: Final = logging.getLogger(__name__)
@@ -132,9 +132,9 @@ def _require_a_readable(controls: Iterable[Control]) -> None:
     raise errors[0]
 
 
-def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> Names:
-    names = table.layout.bind(job_id=attempt.job_id, attempt=attempt.id, start=attempt.started)
-    return replace(names, sync_id=sync.sync_id) if sync is not None and isinstance(names, KeyNames) else names
+def _named(table: TableSpec, attempt: Attempt, sync: Sync | None) -> ObjectNames:
+    sync_id = sync.sync_id if sync is not None else 0
+    return table.layout.bind(job_id=attempt.job_id, attempt=attempt.id, start=attempt.started, sync_id=sync_id)
 
 
 def _guarded(load: Load, table: TableSpec) -> Outcome:
@@ -226,7 +226,7 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
     if last is None or last < load.attempt.started:
         return load
     # Keys that carry the time in milliseconds alone would be those of a load that began in the same one.
-    is_coarse = isinstance(table.layout, KeyLayout) and "epoch" in table.layout.template.variables
+    is_coarse = "epoch" in table.layout.template.variables
     step = timedelta(milliseconds=1) if is_coarse else timedelta(microseconds=1)
     attempt = replace(load.attempt, started=last + step)
     names = load.names | {table.id: _named(table, attempt, load.sync)}

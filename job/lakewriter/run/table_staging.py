@@ -37,7 +37,6 @@ from lakewriter.shape.flattening import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.feed import FeedOpener, open_feed
-from lakewriter.spec.key_layout import KeyLayout, Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.staging.set_aside import Aside
@@ -67,7 +66,7 @@ class Load:
     spark: SparkFactory
     progress: Progress
     controls: Mapping[str, Control]
-    names: dict[str, Names]
+    names: dict[str, ObjectNames]
     reach: Reach
     stopped: Event = field(default_factory=Event)
     stop: Stop = field(default_factory=Stop)
@@ -79,7 +78,7 @@ class Load:
 class _Staged:
     """What staging came to."""
 
-    names: Names
+    names: ObjectNames
     action: CatalogAction
     feed: str
     shape: AnyPlan
@@ -122,7 +121,7 @@ def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | No
     return _intent(load, table, began, found, sync)
 
 
-def _abort_strays(load: Load, control: Control, names: Names, receipts: list[Receipt]) -> None:
+def _abort_strays(load: Load, control: Control, names: ObjectNames, receipts: list[Receipt]) -> None:
     """A task that ran again, or a creation sent again, may have left an upload that no receipt tells of."""
     speculative = load.spark().conf.get("spark.speculation", "false") == "true"
     if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
@@ -131,8 +130,7 @@ def _abort_strays(load: Load, control: Control, names: Names, receipts: list[Rec
 
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
-    names = load.names[table.id]
-    counts = isinstance(names, ObjectNames) and names.counts
+    counts = load.names[table.id].counts
     exclusive = sync is not None and sync.intent.exclusive
     return bool(table.cursor or counts or load.micro_batch or exclusive or infers(table))
 
@@ -153,13 +151,13 @@ def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusiv
 
 
 def _placed(
-    load: Load, table: TableSpec, began: TableState, names: Names, prepared: Prepared
-) -> tuple[CatalogAction, AnyPlan, Names]:
+    load: Load, table: TableSpec, began: TableState, names: ObjectNames, prepared: Prepared
+) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
     """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
     latest = load.controls[table.id].state.read
     action, shape, placed = make_ready(prepared, load.spec.access, names, began, latest)
     load.controls[table.id].left.extend(prepared.table.left)
-    if isinstance(placed, ObjectNames) and placed != names:
+    if placed != names:
         load.names[table.id] = placed
         attempts.abort_elsewhere(load.controls[table.id], placed, load.attempt)
     store = data_store(load.controls[table.id].store, action, load.spec.access, load.reach)
@@ -167,7 +165,7 @@ def _placed(
 
 
 def _task_plan(
-    load: Load, table: TableSpec, names: Names, prepared: Prepared, action: CatalogAction, sync: TableSync | None
+    load: Load, table: TableSpec, names: ObjectNames, prepared: Prepared, action: CatalogAction, sync: TableSync | None
 ) -> TaskPlan:
     metadata = {}
     if sync is not None:
@@ -186,7 +184,7 @@ def _task_plan(
         first_indexes=first_indexes(prepared.feed),
         counts=prepared.feed.counts,
         metadata=metadata,
-        single_file=isinstance(table.layout, KeyLayout) and table.layout.single_file,
+        single_file=table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
         vendor=vendor_of_tasks(action, load.clients),
         aside=_aside(load, table),
@@ -245,8 +243,8 @@ def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, syn
     )
 
 
-def _counter_after(names: Names, receipts: tuple[Receipt, ...]) -> int | None:
+def _counter_after(names: ObjectNames, receipts: tuple[Receipt, ...]) -> int | None:
     """The first counter that no file of this load has, None where keys carry none."""
-    if not isinstance(names, ObjectNames) or not names.counts or not receipts:
+    if not names.counts or not receipts:
         return None
     return names.first + 1 + max(receipt.seq for receipt in receipts)

@@ -1,188 +1,285 @@
-"""Path and file name templates: parsed and checked once, rendered from values passed in; pure strings.
+"""Where a table's objects go: a template of their keys, checked once, and rendered from values passed in.
 
 A template is literal text with variables in braces. The variables known here are the neutral ones; a dialect
 translates its vendor's spelling into them.
 
     {job_id}      the load's job id
     {date:FORMAT} the attempt's start, UTC, in ``strftime`` letters
+    {epoch}       the attempt's start, in milliseconds since 1970; {epoch_micros} in microseconds
+    {millisecond} of the attempt's start, four digits
+    {sync_id}     the number of the sync
     {seq}         the file's number in the table's load, at least five digits
+    {part}        the same from the first number that is free, or a UUID
     {uuid}        one UUID per file
     {backfill}    the table's backfill number, ten digits
     {counter}     the number of files before this one in the table's whole life, twenty digits; gaps may occur
 """
 
 import hashlib
-import itertools
 import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import join_key
 
-PER_FILE: Final = ("seq", "uuid", "backfill", "counter")
-PER_LOAD: Final = ("job_id", "date")
+Part = str | tuple[str, str]
+"""Literal text, or a variable with its argument."""
 
-_VARIABLE = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
+UUID: Final = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+PER_LOAD: Final = {
+    "job_id": r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}",
+    "date": "",  # By its argument.
+    "epoch": r"\d+",
+    "epoch_micros": r"\d+",
+    "millisecond": r"\d{4}",
+    "sync_id": r"\d+",
+}
+"""Variables that all files of an attempt have in common, with what matches their values."""
+PER_FILE: Final = {
+    "seq": r"\d{5,}",
+    "uuid": UUID,
+    "backfill": r"\d{10}",
+    "counter": r"\d{20}",
+    "part": rf"(?:\d+|{UUID})",
+}
+UNIQUE: Final = frozenset({"uuid", "epoch", "epoch_micros", "job_id"})
+"""Variables that no two loads share."""
+MANY_OBJECTS: Final = 10_000
+"""Where more objects than this lie in one place, a file is named by a UUID instead of a part number."""
+CLASH: Final = "(?:-[0-9]+)?"
+"""Matches the suffix that Airbyte's own connector puts behind a key that is taken."""
+
+_VARIABLE: Final = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
+_NEVER: Final = re.compile(r"(?!)")
+_DATE_DIGITS: Final = {"%Y": r"\d{4}"}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Template:
-    """A parsed template: ``parts`` are literal strings and ``(variable, argument)`` pairs."""
+    """A parsed template: no two literal parts follow each other, none of them has ``//``, the key begins without
+    ``/``."""
 
-    parts: tuple[str | tuple[str, str], ...]
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, *parts: Part) -> "Template":
+        """The template of ``parts``, which are concatenated."""
+        merged: list[Part] = []
+        for part in parts:
+            if isinstance(part, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            else:
+                merged.append(part)
+        plain = [re.sub("/+", "/", part) if isinstance(part, str) else part for part in merged]
+        if plain and isinstance(plain[0], str):
+            plain[0] = plain[0].lstrip("/")
+        return cls(tuple(part for part in plain if part))
 
     @classmethod
     def parse(cls, text: str) -> "Template":
-        """``text`` taken apart; an unknown variable is ``SPEC_INVALID``."""
-        parts: list[str | tuple[str, str]] = []
+        """The template that ``text`` spells; an unknown variable is ``SPEC_INVALID``."""
+        parts: list[Part] = []
         end = 0
-        for found in _VARIABLE.finditer(text):
-            name = found[1]
-            if name not in PER_FILE + PER_LOAD:
-                known = ", ".join("{" + v + "}" for v in PER_LOAD + PER_FILE)
-                raise SpecInvalidError(f"unknown variable {found[0]!r} in {text!r}; known: {known}.")
-            if found.start() > end:
-                parts.append(text[end : found.start()])
-            parts.append((name, found[2] or ""))
-            end = found.end()
-        if end < len(text):
-            parts.append(text[end:])
-        return cls(tuple(parts))
+        for match in _VARIABLE.finditer(text):
+            name = match[1]
+            if name not in PER_FILE and name not in PER_LOAD:
+                known = ", ".join("{" + v + "}" for v in (*PER_LOAD, *PER_FILE))
+                raise SpecInvalidError(f"unknown variable {match[0]!r} in {text!r}; known: {known}.")
+            parts += [text[end : match.start()], (name, match[2] or "")]
+            end = match.end()
+        return cls.of(*parts, text[end:])
 
     @property
     def variables(self) -> frozenset[str]:
         """Names of the variables used."""
         return frozenset(part[0] for part in self.parts if isinstance(part, tuple))
 
-    def bind(self, *, job_id: str, start: datetime) -> "Template":
-        """The same template with the load's values filled in; the file's own variables remain."""
-        bound: list[str | tuple[str, str]] = []
-        for part in self.parts:
-            if part == ("job_id", ""):
-                bound.append(job_id)
-            elif isinstance(part, tuple) and part[0] == "date":
-                bound.append(start.strftime(part[1]))
-            else:
-                bound.append(part)
-        return Template(tuple(bound))
-
     @property
     def glob(self) -> str:
         """The text with ``*`` for every variable."""
         return "".join(part if isinstance(part, str) else "*" for part in self.parts)
 
-    def render(self, values: Mapping[str, str] | None = None) -> str:
+    @property
+    def start(self) -> str:
+        """The literal text before the first variable."""
+        first = self.parts[0] if self.parts else ""
+        return first if isinstance(first, str) else ""
+
+    def bind(self, *, job_id: str, start: datetime, sync_id: int) -> "Template":
+        """The same template with the attempt's values filled in; the file's own variables remain."""
+        since = start - _EPOCH
+        values = {
+            "job_id": job_id,
+            "epoch": str(since // timedelta(milliseconds=1)),
+            "epoch_micros": str(since // timedelta(microseconds=1)),
+            "millisecond": f"{start.microsecond // 1000:04d}",
+            "sync_id": str(sync_id),
+        }
+
+        def fill(part: Part) -> Part:
+            if isinstance(part, str):
+                return part
+            return start.strftime(part[1]) if part[0] == "date" else values.get(part[0], part)
+
+        return Template.of(*map(fill, self.parts))
+
+    def render(self, values: Mapping[str, str]) -> str:
         """The text, with every remaining variable taken from ``values``."""
-        return "".join(p if isinstance(p, str) else (values or {})[p[0]] for p in self.parts)
+        return "".join(part if isinstance(part, str) else values[part[0]] for part in self.parts)
+
+    def match_text(self, patterns: Mapping[str, str]) -> str:
+        """A regular expression of the texts that it gives, with ``patterns`` for what matches a variable otherwise."""
+        known = {**PER_LOAD, **PER_FILE, **patterns}
+        return "".join(
+            re.escape(part) if isinstance(part, str) else _match_date(part[1]) if part[0] == "date" else known[part[0]]
+            for part in self.parts
+        )
+
+
+def _match_date(letters: str) -> str:
+    texts = re.split("(%[A-Za-z])", letters)
+    return "".join(_DATE_DIGITS.get(text, r"\d{2}") if text.startswith("%") else re.escape(text) for text in texts)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a table's objects go: ``{directory}/{partition}/{file}{extension}``."""
+    """The keys of one table's objects, of all loads: ``{directory}/{Iceberg partition}/{template}``.
+
+    ``directory`` is the table's own, with nothing of another table in it. It is blank where the template alone says
+    the whole key: other tables' objects may lie among this one's then, and are told by the template. ``depth`` is how
+    many directories an Iceberg partition has.
+    """
 
     directory: str
-    partition: Template
-    file: Template
-    extension: str
+    template: Template
     depth: int = 0
-    """Directories of Iceberg's partitions between ``partition`` and ``file``."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether no two loads can have a key in common."""
+        return bool(self.template.variables & UNIQUE)
+
+    @property
+    def single_file(self) -> bool:
+        """Whether nothing tells two files of a load apart, so that there may be only one."""
+        return not self.template.variables & (PER_FILE.keys() - {"backfill"})
+
+    @property
+    def prefix(self) -> str:
+        """What all keys begin with: the table's directory, or the template up to its first variable."""
+        return f"{join_key(self.directory)}/" if self.directory else self.template.start
 
     @property
     def glob(self) -> str:
         """Matches the keys of all loads."""
-        return join_key(self.directory, self.partition.glob, "*/" * self.depth, self.file.glob + self.extension)
+        return join_key(self.directory, "*/" * self.depth, self.template.glob)
 
-    def bind(self, *, job_id: str, attempt: str, start: datetime) -> "ObjectNames":
+    def matcher(self) -> re.Pattern[str]:
+        """Matches every key that may be this table's, whichever load or writer gave it."""
+        if self.directory:
+            return re.compile(f"{re.escape(self.prefix)}.*", re.DOTALL)
+        return re.compile(self.template.match_text({}) + CLASH)
+
+    def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0) -> "ObjectNames":
         """The names of one attempt's objects."""
         return ObjectNames(
             directory=self.directory,
-            partition=self.partition.bind(job_id=job_id, start=start).render(),
-            file=self.file.bind(job_id=job_id, start=start),
-            extension=self.extension,
+            template=self.template.bind(job_id=job_id, start=start, sync_id=sync_id),
             attempt=attempt,
+            varies=self.varies,
             depth=self.depth,
         )
 
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's number and Iceberg partition is fixed.
+    """Object keys of one table in one attempt; every value but the file's own is filled in.
 
-    ``first`` is the number, or the counter, that the first file's name carries, ``depth`` how many directories an
-    Iceberg partition has. ``backfill`` and a counter are the table's own and known when the attempt is registered.
+    ``first`` is the number that the first file's name carries; without ``has_part_numbers`` a ``{part}`` is a UUID.
+    ``backfill`` and a counter are the table's own and known when the attempt is registered.
     """
 
     directory: str
-    partition: str
-    file: Template
-    extension: str
+    template: Template
     attempt: str
-    first: int = 0
+    varies: bool
     depth: int = 0
     backfill: int = 0
+    first: int = 0
+    has_part_numbers: bool = True
 
     def object_key(self, seq: int, within: str = "") -> str:
         """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""
-        number = self.first + seq
+        name, number = str(file_uuid(self.attempt, seq)), self.first + seq
         values = {
             "seq": f"{number:05d}",
-            "uuid": str(file_uuid(self.attempt, seq)),
+            "part": str(number) if self.has_part_numbers else name,
+            "uuid": name,
             "backfill": f"{self.backfill:010d}",
             "counter": f"{number:020d}",
         }
-        return join_key(self.directory, self.partition, within, self.file.render(values) + self.extension)
+        return join_key(self.directory, within, self.template.render(values))
 
     @property
     def counts(self) -> bool:
         """Whether keys carry the table's counter, so that two loads could choose the same one."""
-        return "counter" in self.file.variables
-
-    def numbered(self, backfill: int, counter: int) -> "ObjectNames":
-        """The same under the table's present numbers."""
-        return replace(self, backfill=backfill, first=counter if self.counts else self.first)
-
-    @property
-    def location(self) -> str:
-        """The directory that all of the attempt's objects of this table share, without a slash at its end."""
-        return join_key(self.directory, self.partition)
-
-    @property
-    def stem(self) -> str:
-        """What all of this attempt's keys for the table begin with."""
-        if self.depth:
-            return self.location + "/"
-        fixed = itertools.takewhile(lambda part: isinstance(part, str), self.file.parts)
-        return (self.location + "/" if self.location else "") + "".join(map(str, fixed))
-
-    def after(self, keys: Iterable[str]) -> "ObjectNames":
-        """The same names, their numbers beyond those in ``keys``, which this attempt could have made."""
-        number = re.compile(self._pattern(r"(\d{5,})", ".*"))
-        found = [int(match[1]) for match in map(number.fullmatch, keys) if match]
-        return replace(self, first=max(found, default=self.first - 1) + 1)
+        return "counter" in self.template.variables
 
     @property
     def unique(self) -> bool:
         """Whether no other attempt of whatever load can make the same keys."""
-        return "uuid" in self.file.variables
+        return "uuid" in self.template.variables
 
     @property
     def shared(self) -> bool:
         """Whether ``pattern`` matches keys of other loads too: two could choose the same counter."""
         return self.counts and not self.unique
 
-    def pattern(self) -> re.Pattern[str]:
-        """Matches the keys this attempt can make, and, where the template has a job id or UUID, no other load's."""
-        return re.compile(self._pattern(r"\d{5,}", uuid_pattern(self.attempt)))
+    @property
+    def prefix(self) -> str:
+        """What all keys of this attempt begin with, up to the first thing that differs between its files."""
+        directory = join_key(self.directory)
+        return (f"{directory}/" if directory else "") + ("" if self.depth else self.template.start)
 
-    def _pattern(self, seq: str, uuid_: str) -> str:
-        values = {"seq": seq, "uuid": uuid_, "backfill": r"\d{10}", "counter": r"\d{20}"}
-        name = "".join(re.escape(p) if isinstance(p, str) else values[p[0]] for p in self.file.parts)
-        location = re.escape(self.location + "/" if self.location else "") + "[^/]+=[^/]*/" * self.depth
-        return location + name + re.escape(self.extension)
+    @property
+    def location(self) -> str:
+        """The directory that all keys of this attempt share, without a slash at its end."""
+        return self.prefix.rpartition("/")[0]
+
+    @property
+    def folders(self) -> str:
+        """The part of ``location`` below the table's own directory."""
+        return self.location.removeprefix(join_key(self.directory)).strip("/")
+
+    def pattern(self) -> re.Pattern[str]:
+        """Matches the keys that this attempt can make, and, where the template has a job id or UUID, no other load's;
+        none at all where another load could make them and no counter tells which."""
+        if not self.varies and not self.counts:
+            return _NEVER
+        return re.compile(self._match({"uuid": (own := uuid_pattern(self.attempt)), "part": rf"(?:\d+|{own})"}))
+
+    def number(self, backfill: int, counter: int) -> "ObjectNames":
+        """The same names under the table's present numbers."""
+        return replace(self, backfill=backfill, first=counter if self.counts else self.first)
+
+    def after(self, keys: Iterable[str]) -> "ObjectNames":
+        """The same names, their numbers beyond those in ``keys``, which begin with ``prefix``."""
+        taken = list(keys)
+        if "part" in self.template.variables and len(taken) > MANY_OBJECTS:
+            return replace(self, has_part_numbers=False)
+        number = re.compile(self._match({"seq": r"(\d{5,})", "part": rf"(\d+|{UUID})"}) + CLASH)
+        found = [match[1] for match in map(number.fullmatch, taken) if match and match.groups()]
+        return replace(self, first=max((int(text) + 1 for text in found if text.isdigit()), default=self.first))
+
+    def _match(self, patterns: Mapping[str, str]) -> str:
+        directory = join_key(self.directory)
+        start = re.escape(f"{directory}/" if directory else "") + "[^/]+=[^/]*/" * self.depth
+        return start + self.template.match_text(patterns)
 
 
 def file_uuid(attempt: str, seq: int) -> uuid.UUID:

@@ -8,7 +8,6 @@ from lakewriter.naming import join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
-from lakewriter.spec.key_layout import KeyLayout
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
@@ -132,7 +131,7 @@ class TableSpec(Model):
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
     """By source columns; none but Iceberg tables have any."""
-    layout: Layout | KeyLayout
+    layout: Layout
     path: str
     must_be_empty: bool = False
     collection: Collection | None = None

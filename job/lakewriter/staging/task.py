@@ -20,7 +20,6 @@ from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
 from lakewriter.shape.shapers import AnyPlan, shaper
 from lakewriter.spec.access import Access
-from lakewriter.spec.key_layout import Names
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Limits
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
@@ -43,7 +42,7 @@ class TaskPlan:
     """
 
     access: Access
-    names: Names
+    names: ObjectNames
     shape: AnyPlan
     encoding: FileEncoding
     limits: Limits
@@ -156,9 +155,7 @@ class _PartitionWriter:
 
     def _key(self, seq: int, values: "Values") -> str:
         names, transforms = self._plan.names, self._plan.transforms
-        if transforms is not None and isinstance(names, ObjectNames):
-            return names.object_key(seq, transforms.directory(values))
-        return names.object_key(seq)
+        return names.object_key(seq, transforms.directory(values) if transforms is not None else "")
 
     def _file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)

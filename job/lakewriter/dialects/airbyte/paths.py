@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lakewriter.dialects.common.problems import nearest
-from lakewriter.spec.key_layout import KeyLayout, joined
-from lakewriter.spec.layout import Template
+from lakewriter.spec.layout import Layout, Template
 
 DEFAULT_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_"
 DEFAULT_FILE: Final = "{part_number}{format_extension}"
@@ -65,17 +64,16 @@ def check_file(text: str) -> str:
     return text
 
 
-def key_layout(bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str) -> KeyLayout:
+def key_layout(bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str) -> Layout:
     """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension."""
     namespace, stream = map(s3_safe, names)
     directory = _directory(f"{bucket_path}/{path_format}", namespace, stream)
-    return KeyLayout(joined([*directory, *_file(file_pattern, end)]))
+    return Layout("", Template.of(*directory, *_file(file_pattern, end)))
 
 
 def constant_prefix(bucket_path: str) -> str:
     """The bucket path up to its first variable, without slashes around it."""
-    template: Template = joined(_directory(bucket_path.partition("${")[0], "", ""))
-    return template.render().strip("/")
+    return Template.of(*_directory(bucket_path.partition("${")[0], "", "")).start.strip("/")
 
 
 def _directory(text: str, namespace: str, stream: str, *, strict: bool = False) -> Iterator[str | tuple[str, str]]:

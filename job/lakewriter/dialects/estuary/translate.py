@@ -16,8 +16,7 @@ from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, TableSpec
 
-FILE: Final = Template.parse("v{backfill}/{counter}")
-EXTENSION: Final = ".parquet"
+FILE: Final = Template.parse("v{backfill}/{counter}.parquet")
 CODECS: Final = {
     "snappy": Encoding(codec="snappy"),
     "gzip": Encoding(codec="gzip", level=4),
@@ -108,7 +107,7 @@ def _table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root
         index=IndexKind.SPARSE,
         schema_name="",
         name=name,
-        layout=Layout(directory=path, partition=Template(()), file=FILE, extension=EXTENSION),
+        layout=Layout(path, FILE),
         path=path,
         collection=entry.documents_of(destination.flatten_separator),
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],

@@ -207,11 +207,12 @@ def _table(destination: AnyDestination, number: int, source: TableSource, schema
 
 def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
     if isinstance(destination, ParquetDestination):
-        partition = Template.parse(PARTITIONS[destination.partition_strategy])
-        return Layout(path, partition, file_template(destination.file_name_pattern), EXTENSION)
+        folders = Template.parse(f"{PARTITIONS[destination.partition_strategy]}/")
+        parts = (*folders.parts, *file_template(destination.file_name_pattern).parts, EXTENSION)
+        return Layout(path, Template.of(*parts))
     # With a UUID nobody has to look through all of a table's partitions for names that are taken.
     file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
-    return Layout(join_key(path, "data"), Template(()), Template.parse(file), ".parquet", depth)
+    return Layout(join_key(path, "data"), Template.parse(f"{file}.parquet"), depth)
 
 
 def _refuse_twins(sources: Sequence[TableSource]) -> None:
