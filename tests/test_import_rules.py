@@ -70,6 +70,7 @@ UPWARD = [
     (DATA_FLOW, "lakewriter.operate.planted", "lakewriter.cli"),
     ("A commit from the top to the bottom", "lakewriter.commit.iceberg.planted", "lakewriter.commit.attempt"),
     ("No dialect knows another", "lakewriter.dialects.airbyte.planted", "lakewriter.dialects.estuary"),
+    ("No dialect knows another", "lakewriter.dialects.supaflow.planted", "lakewriter.dialects.registry"),
     ("No dialect knows another", "lakewriter.dialects.common.planted", "lakewriter.dialects.supaflow"),
     ("Stacks only wire", "infra.bundle.planted", "infra.pipeline"),
     (NO_AWS_IN_STACKS, "infra.planted", "boto3"),

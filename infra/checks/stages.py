@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import combinations, permutations, product
-from typing import Final
 
 from infra.settings import Settings
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.naming import join_key
 from lakewriter.policy.s3_statements import held
-
-PREFIX_KEYS: Final = {"airbyte-s3": "s3_bucket_path", "heropixel-s3": "s3_bucket_path", "estuary-s3-parquet": None}
-"""What a dialect calls its prefix, where that is not ``s3_path_prefix``; None for one without."""
 
 
 def stages(settings: Settings) -> Iterator[str]:
@@ -32,7 +28,7 @@ def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     bucket = first.spec.access.bucket
     if bucket == second.spec.access.bucket:
         if any(_nested(one, two) for one, two in product(held(first.spec), held(second.spec))):
-            key = PREFIX_KEYS.get(second.spec.dialect, "s3_path_prefix")
+            key = None if second.spec.roots else second.spec.access.key_names.prefix
             yield (
                 f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "
                 f"s3://{join_key(bucket, second.spec.access.prefix)}; expected prefixes of which none holds the "

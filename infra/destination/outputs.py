@@ -13,7 +13,6 @@ from infra.settings import Settings
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.naming import join_key
 from lakewriter.spec.access import Access
-from lakewriter.spec.trust import VENDORS
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9]")
 
@@ -34,7 +33,7 @@ class Outputs(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self._external_ids = external_ids
-        form = next((each for each in consumers if each.name == vendor_of(settings.spec.dialect)), None)
+        form = next((each for each in consumers if each.name == settings.lake.principal), None)
         for label, value in form_values(settings.lake.form, self._provided(settings.spec.access, form, secret_arn)):
             self._output(label, value)
         for consumer in consumers:
@@ -76,11 +75,6 @@ class Outputs(Construct):
         """``key`` is the label without what CloudFormation does not take."""
         key = key or _NO_LETTER.sub("", label)
         CfnOutput(self, key, key=key, value=value, description=label)
-
-
-def vendor_of(dialect: str) -> str | None:
-    """The vendor whose form the dialect's destination is."""
-    return next((vendor for vendor in VENDORS if vendor.partition("-")[0] == dialect.partition("-")[0]), None)
 
 
 def form_values(fields: Sequence[FormField], answers: Mapping[Provided, str]) -> Iterable[tuple[str, str]]:

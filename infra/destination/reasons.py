@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from lakewriter.dialects.registry import VENDOR_STATEMENTS
+
 REASONS: Final = {
     "WriteObjects": "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
     "ReadObjects": "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
@@ -11,12 +13,7 @@ REASONS: Final = {
     "ReadTables": "Tables are read as they appear; databases whose names merely begin alike do not match.",
     "ResetTables": "deployment.allow_reset is on in lake.yaml: the vendor may drop the tables of its own databases.",
     "AskLakeFormation": "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",
-    "AllowObjectReadWriteInPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own document.",
-    "AllowReadWriteInBucket": "deployment.vendor_verbatim is on: the vendor checks for its own document.",
-    "AllowDbAndTableReadWriteForSupaflowPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own "
-    "document.",
-    "AllowResetOperationsForSupaflowPrefix": "deployment.vendor_verbatim is on: the vendor checks for its own "
-    "document.",
+    **dict.fromkeys(VENDOR_STATEMENTS, "deployment.vendor_verbatim is on: the vendor checks for its own document."),
 }
 """By statement id, without the number at its end."""
 

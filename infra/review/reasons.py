@@ -3,14 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from lakewriter.dialects.registry import VENDOR_STATEMENTS
+
 REASONS: Final = {
     "AlarmsOfThisAccount": "Alarms of this account tell the topic, and nobody else's.",
-    "AllowBucketListForPrefix": "The vendor's own document, word for word, since it checks for it.",
-    "AllowCatalogRead": "The vendor's own document, word for word, since it checks for it.",
-    "AllowDbAndTableReadWriteForSupaflowPrefix": "The vendor's own document, word for word, since it checks for it.",
-    "AllowReadWriteInBucket": "The vendor's own document, word for word, since it checks for it.",
-    "AllowObjectReadWriteInPrefix": "The vendor's own document, word for word, since it checks for it.",
-    "AllowResetOperationsForSupaflowPrefix": "The vendor's own document, word for word, since it checks for it.",
+    **dict.fromkeys(VENDOR_STATEMENTS, "The vendor's own document, word for word, since it checks for it."),
     "AskLakeFormation": "Tables under Lake Formation; its grants say which.",
     "DecryptOutcomes": "An attempt's outcome is under the bucket's key.",
     "DeliverLoadLogs": "Step Functions has the loads' log delivered; that names no resources.",

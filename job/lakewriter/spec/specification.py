@@ -12,6 +12,7 @@ from lakewriter.spec.layout import Layout
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
+from lakewriter.spec.vendor_policy import VendorPolicy
 
 MIB: Final = 1024 * 1024
 
@@ -195,6 +196,8 @@ class Spec(Model):
     """The folders that the tables lie in, where they have none in common."""
     database_prefix: str = ""
     """The name of the vendor's database without a schema in Glue; ``databases_below`` begins those of all others."""
+    vendor_policy: VendorPolicy | None = None
+    """The document of the vendor's set-up page; None where there is none."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from infra.destination.outputs import form_values, vendor_of
+from infra.destination.outputs import form_values
 from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.registry import BY_TYPE
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import lake
 
@@ -86,4 +87,4 @@ def test_fields_without_an_answer_are_left_out() -> None:
     ],
 )
 def test_vendor_of_a_dialect(dialect: str, vendor: str | None) -> None:
-    assert vendor_of(dialect) == vendor
+    assert BY_TYPE[dialect].principals.get(dialect) == vendor

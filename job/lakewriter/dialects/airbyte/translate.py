@@ -3,10 +3,10 @@
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, streams
+from lakewriter.dialects.airbyte.configured_catalog import streams
 from lakewriter.dialects.airbyte.file_formats import (
     Avro,
     Bzip2,
@@ -21,16 +21,16 @@ from lakewriter.dialects.airbyte.file_formats import (
 )
 from lakewriter.dialects.airbyte.paths import constant_prefix, key_layout
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
+from lakewriter.dialects.common.dialect import Lakefile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
-from lakewriter.dialects.common.places import require_tls
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.dialects.common.tables import TableSource
+from lakewriter.dialects.common.tables import TableSource, absolute
 from lakewriter.errors import NameCollisionError
-from lakewriter.spec.access import Access, KeyNames, SecretText
+from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.specification import MIB, Encoding, IndexKind, Limits, Mode, Spec, TableSpec
-from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
+from lakewriter.spec.stream import AvroEncoding, Envelope, Stream, TextEncoding
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
 
@@ -46,26 +46,25 @@ _AVRO: Final = {
     Zstandard: "zstandard",
     Snappy: "snappy",
 }
-_KEY_NAMES: Final = KeyNames(
-    region="s3_bucket_region", prefix="s3_bucket_path", endpoint="s3_endpoint", role_arn="role_arn"
-)
 _GZIP_LEVEL, _ZSTD_LEVEL, _BROTLI_LEVEL = 6, 3, 5
 _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 """No dot either: it parts the namespace from the name in a table's id."""
 
 
-def translate(
-    pipeline: str, form: AirbyteForm, sources: Sequence[TableSource], source: SourceEntry | None, messages: Any
-) -> Spec:
-    """The neutral Spec; ``messages`` is the neutral form of ``source``, with its paths made absolute."""
-    tables = [_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in _plain(sources)]
+def translate(file: Lakefile[AirbyteForm]) -> Spec:
+    """The neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
+    form, source = file.destination, file.source
+    sources = _plain([entry.at(file.root) for entry in file.tables])
+    tables = [_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in sources]
     places: list[Location] = [("tables", number) for number in range(len(tables))]
+    rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
     for number, (fields, stream) in enumerate(streams(source) if source else ()):
-        tables.append(_table(form, fields, stream))
+        tables.append(_table(form, fields | rules, stream))
         places.append(("source", "catalog", "streams", number))
     _refuse_shared(tables, places)
+    paths = [path if path == "-" else absolute(path, file.root) for path in source.paths] if source else ()
     return Spec(
-        pipeline=pipeline,
+        pipeline=file.pipeline,
         dialect=form.type,
         access=_access(form),
         catalog=NoCatalog(),
@@ -73,9 +72,9 @@ def translate(
         tables=tuple(tables),
         encoding=encoding(form),
         envelope=envelope(form),
-        source=messages if isinstance(messages, MessageSource) else None,
+        source=source and source.message_source(paths, file.folder),
         purge_first=isinstance(form, HeroPixelS3) and form.purge_first,
-        warnings=tuple(_warnings(form)),
+        warnings=(*form.notes_on_secrets(), *_warnings(form)),
     )
 
 
@@ -159,24 +158,10 @@ def form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
 
 
 def _access(form: AirbyteForm) -> Access:
-    endpoint, external = form.s3_endpoint, form.external_id
-    if endpoint:
-        require_tls(endpoint, ("destination", "s3_endpoint"), allow_insecure=form.allow_insecure)
-    if form.role_arn and external is None and os.environ.get(EXTERNAL_ID):
-        external = SecretText(f"${{env:{EXTERNAL_ID}}}")
-    return Access(
-        bucket=form.s3_bucket_name,
-        region=form.s3_bucket_region,
-        prefix=constant_prefix(form.s3_bucket_path),
-        endpoint=endpoint,
-        role_arn=form.role_arn,
-        external_id=external,
-        access_key_id=form.access_key_id,
-        secret_access_key=form.secret_access_key,
-        single_writer=form.single_writer,
-        role_wait_seconds=form.role_wait_seconds,
-        key_names=_KEY_NAMES,
-    )
+    access = form.access(prefix=constant_prefix(form.s3_bucket_path))
+    if access.role_arn and access.external_id is None and os.environ.get(EXTERNAL_ID):
+        return access.model_copy(update={"external_id": SecretText(f"${{env:{EXTERNAL_ID}}}")})
+    return access
 
 
 def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
@@ -250,13 +235,6 @@ def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -
             )
 
 
-def _warnings(form: AirbyteForm) -> list[str]:
-    secrets = {"access_key_id": form.access_key_id, "secret_access_key": form.secret_access_key}
-    found = [
-        f"{name} is written out; a reference such as ${{env:NAME}} keeps it out of the file."
-        for name, secret in secrets.items()
-        if secret is not None and secret.reference is None and name == "secret_access_key"
-    ]
+def _warnings(form: AirbyteForm) -> Iterator[str]:
     if isinstance(form.format, Parquet) and "max_padding_size_mb" in form.format.model_fields_set:
-        found.append("max_padding_size_mb has no effect on S3, where row groups need no alignment.")
-    return found
+        yield "max_padding_size_mb has no effect on S3, where row groups need no alignment."

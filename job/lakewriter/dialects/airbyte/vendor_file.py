@@ -1,43 +1,47 @@
 """Files that a lake.yaml names and that belong to it: the vendor's own configuration, a configured catalog."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel
-
 from lakewriter.dialects.airbyte.file_formats import FORMATS, part_of
-from lakewriter.dialects.airbyte.settings import AirbyteDestination
-from lakewriter.dialects.common.foreign_files import AIRBYTE, CATALOG, SUPAFLOW, refuse_other
-from lakewriter.dialects.common.source_files import Location, Place, SourceFile, mapping_of, read_json
-from lakewriter.dialects.common.yaml_text import Document, file_name
+from lakewriter.dialects.airbyte.foreign_files import CATALOG, CONFIG
+from lakewriter.dialects.airbyte.settings import AirbyteDestination, AirbyteS3, HeroPixelS3
+from lakewriter.dialects.common.config_file import CONFIG_FILE, read_named, with_config_file
+from lakewriter.dialects.common.dialect import ForeignFiles
+from lakewriter.dialects.common.foreign_files import DESTINATION, refuse_other
+from lakewriter.dialects.common.source_files import Location, Place, SourceFile
+from lakewriter.dialects.common.yaml_text import Document
+
+TYPES: dict[str, type[AirbyteDestination]] = {"airbyte-s3": AirbyteS3, "heropixel-s3": HeroPixelS3}
 
 
-def expanded(document: Document, destinations: Mapping[str, type[BaseModel]]) -> tuple[Document, tuple[str, ...]]:
+def with_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[str, ...]]:
     """The document with the content of those files in place of their names, and warnings about what is in them."""
-    data, warnings, origins = dict(document.data), [], dict(document.origins)
-    destination, source = data.get("destination"), data.get("source")
-    if isinstance(destination, dict) and "config_file" in destination:
-        own = {key: value for key, value in destination.items() if key != "config_file"}
-        kind = destinations.get(str(destination.get("type")))
-        file, content = _read(document, ("destination", "config_file"))
-        if kind is not None and issubclass(kind, AirbyteDestination):
-            refuse_other(file, (AIRBYTE, SUPAFLOW), document.where(("destination", "config_file")))
-            content, unknown = known(kind, content)
-            warnings = [f"{file.where(place)} is not known here and has no effect." for place in unknown]
-        data["destination"] = content | own
-        origins |= {("destination", key): Place(file, (key,)) for key in content if key not in own}
-    if isinstance(source, dict) and isinstance(source.get("catalog"), str):
-        file, content = _read(document, ("source", "catalog"))
-        refuse_other(file, (CATALOG,), document.where(("source", "catalog")))
-        data["source"] = source | {"catalog": content}
-        origins["source", "catalog"] = Place(file)
-    return replace(document, data=data, origins=origins), tuple(warnings)
+    warnings: list[str] = []
+    destination = document.data.get("destination")
+    kind = TYPES.get(str(destination.get("type"))) if isinstance(destination, dict) else None
+    if kind is not None:
+
+        def known_here(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
+            refuse_other(file, (CONFIG, DESTINATION), document.where(CONFIG_FILE), kinds)
+            kept, unknown = known(kind, content)
+            warnings.extend(f"{file.where(place)} is not known here and has no effect." for place in unknown)
+            return kept
+
+        document = with_config_file(document, known_here)
+    return _with_catalog(document, kinds), tuple(warnings)
 
 
-def _read(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
-    file = read_json(document.folder / file_name(document, location), document.where(location))
-    return file, mapping_of(file, "a JSON object")
+def _with_catalog(document: Document, kinds: ForeignFiles) -> Document:
+    source = document.data.get("source")
+    if not isinstance(source, dict) or not isinstance(source.get("catalog"), str):
+        return document
+    place: Location = ("source", "catalog")
+    file, content = read_named(document, place)
+    refuse_other(file, (CATALOG,), document.where(place), kinds)
+    data = {**document.data, "source": source | {"catalog": content}}
+    return replace(document, data=data, origins={**document.origins, place: Place(file)})
 
 
 def known(

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from lakewriter.dialects.common.foreign_files import FLOW, refuse_other
+from lakewriter.dialects.common.dialect import ForeignFiles
+from lakewriter.dialects.common.foreign_files import refuse_other
 from lakewriter.dialects.common.problems import nearest, shown
 from lakewriter.dialects.common.source_files import Location, Place, kind_of, mapping_of, read_yaml
 from lakewriter.dialects.common.yaml_text import Document, file_name
 from lakewriter.dialects.estuary.flow_keys import Data, FlowKeys
+from lakewriter.dialects.estuary.foreign_files import FLOW
 from lakewriter.dialects.estuary.schema_references import opened
 from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet
 from lakewriter.errors import SpecInvalidError
@@ -19,7 +21,7 @@ _BINDING: Final = ("resource", "fields")
 _COLLECTION: Final = ("key", "schema", "readSchema", "writeSchema", "projections")
 
 
-def with_flow(document: Document) -> tuple[Document, tuple[str, ...]]:
+def with_flow(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[str, ...]]:
     """The document with the Flow file's content in place of ``destination.config_file``, schemas in files read, and
     warnings about keys that mean nothing here."""
     destination = document.data.get("destination")
@@ -27,7 +29,7 @@ def with_flow(document: Document) -> tuple[Document, tuple[str, ...]]:
         return document, ()
     warnings: Sequence[str] = ()
     if "config_file" in destination:
-        flow = _Flow(document, destination.get("materialization"))
+        flow = _Flow(document, destination.get("materialization"), kinds)
         document, warnings = flow.laid_under(document, destination), flow.keys.warnings
     tables = document.data.get("tables")
     if isinstance(tables, list):
@@ -55,12 +57,12 @@ class _Table:
 class _Flow:
     """One materialization of a Flow file."""
 
-    def __init__(self, document: Document, name: Any) -> None:
+    def __init__(self, document: Document, name: Any, kinds: ForeignFiles) -> None:
         self.keys = FlowKeys()
         location: Location = ("destination", "config_file")
         self._path = document.folder / file_name(document, location)
         self._file = read_yaml(self._path, document.where(location))
-        refuse_other(self._file, (FLOW,), document.where(location))
+        refuse_other(self._file, (FLOW,), document.where(location), kinds)
         self._data = mapping_of(self._file, "a Flow specification with 'materializations'")
         self._name = self._chosen(name)
         self._place = Place(self._file, ("materializations", self._name))

@@ -1,24 +1,21 @@
 """Estuary's Apache Parquet in S3: the keys of its endpoint and of a binding, checked."""
 
-import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from lakewriter.dialects.common.destination import BucketName, Destination, ExternalId, RoleArn, require_region
 from lakewriter.dialects.common.form import or_config_file
 from lakewriter.dialects.common.places import require_path, require_url
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read_schema
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.access import SecretText
+from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.collection import Collection, Selection
 from lakewriter.spec.model import Model
 
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
-
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
 class Advanced(Model):
@@ -43,54 +40,41 @@ def _resource_of_a_flow_file(schema: dict[str, Any]) -> None:
     schema["required"] = [key for key in schema["required"] if key != "resource"]
 
 
-class EstuaryS3Parquet(Model):
+class EstuaryS3Parquet(Destination):
     """The endpoint's keys as the vendor spells them, then what is this project's own."""
 
     model_config = ConfigDict(json_schema_extra=_or_flow_file)
 
+    key_names: ClassVar = KeyNames(
+        bucket="bucket",
+        region="region",
+        prefix="pathPrefix",
+        endpoint="advanced.endpoint",
+        access_key_id="awsAccessKeyId",
+        secret_access_key="awsSecretAccessKey",
+    )
+
     type: Literal["estuary-s3-parquet"]
-    bucket: str
+    bucket: BucketName
+    advanced: Advanced = Advanced()
     region: str = ""
     """The document requires it and its example lacks it: then the bucket is asked."""
     uploadIntervalInSeconds: int = Field(ge=1, le=86_400)  # noqa: N815 - the vendor's key
     awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
     """Left out, with the secret key, where the job's own role may write."""
     awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
-    advanced: Advanced = Advanced()
     compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
     """For bindings that name none."""
     flatten_separator: Literal["/", "_", ".", "__"] = "/"
     """Between the property names of a flattened field."""
-    iam_role_arn: str | None = None
-    external_id: SecretText | None = None
-    upload_parallelism: int = Field(5, ge=1, le=10)
-    allow_insecure: bool = False
-    """Accepts an ``http://`` endpoint that is not on this machine."""
-    single_writer: bool = False
-    """Promises that one load runs at a time, for a store without conditional writes."""
-    role_wait_seconds: float = Field(60.0, ge=0, le=600)
+    iam_role_arn: RoleArn | None = None
+    external_id: ExternalId | None = None
 
-    @field_validator("bucket")
+    @field_validator("region")
     @classmethod
-    def _bucket(cls, value: str) -> str:
-        if not _BUCKET.fullmatch(value):
-            raise ValueError("expected a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
-        return value
-
-    @field_validator("iam_role_arn")
-    @classmethod
-    def _role(cls, value: str | None) -> str | None:
-        if value and not _ROLE.fullmatch(value):
-            raise ValueError("expected a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
-        return value
-
-    @model_validator(mode="after")
-    def _together(self) -> "EstuaryS3Parquet":
-        if (self.awsAccessKeyId is None) != (self.awsSecretAccessKey is None):
-            raise ValueError("'awsAccessKeyId' and 'awsSecretAccessKey' are given both or not at all")
-        if self.external_id is not None and self.iam_role_arn is None:
-            raise ValueError("'external_id' needs 'iam_role_arn' beside it")
-        return self
+    def _region(cls, value: str, others: ValidationInfo) -> str:
+        advanced = others.data.get("advanced")
+        return value and require_region(value, endpoint=advanced and advanced.endpoint)
 
 
 ENDPOINT_KEYS: Final = (

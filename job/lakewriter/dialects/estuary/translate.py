@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lakewriter.dialects.common.dialect import Lakefile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
-from lakewriter.dialects.common.places import require_tls
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, TableSpec
@@ -23,32 +22,25 @@ CODECS: Final = {
     "lz4": Encoding(codec="lz4"),
     "zstd": Encoding(codec="zstd", level=3),
 }
-_KEY_NAMES: Final = KeyNames(
-    bucket="bucket",
-    region="region",
-    prefix="pathPrefix",
-    endpoint="advanced.endpoint",
-    access_key_id="awsAccessKeyId",
-    secret_access_key="awsSecretAccessKey",
-)
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def translate(pipeline: str, destination: EstuaryS3Parquet, tables: Sequence[TableEntry], root: str) -> Spec:
-    """The neutral Spec of a materialization; relative source paths start at ``root``."""
-    bindings = [_binding(number, entry) for number, entry in enumerate(tables)]
-    specs = tuple(_table(destination, number, entry, root) for number, entry in enumerate(bindings))
+def translate(file: Lakefile[EstuaryS3Parquet]) -> Spec:
+    """The neutral Spec of a materialization."""
+    destination = file.destination
+    bindings = [_binding(number, entry) for number, entry in enumerate(file.tables)]
+    specs = tuple(_table(destination, number, entry, file.root) for number, entry in enumerate(bindings))
     _refuse_twins(specs)
     return Spec(
-        pipeline=pipeline,
+        pipeline=file.pipeline,
         dialect=destination.type,
-        access=_access(destination),
+        access=destination.access(),
         catalog=NoCatalog(),
         tracking=(),
         tables=specs,
         roots=tuple(table.path for table in specs),
         interval_seconds=destination.uploadIntervalInSeconds,
-        warnings=(*_literal(destination), *_unplaced(destination), *_nested(specs), *_unused(bindings)),
+        warnings=(*destination.notes_on_secrets(), *_unplaced(destination), *_nested(specs), *_unused(bindings)),
     )
 
 
@@ -112,31 +104,6 @@ def _table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root
         collection=entry.documents_of(destination.flatten_separator),
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],
     )
-
-
-def _access(destination: EstuaryS3Parquet) -> Access:
-    endpoint = destination.advanced.endpoint
-    if endpoint:
-        require_tls(endpoint, ("destination", "advanced", "endpoint"), allow_insecure=destination.allow_insecure)
-    return Access(
-        bucket=destination.bucket,
-        region=destination.region,
-        endpoint=endpoint,
-        role_arn=destination.iam_role_arn,
-        external_id=destination.external_id,
-        access_key_id=destination.awsAccessKeyId,
-        secret_access_key=destination.awsSecretAccessKey,
-        single_writer=destination.single_writer,
-        role_wait_seconds=destination.role_wait_seconds,
-        key_names=_KEY_NAMES,
-    )
-
-
-def _literal(destination: EstuaryS3Parquet) -> list[str]:
-    key = destination.awsSecretAccessKey
-    if key is None or key.reference is not None:
-        return []
-    return ["awsSecretAccessKey is written out; a reference such as ${env:NAME} keeps it out of the file."]
 
 
 def _unplaced(destination: EstuaryS3Parquet) -> list[str]:

@@ -3,14 +3,13 @@
 import re
 from typing import Any, Final, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
+from lakewriter.dialects.common.destination import BucketName, Destination, ExternalId, RoleArn, require_region
 from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.dialects.common.problems import nearest
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.layout import Template
-from lakewriter.spec.model import Model
-from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
 FILE_VARIABLES: Final = {
     "{seq}": "{seq}",
@@ -20,35 +19,24 @@ FILE_VARIABLES: Final = {
     "{date}": "{date:%Y%m%d}",
 }
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
-_STORE_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _BRACED = re.compile(r"\{[^{}]*\}|[{}]")
 
 
-class SupaflowDestination(Model):
+class SupaflowDestination(Destination):
     """The settings both connectors have."""
 
-    s3_bucket_name: str
+    s3_bucket_name: BucketName
     custom_s3_endpoint: str | None = None
     bucket_region: str
     s3_path_prefix: str = ""
-    iam_role_arn: str | None = None
+    iam_role_arn: RoleArn | None = None
     """Left out where the job's own role may write."""
-    external_id: SecretText | None = None
+    external_id: ExternalId | None = None
     access_key_id: SecretText | None = None
     secret_access_key: SecretText | None = None
     glue_database_prefix: str = "supaflow"
-    upload_parallelism: int = Field(5, ge=1, le=10)
     destination_prefix: str = ""
     destination_table_handling: Literal["APPEND", "FAIL"] = "APPEND"
-    allow_insecure: bool = False
-    """Accepts an ``http://`` endpoint that is not on this machine."""
-    single_writer: bool = False
-    """Promises that one load runs at a time, for a store without conditional writes."""
-    role_wait_seconds: float = Field(60.0, ge=0, le=600)
-    """A role made a moment ago is refused at first: it is tried for this long."""
 
     @model_validator(mode="before")
     @classmethod
@@ -57,47 +45,20 @@ class SupaflowDestination(Model):
             return data
         return {key: value for key, value in data.items() if not _blank(key, value)}
 
-    @field_validator("s3_bucket_name")
-    @classmethod
-    def _bucket(cls, value: str) -> str:
-        return _matching(_BUCKET, value, "a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
-
     @field_validator("bucket_region")
     @classmethod
     def _region(cls, value: str, others: ValidationInfo) -> str:
-        if others.data.get("custom_s3_endpoint"):
-            return _matching(_STORE_REGION, value, "the store's name for its region, such as 'us-east-1' or 'nyc3'")
-        return _matching(_REGION, value, "an AWS region such as 'us-east-1'")
+        return require_region(value, endpoint=others.data.get("custom_s3_endpoint"))
 
     @field_validator("s3_path_prefix")
     @classmethod
     def _prefix(cls, value: str) -> str:
         return require_path(value, "data-lake/production")
 
-    @field_validator("iam_role_arn")
-    @classmethod
-    def _role(cls, value: str | None) -> str | None:
-        return value and _matching(_ROLE, value, "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
-
-    @field_validator("external_id")
-    @classmethod
-    def _external(cls, value: SecretText | None) -> SecretText | None:
-        if value is not None and value.reference is None:
-            _matching(EXTERNAL_ID, value.text, ALPHABET)
-        return value
-
     @field_validator("custom_s3_endpoint")
     @classmethod
     def _endpoint(cls, value: str | None) -> str | None:
         return value and require_url(value, "https://s3.example.com")
-
-    @model_validator(mode="after")
-    def _together(self) -> "SupaflowDestination":
-        if self.external_id is not None and self.iam_role_arn is None:
-            raise ValueError("'external_id' needs 'iam_role_arn' beside it")
-        if (self.access_key_id is None) != (self.secret_access_key is None):
-            raise ValueError("'access_key_id' and 'secret_access_key' are given both or not at all")
-        return self
 
 
 class ParquetDestination(SupaflowDestination):
@@ -239,9 +200,3 @@ def file_template(pattern: str) -> Template:
     if "{seq}" not in pattern and "{uuid}" not in pattern:
         raise ValueError("two files of a load would have one name; add {seq} or {uuid}")
     return Template.parse(_BRACED.sub(lambda found: FILE_VARIABLES[found[0]], pattern))
-
-
-def _matching(pattern: re.Pattern[str], value: str, expected: str) -> str:
-    if not pattern.fullmatch(value):
-        raise ValueError(f"expected {expected}")
-    return value

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from lakewriter.dialects.common.dialect import Lakefile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
-from lakewriter.dialects.common.places import require_tls
 from lakewriter.dialects.common.tables import TableSource
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
@@ -16,7 +16,6 @@ from lakewriter.dialects.supaflow.settings import (
 )
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
-from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
@@ -34,22 +33,20 @@ ICEBERG_ENCODING: Final = Encoding(codec="zstd", level=3)
 PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/%d/%H}", "SYNC_ID": "{job_id}"}
 
 
-def translate(pipeline: str, destination: AnyDestination, sources: Sequence[TableSource]) -> Spec:
+def translate(file: Lakefile[AnyDestination]) -> Spec:
     """The neutral Spec of a Supaflow pipeline."""
-    tables, warnings = _tables(destination, sources)
-    key = destination.secret_access_key
-    if key is not None and key.reference is None:
-        warnings += ("secret_access_key is written out; a reference such as ${env:NAME} keeps it out of the file.",)
+    destination = file.destination
+    tables, warnings = _tables(destination, [entry.at(file.root) for entry in file.tables])
     return Spec(
-        pipeline=pipeline,
+        pipeline=file.pipeline,
         dialect=destination.type,
-        access=_access(destination),
+        access=destination.access(prefix=join_key(destination.s3_path_prefix)),
         catalog=_catalog(destination),
         tracking=TRACKING,
         tables=tables,
         database_prefix=schema_name(destination.glue_database_prefix) if destination.glue else "",
         encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else Encoding(),
-        warnings=warnings,
+        warnings=(*warnings, *destination.notes_on_secrets()),
     )
 
 
@@ -67,9 +64,7 @@ def _open_catalog(destination: S3DataLakeIceberg) -> RestService:
     assert destination.catalog_name
     assert destination.client_id
     assert destination.client_secret
-    require_tls(
-        destination.catalog_endpoint, ("destination", "catalog_endpoint"), allow_insecure=destination.allow_insecure
-    )
+    destination.require_tls("catalog_endpoint")
     return RestService(
         uri=destination.catalog_endpoint,
         warehouse=destination.catalog_name,
@@ -120,24 +115,6 @@ def _iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
         "Client Secret": secret.text if secret else "",
         "Principal Role": "" if destination.glue else destination.principal_role,
     }
-
-
-def _access(destination: AnyDestination) -> Access:
-    endpoint = destination.custom_s3_endpoint
-    if endpoint:
-        require_tls(endpoint, ("destination", "custom_s3_endpoint"), allow_insecure=destination.allow_insecure)
-    return Access(
-        bucket=destination.s3_bucket_name,
-        region=destination.bucket_region,
-        prefix=join_key(destination.s3_path_prefix),
-        endpoint=endpoint,
-        role_arn=destination.iam_role_arn,
-        external_id=destination.external_id,
-        access_key_id=destination.access_key_id,
-        secret_access_key=destination.secret_access_key,
-        single_writer=destination.single_writer,
-        role_wait_seconds=destination.role_wait_seconds,
-    )
 
 
 def _tables(

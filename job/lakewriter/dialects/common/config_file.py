@@ -1,0 +1,32 @@
+"""``destination.config_file``: a JSON file with the destination's keys, in place of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lakewriter.dialects.common.source_files import Location, Place, SourceFile, mapping_of, read_json
+from lakewriter.dialects.common.yaml_text import Document, file_name
+
+CONFIG_FILE: Location = ("destination", "config_file")
+
+Known = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
+"""What is taken of a file's content."""
+
+
+def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
+    """The JSON file whose name stands at ``location``, and its content."""
+    file = read_json(document.folder / file_name(document, location), document.where(location))
+    return file, mapping_of(file, "a JSON object")
+
+
+def with_config_file(document: Document, known: Known = lambda _, content: content) -> Document:
+    """The document with the file's content under the destination's own keys, where it names a file."""
+    destination = document.data.get("destination")
+    if not isinstance(destination, Mapping) or "config_file" not in destination:
+        return document
+    own = {key: value for key, value in destination.items() if key != "config_file"}
+    file, content = read_named(document, CONFIG_FILE)
+    content = known(file, content)
+    origins: dict[Location, Place] = {("destination", key): Place(file, (key,)) for key in content if key not in own}
+    data = {**document.data, "destination": content | own}
+    return replace(document, data=data, origins={**document.origins, **origins})

@@ -1,0 +1,115 @@
+"""What all destinations' settings have in common: role, keys, endpoint and region, whatever they are called.
+
+Each rule stands here once; messages name the keys of the destination's own model, by its ``key_names``.
+"""
+
+import re
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lakewriter.dialects.common.places import require_tls
+from lakewriter.spec.access import Access, KeyNames, SecretText
+from lakewriter.spec.model import Model
+from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
+
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_STORE_REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+
+
+def require_match(pattern: re.Pattern[str], value: str, expected: str) -> str:
+    """``value``; ``ValueError`` with what is ``expected`` where the pattern does not match all of it."""
+    if not pattern.fullmatch(value):
+        raise ValueError(f"expected {expected}")
+    return value
+
+
+def require_bucket(value: str) -> str:
+    """``value``; ``ValueError`` for what cannot be the name of a bucket."""
+    return require_match(_BUCKET, value, "a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'")
+
+
+def require_region(value: str, *, endpoint: Any) -> str:
+    """``value``; ``ValueError`` for what is no region of AWS, or, of the store at ``endpoint``, no name of one."""
+    if endpoint:
+        return require_match(_STORE_REGION, value, "the store's name for its region, such as 'us-east-1' or 'nyc3'")
+    return require_match(_REGION, value, "an AWS region such as 'us-east-1'")
+
+
+def _require_role(value: str) -> str:
+    # A field of a form that was left empty counts as absent.
+    return value and require_match(_ROLE, value, "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
+
+
+def _require_external_id(value: SecretText) -> SecretText:
+    if value.reference is None:
+        require_match(EXTERNAL_ID, value.text, ALPHABET)
+    return value
+
+
+BucketName = Annotated[str, AfterValidator(require_bucket)]
+RoleArn = Annotated[str, AfterValidator(_require_role)]
+ExternalId = Annotated[SecretText, AfterValidator(_require_external_id)]
+
+
+class Destination(Model):
+    """The settings of one type of destination. ``key_names`` says what its model calls the parts of an ``Access``."""
+
+    key_names: ClassVar[KeyNames] = KeyNames()
+
+    upload_parallelism: int = Field(5, ge=1, le=10)
+    allow_insecure: bool = False
+    """Accepts an ``http://`` endpoint that is not on this machine."""
+    single_writer: bool = False
+    """Promises that one load runs at a time, for a store without conditional writes."""
+    role_wait_seconds: float = Field(60.0, ge=0, le=600)
+    """A role made a moment ago is refused at first: it is tried for this long."""
+
+    @model_validator(mode="after")
+    def _credentials_are_whole(self) -> Self:
+        names = self.key_names
+        if self.part(names.external_id) is not None and not self.part(names.role_arn):
+            raise ValueError(f"{names.external_id!r} needs {names.role_arn!r} beside it")
+        keys = names.access_key_id, names.secret_access_key
+        if len([key for key in keys if self.part(key) is None]) == 1:
+            raise ValueError(f"{keys[0]!r} and {keys[1]!r} are given both or not at all")
+        return self
+
+    def part(self, key: str) -> Any:
+        """The value at ``key``, which may have dots: ``advanced.endpoint``."""
+        return attrgetter(key)(self)
+
+    def access(self, *, prefix: str = "", bucket: str | None = None) -> Access:
+        """Where to write, and as whom; ``bucket`` where the file has it inside another value."""
+        names = self.key_names
+        endpoint = self.part(names.endpoint) or None
+        if endpoint:
+            self.require_tls(names.endpoint)
+        return Access(
+            bucket=bucket or self.part(names.bucket),
+            region=self.part(names.region),
+            prefix=prefix,
+            endpoint=endpoint,
+            role_arn=self.part(names.role_arn) or None,
+            external_id=self.part(names.external_id),
+            access_key_id=self.part(names.access_key_id),
+            secret_access_key=self.part(names.secret_access_key),
+            single_writer=self.single_writer,
+            role_wait_seconds=self.role_wait_seconds,
+            key_names=names,
+        )
+
+    def require_tls(self, key: str) -> None:
+        """``TLS_REQUIRED`` for a URL at ``key`` that has no TLS and is neither on this machine nor allowed."""
+        require_tls(self.part(key), ("destination", *key.split(".")), allow_insecure=self.allow_insecure)
+
+    def notes_on_secrets(self) -> tuple[str, ...]:
+        """A warning where a secret is written out in the file."""
+        name = self.key_names.secret_access_key
+        secret = self.part(name)
+        if secret is None or secret.reference is not None:
+            return ()
+        return (f"{name} is written out; a reference such as ${{env:NAME}} keeps it out of the file.",)

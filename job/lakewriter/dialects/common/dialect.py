@@ -1,0 +1,122 @@
+"""What a dialect is: all that the rest of the package has to know of one vendor's destinations, in one object."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from lakewriter.dialects.common.destination import Destination
+from lakewriter.dialects.common.foreign_files import ForeignFile
+from lakewriter.dialects.common.form import FormField
+from lakewriter.dialects.common.problems import keys_of, model_at
+from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
+from lakewriter.dialects.common.source_files import Location
+from lakewriter.dialects.common.tables import TableEntry
+from lakewriter.dialects.common.yaml_text import Document
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import Limits, Spec
+from lakewriter.spec.vendor_policy import VendorPolicy
+
+D = TypeVar("D", bound=Destination)
+
+ForeignFiles = Sequence[ForeignFile]
+ReadFiles = Callable[[Document, ForeignFiles], tuple[Document, tuple[str, ...]]]
+"""Puts the content of the files that a lake.yaml names in place of their names; also gives warnings. It leaves a
+document alone that is not its dialect's. The second argument are the vendors' files that may be given by mistake."""
+
+
+@dataclass(frozen=True)
+class Lakefile(Generic[D]):
+    """A lake.yaml whose keys are checked, as a dialect translates it.
+
+    ``tables`` have the pipeline's rules where they have none of their own; ``contract`` and ``on_bad_row`` are for
+    tables that have no entry. Relative source paths start at ``root``, a program's own at ``folder``.
+    """
+
+    pipeline: str
+    destination: D
+    tables: tuple[TableEntry, ...]
+    source: Any
+    contract: ContractEntry
+    on_bad_row: BadRowEntry | None
+    root: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another model for destinations of the type ``kind`` whose ``key`` has ``value``."""
+
+    kind: str
+    key: str
+    value: str
+    model: type[Destination]
+
+    @property
+    def tag(self) -> str:
+        """Tells the model from the others."""
+        return f"{self.kind}, {self.value}"
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """Table entries with keys of their own: ``name`` is what messages call one, ``keys`` tell it from a plain one."""
+
+    name: str
+    model: type[TableEntry]
+    keys: tuple[str, ...]
+
+
+def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
+    return keys_of(model_at(model, steps))
+
+
+def _same_limits(destination: Any, limits: Limits) -> Limits:
+    return limits
+
+
+@dataclass(frozen=True)
+class Dialect(Generic[D]):
+    """One vendor's destinations.
+
+    types            for each ``destination.type`` its model
+    variants         further models of a type, told apart by another key
+    translate        the neutral Spec
+    form_fields      what the vendor's form asks for
+    limits           the pipeline's limits, with what the file format asks for
+    top_keys         which of the top-level keys that are not for every dialect it takes
+    renamed_keys     top-level keys that it does not take, since the destination has its own key for them
+    source           the model of ``source``, for a dialect that takes messages in place of tables
+    table_form       its table entries, where they differ from the plain ones
+    union_tags       for each key that tells the members of a union of its models apart, what it may hold
+    keys_at          the keys that may stand at a place inside the destination
+    read_files       reads the files of the vendor's that a lake.yaml names
+    foreign_files    the vendor's files, by which one that is given in the place of another is recognised
+    policies         for each type the policy document of its vendor's set-up page
+    principals       for each type the name of its vendor in ``deployment.trust``
+    """
+
+    types: Mapping[str, type[Destination]]
+    translate: Callable[[Lakefile[D]], Spec]
+    form_fields: Callable[[D], tuple[FormField, ...]]
+    variants: tuple[Variant, ...] = ()
+    limits: Callable[[D, Limits], Limits] = _same_limits
+    top_keys: frozenset[str] = frozenset()
+    renamed_keys: Mapping[str, str] = field(default_factory=dict)
+    source: type[Model] | None = None
+    table_form: TableForm | None = None
+    union_tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys_at: Callable[[type[Model], Location, Mapping[str, Any]], list[str]] = _keys_at
+    read_files: ReadFiles | None = None
+    foreign_files: tuple[ForeignFile, ...] = ()
+    policies: Mapping[str, VendorPolicy] = field(default_factory=dict)
+    principals: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def models(self) -> dict[str, type[Destination]]:
+        """Every model by its tag: the type, or the variant's."""
+        return {**self.types, **{variant.tag: variant.model for variant in self.variants}}
+
+    def tag_of(self, kind: str, value: Callable[[str], Any]) -> str:
+        """Which model a destination of type ``kind`` has; ``value`` gives its keys' values."""
+        chosen = (each.tag for each in self.variants if each.kind == kind and value(each.key) == each.value)
+        return next(chosen, kind)

@@ -1,0 +1,91 @@
+"""The dialects: the one place that lists them, and what follows from all of them together."""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final
+
+from pydantic import Discriminator, Tag
+
+from lakewriter.dialects.airbyte.dialect import DIALECT as AIRBYTE
+from lakewriter.dialects.common.destination import Destination
+from lakewriter.dialects.common.dialect import Dialect
+from lakewriter.dialects.common.problems import listed
+from lakewriter.dialects.common.tables import TableEntry
+from lakewriter.dialects.estuary.dialect import DIALECT as ESTUARY
+from lakewriter.dialects.supaflow.dialect import DIALECT as SUPAFLOW
+from lakewriter.spec.model import Model
+
+DIALECTS: Final[tuple[Dialect[Any], ...]] = (SUPAFLOW, AIRBYTE, ESTUARY)
+
+BY_TYPE: Final = {kind: dialect for dialect in DIALECTS for kind in dialect.types}
+"""For each ``destination.type`` its dialect."""
+MODELS: Final = {tag: model for dialect in DIALECTS for tag, model in dialect.models.items()}
+"""The models of destinations by their tags."""
+FOREIGN_FILES: Final = tuple(file for dialect in DIALECTS for file in dialect.foreign_files)
+VENDOR_STATEMENTS: Final = frozenset(
+    statement.sid
+    for dialect in DIALECTS
+    for policy in dialect.policies.values()
+    for statement in (*policy.s3, *policy.glue)
+)
+"""The names of statements that are vendors' own words."""
+_PLAIN: Final = "a plain table"
+_FORMS: Final = tuple(dialect.table_form for dialect in DIALECTS if dialect.table_form)
+UNION_TAGS: Final[Mapping[str, Sequence[str]]] = {
+    "": (*MODELS, _PLAIN, *(form.name for form in _FORMS)),
+    **{key: tags for dialect in DIALECTS for key, tags in dialect.union_tags.items()},
+}
+"""What pydantic puts into the place of a problem for the members of its unions."""
+
+
+def tag_of(value: Any) -> str | None:
+    """Which model a destination has; None for a type that no dialect has."""
+
+    def value_of(key: str) -> Any:
+        return value.get(key) if isinstance(value, dict) else getattr(value, key, None)
+
+    kind = value_of("type")
+    dialect = BY_TYPE.get(kind) if isinstance(kind, str) else None
+    return dialect.tag_of(kind, value_of) if dialect else None
+
+
+def _form_of(value: Any) -> str:
+    """Which form a table entry has, by its keys."""
+    fits = (
+        form.name
+        for form in _FORMS
+        if isinstance(value, form.model) or (isinstance(value, dict) and any(key in value for key in form.keys))
+    )
+    return next(fits, _PLAIN)
+
+
+def _union(members: Mapping[str, type[Model]], which: Any) -> Any:
+    """A union for pydantic, whose members ``which`` tells apart."""
+    return Annotated[reduce(or_, (Annotated[model, Tag(tag)] for tag, model in members.items())), Discriminator(which)]
+
+
+def destination_type() -> Any:
+    """The type of ``destination``: the models of all dialects."""
+    return _union(MODELS, tag_of)
+
+
+def table_type() -> Any:
+    """The type of an entry of ``tables``: plain ones, and those that a dialect has."""
+    return _union({_PLAIN: TableEntry, **{form.name: form.model for form in _FORMS}}, _form_of)
+
+
+def source_type() -> Any:
+    """The type of ``source``: what a dialect takes in place of tables."""
+    return reduce(or_, (dialect.source for dialect in DIALECTS if dialect.source))
+
+
+def destinations_with(key: str) -> str:
+    """``the destinations 'a' and 'b'``: those that take a top-level key."""
+    types = [kind for dialect in DIALECTS if key in dialect.top_keys for kind in dialect.types]
+    return f"the destination{'s' if types[1:] else ''} {listed(types).replace(' or ', ' and ')}"
+
+
+def dialect_of(destination: Destination) -> Dialect[Any]:
+    """The dialect whose settings ``destination`` is."""
+    return next(dialect for dialect in DIALECTS if isinstance(destination, tuple(dialect.models.values())))

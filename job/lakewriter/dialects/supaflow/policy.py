@@ -1,0 +1,71 @@
+"""The policy document of Supaflow's set-up pages, word for word."""
+
+from typing import Final
+
+from lakewriter.spec.vendor_policy import Place, VendorPolicy, VendorStatement
+
+_LISTING: Final = VendorStatement(
+    sid="AllowBucketListForPrefix",
+    actions=("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"),
+    places=(Place.BUCKET,),
+    prefix_only=True,
+)
+_OBJECTS: Final = VendorStatement(
+    sid="AllowObjectReadWriteInPrefix",
+    actions=(
+        "s3:DeleteObjectTagging",
+        "s3:ReplicateObject",
+        "s3:PutObject",
+        "s3:GetObjectAcl",
+        "s3:GetObject",
+        "s3:DeleteObjectVersion",
+        "s3:PutObjectTagging",
+        "s3:DeleteObject",
+        "s3:PutObjectAcl",
+        "s3:AbortMultipartUpload",
+        "s3:ListMultipartUploadParts",
+    ),
+    places=(Place.OBJECTS_IN_PREFIX,),
+)
+_WHERE: Final = (Place.CATALOG, Place.DATABASES, Place.TABLES)
+_TABLES: Final = VendorStatement(
+    sid="AllowDbAndTableReadWriteForSupaflowPrefix",
+    actions=(
+        "glue:GetDatabase",
+        "glue:GetDatabases",
+        "glue:CreateDatabase",
+        "glue:UpdateDatabase",
+        "glue:GetTable",
+        "glue:GetTables",
+        "glue:CreateTable",
+        "glue:UpdateTable",
+        "glue:GetPartition",
+        "glue:GetPartitions",
+        "glue:CreatePartition",
+        "glue:BatchCreatePartition",
+    ),
+    places=_WHERE,
+)
+_RESET: Final = VendorStatement(
+    sid="AllowResetOperationsForSupaflowPrefix",
+    actions=("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase"),
+    places=_WHERE,
+)
+_CATALOG: Final = {
+    "supaflow-s3": ("glue:GetCatalogImportStatus",),
+    "supaflow-s3-data-lake": ("glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"),
+}
+"""The two pages differ in what they look at first."""
+
+POLICIES: Final = {
+    kind: VendorPolicy(
+        s3=(_LISTING, _OBJECTS),
+        glue=(
+            VendorStatement(sid="AllowCatalogRead", actions=actions, places=(Place.CATALOG,)),
+            _TABLES,
+            _RESET,
+        ),
+    )
+    for kind, actions in _CATALOG.items()
+}
+"""By the type of the destination."""

@@ -1,0 +1,36 @@
+"""The policy document of a vendor's set-up page, word for word, with placeholders for what it is about; pure values."""
+
+from enum import StrEnum
+
+from lakewriter.spec.model import Model
+
+
+class Place(StrEnum):
+    """What a statement is about.
+
+    ``databases`` are those that the vendor's prefix begins, or, without a prefix, the tables' own; ``tables`` are
+    theirs.
+    """
+
+    BUCKET = "bucket"
+    OBJECTS = "objects"
+    OBJECTS_IN_PREFIX = "objects_in_prefix"
+    CATALOG = "catalog"
+    DATABASES = "databases"
+    TABLES = "tables"
+
+
+class VendorStatement(Model):
+    """One statement; ``prefix_only`` adds the condition that listings name the prefix."""
+
+    sid: str
+    actions: tuple[str, ...]
+    places: tuple[Place, ...]
+    prefix_only: bool = False
+
+
+class VendorPolicy(Model):
+    """The whole document; ``glue`` counts where tables are in Glue."""
+
+    s3: tuple[VendorStatement, ...]
+    glue: tuple[VendorStatement, ...] = ()
