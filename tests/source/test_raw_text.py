@@ -3,6 +3,8 @@
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
     DecimalType,
@@ -15,7 +17,15 @@ from pyspark.sql.types import (
 )
 
 from lakewriter.source import raw_text
-from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, json_fault, line_blocks
+from lakewriter.source.raw_text import (
+    Finding,
+    bad_lines,
+    find_in_encoded,
+    find_in_json,
+    find_in_text,
+    json_fault,
+    line_blocks,
+)
 
 LINES = [
     # bytes, where the piece begins and ends, what of them are its lines
@@ -154,3 +164,53 @@ def test_lines_of_a_document(line, expected):
 def test_texts_that_look_like_numbers_hide_none(line, is_found):
     kind = StructType([StructField("t", StringType()), StructField("n", DoubleType())])
     assert (find_in_json(0, line, kind, whole=True) is not None) == is_found
+
+
+def test_number_behind_a_byte_order_mark():
+    line = b'\xef\xbb\xbf{"a": 1e400}\n'
+    assert find_in_json(0, line, DOUBLE, whole=True) == Finding(0, "/a: 1e400 is beyond the range of a double")
+
+
+SIGNIFICANDS = [b"7", b"12.5", b"1" * 37, b"1" * 38, b"1" * 39, b"1" * 310, b"%d" % 2**130, b"0.%s1" % (b"0" * 330)]
+EXPONENTS = [b"", b"e1", b"E+12", b"e-099", b"e300", b"E308", b"e+309", b"e-400", b"e0400"]
+NUMBERS = st.builds(
+    b"%b%b%b".__mod__,
+    st.tuples(st.sampled_from([b"", b"-"]), st.sampled_from(SIGNIFICANDS), st.sampled_from(EXPONENTS)),
+)
+PARTS = [
+    rb"\ud83d\ude00",
+    rb"\ud83d",
+    rb"\uDE00",
+    rb"\\",
+    rb"\"",
+    rb"\u00e9",
+    rb"\ud7ff",
+    b"1e400",
+    b"e4001",
+    b"1" * 39,
+    b"x",
+]
+PARTS += [b" ", b",", b"-", b"'", "\u00e9".encode()]
+TEXT_VALUES = st.lists(st.sampled_from(PARTS), max_size=5).map(lambda parts: b'"' + b"".join(parts) + b'"')
+VALUES = st.one_of(NUMBERS, TEXT_VALUES)
+LINE = st.tuples(VALUES, VALUES, st.sampled_from([b"\n", b"\r\n", b"\r"])).map(
+    lambda own: b'{"a":%b,"t": [%b]}%b' % own
+)
+
+
+@given(st.lists(LINE, min_size=1, max_size=5))
+def test_no_line_that_has_to_be_parsed_is_left_out(lines):
+    kind = StructType([StructField("a", DoubleType()), StructField("t", ArrayType(DoubleType()))])
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
+    expected = {start: what for start, line in zip(starts, lines, strict=True) if (what := json_fault(line, kind))}
+    block = b"".join(lines)
+    assert bad_lines(block, kind) == expected
+    first = next((Finding(100 + start, what) for start, what in expected.items()), None)
+    assert find_in_json(100, block, kind, whole=True) == first
+
+
+def test_lines_that_are_no_utf_8():
+    assert bad_lines(b"a\nb\xe9\nc\n\x80", None) == {
+        2: "byte 0xe9 is not UTF-8 (invalid continuation byte)",
+        7: "byte 0x80 is not UTF-8 (invalid start byte)",
+    }

@@ -18,7 +18,7 @@ from lakewriter.source.byte_checks import UNREADABLE, codec_of, read_blocks
 from lakewriter.source.failures import unreadable
 from lakewriter.source.marks import mark
 from lakewriter.source.packing import Chunk, pack_texts, sizes_of
-from lakewriter.source.raw_text import find_in_json, find_in_text
+from lakewriter.source.raw_text import bad_lines
 from lakewriter.source.storage import NotListable, Store, list_files
 from lakewriter.spec.specification import Read
 
@@ -104,8 +104,8 @@ def _read(lines: _Lines, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 def _batches(lines: _Lines, chunk: Chunk) -> Iterator[pa.RecordBatch]:
     held: list[tuple[str, int, str, str | None]] = []
     try:
-        for place, line in _rows(lines, chunk):
-            held.append((chunk.path, place, line.decode(errors="backslashreplace"), _fault(lines, line)))
+        for place, line, fault in _rows(lines, chunk):
+            held.append((chunk.path, place, line.decode(errors="backslashreplace"), fault))
             if len(held) >= _ROWS:
                 yield _batch(held)
                 held = []
@@ -115,21 +115,16 @@ def _batches(lines: _Lines, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         yield _batch(held)
 
 
-def _fault(lines: _Lines, line: bytes) -> str | None:
-    found = find_in_json(0, line, lines.kind, whole=True) if lines.format == "json" else find_in_text(0, line)
-    return None if found is None else found.what
-
-
 def _batch(held: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
     files, places, texts, faults = zip(*held, strict=True)
     arrays = [pa.array(files), pa.array(places, pa.int64()), pa.array(texts), pa.array(faults, pa.string())]
     return pa.RecordBatch.from_arrays(arrays, ["file", "offset", "line", "fault"])
 
 
-def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """The lines of a piece that are rows, each with its offset."""
+def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]]:
+    """The lines of a piece that are rows, each with its offset and what a reader would change in it."""
     heads = int(lines.header and chunk.start == 0)
-    for place, line in _lines(lines.store, chunk):
+    for place, line, fault in _lines(lines, chunk):
         text = line.removeprefix(_BOM) if place == 0 else line
         bare = text.strip(_BLANKS)
         if lines.format != "text" and (not bare or (lines.comment and bare.startswith(lines.comment))):
@@ -137,12 +132,13 @@ def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         if heads:
             heads = 0
             continue
-        yield place, text
+        yield place, text, fault
 
 
-def _lines(store: Store, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    for start, block in read_blocks(store.open(), chunk):
-        place = start
+def _lines(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]]:
+    for start, block in read_blocks(lines.store.open(), chunk):
+        faults = bad_lines(block, lines.kind if lines.format == "json" else None)
+        place = 0
         for line in block.splitlines(keepends=True):
-            yield place, line.rstrip(b"\r\n")
+            yield start + place, line.rstrip(b"\r\n"), faults.get(place)
             place += len(line)
