@@ -49,9 +49,9 @@ _LAST_PLAIN_SCALE: Final = 6
 """Arrow writes decimals of a greater scale with an exponent when they are small."""
 _PLAIN_FLOATS: Final = (1e-4, 1e10)
 """From the first to below the second neither Arrow nor Python's repr writes a float with an exponent."""
+# No scalar of Arrow is a constant here: it would make pyarrow load pandas, half a second of every command.
 _SPECIAL: Final = r'["\\\x00-\x1f]'
 """Characters that a JSON string holds escaped."""
-_NULL: Final = pa.scalar(None, pa.string())
 
 
 def render_text(array: pa.Array) -> pa.Array:
@@ -93,7 +93,7 @@ def render_json(array: pa.Array, profile: Profile) -> pa.Array:
     if not pt.is_floating(t):
         return quote(render_text(array))
     plain, finite = render_text(array), pc.fill_null(pc.is_finite(array), True)
-    return pc.if_else(finite, plain, quote(plain) if profile.hashed else _NULL)
+    return pc.if_else(finite, plain, quote(plain) if profile.hashed else pa.scalar(None, pa.string()))
 
 
 def find_non_finite(array: pa.Array) -> Sequence[int]:
@@ -180,7 +180,7 @@ def _bracket(lists: pa.Array, members: pa.Array, ends: str) -> pa.Array:
 
 
 def _mask(array: pa.Array, texts: pa.Array) -> pa.Array:
-    return pc.if_else(array.is_valid(), texts, _NULL) if array.null_count else texts
+    return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.string())) if array.null_count else texts
 
 
 def _render_floats(array: pa.Array) -> pa.Array:
