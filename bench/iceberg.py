@@ -29,7 +29,7 @@ from bench.data import KEYS, sources
 from bench.sinks import BUCKET
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.run.table_load import run
+from lakewriter.run.load import run
 from lakewriter.source.session import spark_session
 from tests.support.server import StrictAws
 

@@ -26,7 +26,7 @@ from bench.measure import high_water, worker_peak
 from bench.sinks import BUCKET
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.run.load import load
+from lakewriter.run.loader import load
 from lakewriter.source.session import spark_session
 
 FORMS: Final[dict[str, dict[str, Any]]] = {

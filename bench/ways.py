@@ -24,7 +24,7 @@ from bench.sinks import BUCKET
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.report import RunReport
-from lakewriter.run.table_load import run
+from lakewriter.run.load import run
 
 Way = Callable[[str | None], int]
 """Writes to the S3 server at the address, or to nowhere."""

@@ -11,7 +11,7 @@ from lakewriter.aws import Clients
 from lakewriter.cli.airbyte.writer import Writer
 from lakewriter.dialects.airbyte.connector import connector_spec
 from lakewriter.errors import LakeError
-from lakewriter.run.load import Loader
+from lakewriter.run.loader import Loader
 from lakewriter.run.stream_completion import Ended
 from tests.load.syncs import BUCKET, SyncLake, catalog, record, stream
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from lakewriter.cli.job_ids import chosen, parsed
+from lakewriter.cli.job_ids import choose_job_id, require_job_id
 from lakewriter.errors import SpecInvalidError
 
 # uuid5(NAMESPACE_URL, "lakewriter://flights/2026-01-31T06:00:00+00:00"), as RFC 9562 defines version 5.
@@ -19,12 +19,12 @@ TIMES = [
 
 @pytest.mark.parametrize(("pipeline", "time", "expected"), TIMES)
 def test_load_of_a_time(pipeline, time, expected):
-    assert chosen(pipeline, None, time) == expected
+    assert choose_job_id(pipeline, None, time) == expected
 
 
 def test_given_id_and_new_ones():
-    assert chosen("flights", "nightly.1", None) == "nightly.1"
-    one, two = (chosen("flights", None, None) for _ in range(2))
+    assert choose_job_id("flights", "nightly.1", None) == "nightly.1"
+    one, two = (choose_job_id("flights", None, None) for _ in range(2))
     assert one != two
     assert uuid.UUID(one).version == 4
 
@@ -41,9 +41,9 @@ WRONG = [
 @pytest.mark.parametrize(("job_id", "time", "said"), WRONG)
 def test_wrong(job_id, time, said):
     with pytest.raises(SpecInvalidError, match=said):
-        chosen("flights", job_id, time)
+        choose_job_id("flights", job_id, time)
 
 
 def test_message_names_what_was_parsed():
     with pytest.raises(SpecInvalidError, match="outcome 'a/b' is not of the form"):
-        parsed("a/b", "outcome")
+        require_job_id("a/b", "outcome")

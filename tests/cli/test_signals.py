@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import sys, threading, time
-from lakewriter.cli.signals import Signals, handled
+from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.run.stop import Stopped, exit_code_of
 
 def tell(text):
@@ -17,7 +17,7 @@ def tell(text):
 
 signals = Signals(tell, first="it stops.", go_on="Go on.", cancels=False)
 try:
-    with handled(signals) as stop:
+    with handle_signals(signals) as stop:
         print("ready", flush=True)
         {body}
     print("over", flush=True)

@@ -17,7 +17,7 @@ from lakewriter.commit.store import Store
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
-from lakewriter.run.results import done
+from lakewriter.run.results import read_result
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import Layout, ObjectNames, Template
 from tests.commit.intents import intent
@@ -171,7 +171,7 @@ class Rivals:
         attempts.give_up(self.control[name], self.attempts[name], self.names[name], [self.receipts[name]])
 
     def status(self, name: str) -> str:
-        return done(self.control[name], self.attempts[name]).status
+        return read_result(self.control[name], self.attempts[name]).status
 
     @property
     def staged(self) -> list[str]:
@@ -228,5 +228,5 @@ def test_an_attempt_that_is_bound_gives_nothing_up(rivals, recovered):
 def test_a_process_that_outlives_its_report(rivals):
     """As after a machine that was asleep for longer than control objects are kept."""
     control = next(iter(rivals.control.values()))
-    found = done(control, next(iter(rivals.attempts.values())))
+    found = read_result(control, next(iter(rivals.attempts.values())))
     assert (found.schema_, found.table, found.status) == ("s", "t", "already_done")

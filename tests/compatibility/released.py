@@ -19,7 +19,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon
 from lakewriter.operate.verification import verify
 from lakewriter.report import RunReport
-from lakewriter.run.load import load
+from lakewriter.run.loader import load
 from lakewriter.spec.specification import Spec
 from tests.compatibility.later import grow_body
 from tests.iceberg.commits import rest_options, stores

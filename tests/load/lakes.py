@@ -16,7 +16,7 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport
-from lakewriter.run.table_load import run
+from lakewriter.run.load import run
 from lakewriter.spec.specification import Spec
 from tests.faults.process import Process
 from tests.support.call import Call

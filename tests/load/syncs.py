@@ -18,7 +18,7 @@ from lakewriter.commit.s3_store import S3Store
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport
-from lakewriter.run.load import load
+from lakewriter.run.loader import load
 from lakewriter.spec.specification import Spec
 from tests.load.lakes import Lake
 from tests.support.server import StrictAws

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakewriter.errors import InternalError, PendingUnrecoverableError, StateLostError
-from lakewriter.run import table_load, table_staging
+from lakewriter.run import load as steps
 from tests.load.lakes import Lake, table
 from tests.load.syncs import SyncLake, catalog, record, status, stream
 
@@ -71,7 +71,7 @@ def test_no_state_can_be_read(lake):
 
 @pytest.mark.parametrize(("on_failure", "other"), [("continue", "done"), ("stop", "not_run")])
 def test_fault_of_the_program(lake, monkeypatch, caplog, on_failure, other):
-    real = table_staging.staged
+    real = steps.stage_table
 
     def staged(load, table, *rest):
         if table.name == "a":
@@ -82,7 +82,7 @@ def test_fault_of_the_program(lake, monkeypatch, caplog, on_failure, other):
         f"on_failure: {on_failure}\nlimits: {{parallel_tables: 1}}\n" + lake.file.read_text("utf-8"), "utf-8"
     )
     with monkeypatch.context() as patched:
-        patched.setattr(table_load, "staged", staged)
+        patched.setattr(steps, "stage_table", staged)
         report = lake.load("j")
     assert told(report) == {"a": ("failed", InternalError.code), "b": (other, None)}
     assert report.tables[0].message.startswith(

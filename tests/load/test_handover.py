@@ -11,7 +11,7 @@ import pytest
 from lakewriter.errors import NoAnswerError, SourceFailedError
 from lakewriter.report import RunReport
 from lakewriter.run.continuous_status import RunStatus, TableStatus
-from lakewriter.run.outcome import Counts, handed_over, load_ended, run_ended
+from lakewriter.run.outcome import Counts, leave_outcome, summarize_load, summarize_run
 from tests.load.lakes import BUCKET, Lake, table
 from tests.support.narrow import need
 from tests.support.server import StrictAws
@@ -46,7 +46,7 @@ def attempt(lake: Lake, load: Callable[[], RunReport]) -> list[str]:
     """Warnings of a load whose outcome goes to ``n``."""
     warned: list[str] = []
     controls = {table.id: lake.control(table.id) for table in lake.spec.tables}
-    handed_over(load, load_ended, name="n", controls=controls, warn=warned.append)
+    leave_outcome(load, summarize_load, name="n", controls=controls, warn=warned.append)
     return warned
 
 
@@ -151,7 +151,7 @@ def test_lost_answer(idle):
 
 def test_no_name_leaves_nothing(idle):
     with pytest.raises(SourceFailedError):
-        handed_over(failing(SourceFailedError("gone.")), load_ended, name=None, controls={}, warn=print)
+        leave_outcome(failing(SourceFailedError("gone.")), summarize_load, name=None, controls={}, warn=print)
     assert idle.aws.objects(BUCKET) == {}
 
 
@@ -165,6 +165,6 @@ def test_continuous_run():
         pipeline="p", run="r", state="failed", started_at=began, at=began + timedelta(minutes=1),
         interval_seconds=5, tables=tables,
     )  # fmt: skip
-    ended = run_ended((status, NoAnswerError("nobody answers.")))
+    ended = summarize_run((status, NoAnswerError("nobody answers.")))
     assert (need(ended.error).code, ended.unfinished) == ("TIMEOUT", ("other",))
     assert ended.counts == Counts(rows=20, files=2, bytes=900, seconds=60.0)

@@ -16,8 +16,8 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import adopt, begin_backfill
 from lakewriter.receipt import Batch
-from lakewriter.run import table_load
-from lakewriter.run.table_staging import MicroBatch
+from lakewriter.run import load as steps
+from lakewriter.run.kinds import MicroBatch, Plain
 from tests.commit.intents import intent
 from tests.load.lakes import BUCKET
 
@@ -44,13 +44,13 @@ class Table:
         self.spec, self.loads, self.dies = load_spec(file), 0, False
         self.clients = Clients(self.spec.access)
         self.control = Control(S3Store(self.clients), ControlKeys("", "p"), ID)
-        monkeypatch.setattr(table_load, "staged", self.staged)
+        monkeypatch.setattr(steps, "stage_table", self.staged)
 
     def staged(self, load, _table, _began, _sync, _receipts):
         """The intent of a load without rows."""
         if self.dies:
             raise Killed
-        batch = load.micro_batch.batch if load.micro_batch else None
+        batch = load.kind.batch
         names: dict[str, Any] = {"table_id": ID, "schema_name": "public", "table": "events", "access": self.spec.access}
         return intent(load.attempt, batch=batch, **names)
 
@@ -73,8 +73,8 @@ class Table:
     def load(self, job_id: str, micro_batch: MicroBatch | None) -> str | None:
         """The code of its failure."""
         try:
-            report = table_load.run(
-                self.spec, job_id=job_id, clients=self.clients, spark=lambda: NOTHING, micro_batch=micro_batch
+            report = steps.run(
+                self.spec, job_id=job_id, clients=self.clients, spark=lambda: NOTHING, kind=micro_batch or Plain()
             )
         except Killed:
             self.dies = False
@@ -129,12 +129,12 @@ def test_a_load_of_release_0_1_0_between_two_batches(turning):
 
 def test_what_is_said(turning):
     turning.do("load")
-    run = table_load.run(
+    run = steps.run(
         turning.spec,
         job_id="j",
         clients=turning.clients,
         spark=lambda: NOTHING,
-        micro_batch=MicroBatch(Batch("q", 0), None, NOTHING),
+        kind=MicroBatch(Batch("q", 0), None, NOTHING),
     )
     assert run.tables[0].message == (
         "table public.events: it has 1 load and no batch of a continuous run. A continuous run reads its source from "

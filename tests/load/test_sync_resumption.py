@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.run.load import Loader
+from lakewriter.run.loader import Loader
 from tests.load.syncs import SyncLake, catalog, failure, record, state, status, stream
 
 pytestmark = pytest.mark.spark
@@ -39,7 +39,7 @@ def no_session() -> SparkSession:
 def printed(lake):
     """What ``lakewriter airbyte state`` prints."""
     spec = lake.spec
-    found = Loader(spec, "", Clients(spec.access), no_session, lambda *_: None).saved_state()
+    found = Loader(spec, "", Clients(spec.access), no_session, lambda *_: None).read_saved_state()
     return found and json.loads(found)
 
 

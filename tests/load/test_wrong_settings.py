@@ -11,7 +11,7 @@ from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import LakeError
-from lakewriter.run.load import load
+from lakewriter.run.loader import load
 from lakewriter.spec.specification import Spec
 from tests.load.lakes import BUCKET
 from tests.support.server import StrictAws

@@ -22,7 +22,7 @@ from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import LOAD_METADATA, ControlKeys
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import Verified, verify
-from lakewriter.run.load import load
+from lakewriter.run.loader import load
 from lakewriter.spec.specification import Spec
 from tests.load.lakes import BUCKET, Lake
 from tests.load.syncs import SyncLake, catalog, record, state, stream

@@ -19,8 +19,8 @@ from lakewriter.errors import LakeError
 from lakewriter.operate.left_behind import find_highest_numbers, read_left
 from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
-from lakewriter.run import table_load
-from lakewriter.run.table_staging import MicroBatch
+from lakewriter.run import load as steps
+from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.spec.layout import Layout, Template
 from tests.commit.intents import intent
 from tests.commit.test_histories import receipt
@@ -68,18 +68,18 @@ class Table:
             return intent(load.attempt, tuple(receipts), began.cursor, **own | fields)
 
         with self.monkeypatch.context() as patch:
-            patch.setattr(table_load, "staged", staged)
+            patch.setattr(steps, "stage_table", staged)
             if dies:
                 patch.setattr(attempts, dies, lambda *_, **__: (_ for _ in ()).throw(Killed))
                 patch.setattr(attempts, "give_up", lambda *_: None)
             try:
-                micro_batch = MicroBatch(batch, None, cast(Any, None)) if batch else None
-                report = table_load.run(
+                kind = MicroBatch(batch, None, cast(Any, None)) if batch else Plain()
+                report = steps.run(
                     self.spec,
                     job_id=job_id,
                     clients=self.clients,
                     spark=lambda: cast(Any, None),
-                    micro_batch=micro_batch,
+                    kind=kind,
                 )
             except Killed:
                 return None

@@ -74,8 +74,7 @@ def test_a_dead_endpoint_is_waited_for(tmp_path, monkeypatch, key, back, end, tr
     (tmp_path / "lake.yaml").write_text(yaml.safe_dump(content | {"checkpoint": "checkpoint"}), "utf-8")
     spec, clock = load_spec(tmp_path / "lake.yaml"), Clock(end)
     store = Dead(clock, key, back)
-    for module in ("continuous", "continuous_table"):
-        monkeypatch.setattr(f"lakewriter.run.{module}.S3Store", lambda _: store)
+    monkeypatch.setattr("lakewriter.commit.pipeline.S3Store", lambda _: store)
     monkeypatch.setattr("lakewriter.run.continuous_table.time", SimpleNamespace(monotonic=lambda: clock.now))
 
     def spark() -> Any:

@@ -9,7 +9,7 @@ import pytest
 from lakewriter.commit.control import Control
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport
-from lakewriter.run.outcome import handed_over, load_ended
+from lakewriter.run.outcome import leave_outcome, summarize_load
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from tests.commit.memory import Memory, World
 
@@ -39,7 +39,7 @@ def test_the_outcome_of_a_load_that_was_stopped(began):
         raise Stopped("SIGTERM")
 
     def hand_over() -> None:
-        handed_over(load, load_ended, name="n", controls=controls, warn=lambda _: None)
+        leave_outcome(load, summarize_load, name="n", controls=controls, warn=lambda _: None)
 
     if began:
         hand_over()

@@ -8,7 +8,7 @@ import yaml
 from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.run.resumption import resumption
+from lakewriter.run.resumption import plan_resumption
 
 DESTINATION = {
     "type": "airbyte-s3", "s3_bucket_name": "acme-lake", "s3_bucket_path": "data", "s3_bucket_region": "us-east-1",
@@ -54,7 +54,7 @@ ONE = [
 def test_one_stream(tmp_path, settings, generation, unfinished, continues, goes_back):
     (table,) = tables(tmp_path, ("u", settings))
     state = saved('{"cursor": 1e400}', generation=generation, unfinished=unfinished)
-    found = resumption([table], {table.id: state}, continues=continues)
+    found = plan_resumption([table], {table.id: state}, continues=continues)
     assert found.text == ('[{"cursor": 1e400}]' if goes_back else None)
     assert found.given == ({table.id: state.sync.source} if goes_back else {})
 
@@ -80,7 +80,7 @@ TWO = [
 @pytest.mark.parametrize(("first", "second", "text", "given"), TWO)
 def test_two_streams(tmp_path, first, second, text, given):
     users, whole = tables(tmp_path, ("u", {}), ("w", FULL))
-    found = resumption([users, whole], {users.id: first, whole.id: second}, continues=False)
+    found = plan_resumption([users, whole], {users.id: first, whole.id: second}, continues=False)
     assert (found.text, list(found.given)) == (text, given)
 
 
@@ -89,7 +89,7 @@ def test_of_a_state_for_all_the_oldest_goes_back(tmp_path):
     # a catalog that is a file may give every sync one number: the time tells
     states = {users.id: saved(both("u", "o", shared=2), kind="global", day=2),
               orders.id: saved(both("u", "o"), kind="global")}  # fmt: skip
-    found = resumption([users, orders], states, continues=True)
+    found = plan_resumption([users, orders], states, continues=True)
     assert found.text == f"[{both('u', 'o')}]"
     assert found.given == dict.fromkeys([users.id, orders.id], states[orders.id].sync.source)
 
@@ -97,9 +97,9 @@ def test_of_a_state_for_all_the_oldest_goes_back(tmp_path):
 def test_stream_without_a_state_of_its_own_begins_anew(tmp_path):
     users, orders = tables(tmp_path, ("u", {}), ("o", {}))
     states = {users.id: saved(both("u", "o"), kind="global"), orders.id: TableState()}
-    assert resumption([users, orders], states, continues=True).text == f"[{both('u')}]"
+    assert plan_resumption([users, orders], states, continues=True).text == f"[{both('u')}]"
 
 
 def test_nothing_saved(tmp_path):
     (table,) = tables(tmp_path, ("u", {}))
-    assert resumption([table], {table.id: TableState()}, continues=True).text is None
+    assert plan_resumption([table], {table.id: TableState()}, continues=True).text is None

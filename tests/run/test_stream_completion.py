@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lakewriter.run.stream_completion import Input, Verdict, source_state
+from lakewriter.run.stream_completion import Input, Verdict, make_source_state
 from lakewriter.source.messages.contents import Contents, Event, event_of, scan
 from lakewriter.source.messages.lines import parsed
 from lakewriter.source.messages.message_input import Messages
@@ -95,7 +95,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("ended", "events", "last", "error", "end"), ENDS)
 def test_end(ended, events, last, error, end):
-    found = Input(events, "", {USERS: last}, ended).verdict(USERS, "j", None)
+    found = Input(events, "", {USERS: last}, ended).judge(USERS, "j", None)
     assert (found.complete, found.error) == (not error, error)
     assert (found.stretch is None) == (end == 0)
     assert found.stretch is None or end is None or found.stretch.end == end
@@ -177,25 +177,25 @@ def test_last_records():
 
 
 def test_failed_connector():
-    found = Input([state(10, USERS, 1)], "it ended with exit code 1").verdict(USERS, "j", None)
+    found = Input([state(10, USERS, 1)], "it ended with exit code 1").judge(USERS, "j", None)
     assert (found.complete, found.error, need(found.stretch).end) == (False, "it ended with exit code 1", 10)
 
 
 def test_records_before_a_state_of_the_same_load_are_skipped():
     first, second = state(10, USERS, 1), state(20, USERS, 2)
-    before = source_state(first, "j")
-    assert need(ended_well(first, second).verdict(USERS, "j", before).stretch).start == 11
-    assert need(ended_well(first, second).verdict(USERS, "other", before).stretch).start == 0
-    assert need(ended_well(second).verdict(USERS, "j", before).stretch).start == 0
-    assert need(ended_well(first, state(20, USERS, 1)).verdict(USERS, "j", before).stretch).start == 11
-    assert Input([first, BOOM]).verdict(USERS, "j", before) == Verdict(
+    before = make_source_state(first, "j")
+    assert need(ended_well(first, second).judge(USERS, "j", before).stretch).start == 11
+    assert need(ended_well(first, second).judge(USERS, "other", before).stretch).start == 0
+    assert need(ended_well(second).judge(USERS, "j", before).stretch).start == 0
+    assert need(ended_well(first, state(20, USERS, 1)).judge(USERS, "j", before).stretch).start == 11
+    assert Input([first, BOOM]).judge(USERS, "j", before) == Verdict(
         None, before, complete=False, error="the source reports: boom"
     )
 
 
 def test_state_said_again_elsewhere_skips_nothing():
-    before = source_state(state(10, USERS, 1), "j")
-    found = ended_well(state(5, USERS, 1), state(20, USERS, 2)).verdict(USERS, "j", before)
+    before = make_source_state(state(10, USERS, 1), "j")
+    found = ended_well(state(5, USERS, 1), state(20, USERS, 2)).judge(USERS, "j", before)
     assert (need(found.stretch).start, found.complete) == (0, True)
 
 
@@ -210,9 +210,9 @@ GIVEN = [
 
 @pytest.mark.parametrize(("own", "given", "start"), GIVEN)
 def test_connector_begins_behind_what_it_was_given(own, given, start):
-    before, handed = (source_state(state(10, None, cursor), "j") for cursor in (own, given))
+    before, handed = (make_source_state(state(10, None, cursor), "j") for cursor in (own, given))
     said = [state(10, None, 1), state(15, None, 1), state(20, None, 2)]
-    assert need(ended_well(*said).verdict(USERS, "j", before, handed).stretch).start == start
+    assert need(ended_well(*said).judge(USERS, "j", before, handed).stretch).start == start
 
 
 FAULT = Event(15, "unreadable", USERS, "cut: '{...'")
@@ -226,7 +226,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("events", "end"), FAULTS)
 def test_nothing_is_loaded_behind_a_message_that_cannot_be_read(events, end):
-    found = Input(events).verdict(USERS, "j", None)
+    found = Input(events).judge(USERS, "j", None)
     assert found.error == "a message at byte 15 of input file 1 cannot be read: cut: '{...'"
     assert not found.complete
     assert (found.stretch.end if found.stretch else 0) == end
@@ -245,19 +245,19 @@ SET_ASIDE = [
 @pytest.mark.parametrize(("kind", "stream", "complete"), SET_ASIDE)
 def test_streams_do_without_records_that_are_set_aside(kind, stream, complete):
     events = [Event(15, kind, stream, "cut"), state(20, None, 2), status(30, USERS, "COMPLETE")]
-    assert Input(events, sets_aside=[USERS]).verdict(USERS, "j", None).complete == complete
+    assert Input(events, sets_aside=[USERS]).judge(USERS, "j", None).complete == complete
     # A line that may be of any stream fails those that set nothing aside.
     error = Input([*events, status(30, ORDERS, "COMPLETE")], sets_aside=[USERS]).error(ORDERS)
     assert bool(error) == (stream in (None, ORDERS))
 
 
 def test_unreadable_message_of_another_stream():
-    assert ended_well(Event(15, "unreadable", ORDERS, "cut"), state(20, USERS, 2)).verdict(USERS, "j", None).complete
+    assert ended_well(Event(15, "unreadable", ORDERS, "cut"), state(20, USERS, 2)).judge(USERS, "j", None).complete
 
 
 def test_state_stays_when_the_source_says_nothing_new():
-    before = source_state(state(10, USERS, 1), "earlier")
-    assert ended_well().verdict(USERS, "j", before).source == before
+    before = make_source_state(state(10, USERS, 1), "earlier")
+    assert ended_well().judge(USERS, "j", before).source == before
 
 
 LINES = [

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lakewriter.errors import LakeError
 from lakewriter.report import RunReport
-from lakewriter.run.load import load
+from lakewriter.run.loader import load
 from lakewriter.spec.specification import Mode
 from tests.simulation.audit import CONTROL, Auditor
 from tests.simulation.books import Place, parsed

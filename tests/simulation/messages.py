@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lakewriter.run.load import with_messages
+from lakewriter.run.loader import with_messages
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.source import Sources

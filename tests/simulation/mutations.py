@@ -228,7 +228,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "times-grow": _one(
         "a load begins after the last commit of its table",
-        "run.table_load",
+        "run.load",
         "    if last is None or last < load.attempt.started:\n",
         "    if True:\n",
     ),

@@ -10,7 +10,7 @@ from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
-from lakewriter.run.table_staging import MicroBatch
+from lakewriter.run.kinds import MicroBatch
 from lakewriter.spec.specification import TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.source import Feed, Session, Sources

@@ -23,7 +23,7 @@ from lakewriter.operate.queries import Query
 from lakewriter.operate.verification import Verified
 from lakewriter.report import RunReport, counted
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
-from lakewriter.run.continuous_table import Watch, batch_line
+from lakewriter.run.continuous_table import Watch, describe_batch
 from lakewriter.run.table_staging import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -32,10 +32,10 @@ _STATUS = {"done": "[green]done[/]", "already_done": "[green]already done[/]", "
 
 
 @contextmanager
-def progress(spec: Spec, errors: Console) -> Iterator[Progress]:
+def show_progress(spec: Spec, errors: Console) -> Iterator[Progress]:
     """A line per table that changes on a terminal; a JSON line per step elsewhere."""
     if not errors.is_terminal:
-        yield lambda table, step, detail: _log(errors, spec, table, step, detail)
+        yield lambda table, step, detail: _log_step(errors, spec, table, step, detail)
         return
     steps: dict[str, tuple[str, str]] = {table.id: ("waiting", "") for table in spec.tables}
     spinners = {table.id: Spinner("dots") for table in spec.tables}
@@ -57,7 +57,7 @@ def progress(spec: Spec, errors: Console) -> Iterator[Progress]:
         yield step
 
 
-def _log(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
+def _log_step(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
     line = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "pipeline": spec.pipeline,
@@ -76,7 +76,7 @@ class _Lines:
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
         if step in ("running", "restarting", "failed"):
-            _log(self._errors, self._spec, table, step, detail)
+            _log_step(self._errors, self._spec, table, step, detail)
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
         line = {"step": "batch"} | metrics.model_dump(mode="json")
@@ -90,27 +90,34 @@ class _Live:
         self.step = step
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
-        self.step(table, "waiting", batch_line(metrics))
+        self.step(table, "waiting", describe_batch(metrics))
 
 
 @contextmanager
-def watch(spec: Spec, errors: Console) -> Iterator[Watch]:
+def show_batches(spec: Spec, errors: Console) -> Iterator[Watch]:
     """A line per table that changes on a terminal; a JSON line per batch elsewhere."""
     if not errors.is_terminal:
         yield _Lines(spec, errors)
         return
-    with progress(spec, errors) as step:
+    with show_progress(spec, errors) as step:
         yield _Live(step)
 
 
 def show_continuous(out: Console, status: RunStatus) -> None:
     """What a continuous run did."""
     grid = Table(
-        "table", "state", _right("batches"), _right("rows"), _right("files"), _right("small"), _right("size"), box=None
+        "table",
+        "state",
+        _make_right_column("batches"),
+        _make_right_column("rows"),
+        _make_right_column("files"),
+        _make_right_column("small"),
+        _make_right_column("size"),
+        box=None,
     )
     for table_id, table in status.tables.items():
         numbers = (f"{table.batches:,}", f"{table.rows:,}", f"{table.files:,}", f"{table.small_files:,}")
-        grid.add_row(escape(table_id), table.state, *numbers, size_text(table.bytes))
+        grid.add_row(escape(table_id), table.state, *numbers, format_size(table.bytes))
     out.print(grid)
     out.print(f"run {status.run} {status.state} after {(status.at - status.started_at).total_seconds():.0f} s")
 
@@ -118,12 +125,19 @@ def show_continuous(out: Console, status: RunStatus) -> None:
 def show_run(out: Console, report: RunReport) -> None:
     """The report as a table, the failures under it."""
     grid = Table(
-        "table", "status", _right("rows"), _right("files"), _right("size"), "feed", _right("seconds"), box=None
+        "table",
+        "status",
+        _make_right_column("rows"),
+        _make_right_column("files"),
+        _make_right_column("size"),
+        "feed",
+        _make_right_column("seconds"),
+        box=None,
     )
     for result in report.tables:
         name = ".".join(part for part in (result.schema_, result.table) if part)
         status = _STATUS.get(result.status, result.status.replace("_", " "))
-        size = size_text(result.bytes) if result.files else ""
+        size = format_size(result.bytes) if result.files else ""
         feed = " ".join(part for part in (result.feed, result.engine) if part)
         row = (f"{result.rows:,}", f"{result.files:,}", size, feed, f"{result.seconds:.1f}")
         grid.add_row(escape(name), status, *row)
@@ -160,12 +174,12 @@ def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
         for column in table.columns:
             origin = column.source if not column.change else f"{column.source} ({column.change})".strip()
             grid.add_row(escape(column.name), escape(column.type), escape(origin))
-        out.print(_indented(grid))
+        out.print(_indent(grid))
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:
     """One row per table; under them what is pending or running."""
-    grid = Table("table", _right("loads"), "last commit (UTC)", "last load", "cursor", box=None)
+    grid = Table("table", _make_right_column("loads"), "last commit (UTC)", "last load", "cursor", box=None)
     for table_id, state in states.items():
         grid.add_row(
             escape(table_id),
@@ -240,7 +254,7 @@ def show_queries(out: Console, queries: Sequence[Query]) -> None:
         out.print(f"-- {query.table}: {query.title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)
 
 
-def size_text(size: float) -> str:
+def format_size(size: float) -> str:
     """Bytes in the unit a person would choose."""
     for unit in ("B", "KB", "MB"):
         if size < 1000:
@@ -249,9 +263,9 @@ def size_text(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def _right(name: str) -> Column:
+def _make_right_column(name: str) -> Column:
     return Column(name, justify="right")
 
 
-def _indented(grid: Table) -> Padding:
+def _indent(grid: Table) -> Padding:
     return Padding(grid, (0, 0, 1, 2))

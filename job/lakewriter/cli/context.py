@@ -7,8 +7,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients, located
-from lakewriter.commit.control import Control, control_of
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.control import Control
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.source.session import spark_session
 from lakewriter.spec.specification import Spec
@@ -33,5 +33,4 @@ class Context:
 
     def controls(self) -> Mapping[str, Control]:
         """The control objects of every table, by its id."""
-        store = S3Store(self.clients)
-        return {table.id: control_of(self.spec, table, store) for table in self.spec.tables}
+        return Pipeline.open(self.spec, self.clients).controls

@@ -7,19 +7,19 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import JOB_ID, scheduled_job_id
 
 
-def parsed(text: str, what: str = "job id") -> str:
+def require_job_id(text: str, what: str = "job id") -> str:
     """``text``, which becomes part of keys; ``SPEC_INVALID`` where it cannot."""
     if not JOB_ID.fullmatch(text):
         raise SpecInvalidError(f"{what} {text!r} is not of the form {JOB_ID.pattern}.")
     return text
 
 
-def chosen(pipeline: str, job_id: str | None, scheduled_at: str | None) -> str:
+def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None) -> str:
     """The given id, that of a schedule's time, or else a new one."""
     if job_id is not None and scheduled_at is not None:
         raise SpecInvalidError("expected either --job-id or --scheduled-at.")
     if scheduled_at is None:
-        return str(uuid.uuid4()) if job_id is None else parsed(job_id)
+        return str(uuid.uuid4()) if job_id is None else require_job_id(job_id)
     try:
         moment = datetime.fromisoformat(scheduled_at)
     except ValueError:

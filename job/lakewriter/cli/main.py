@@ -10,7 +10,7 @@ from lakewriter.cli.airbyte.commands import airbyte
 from lakewriter.cli.context import Context
 from lakewriter.cli.policy_command import policy
 from lakewriter.cli.run_command import run
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
 from lakewriter.cli.status_command import status
 from lakewriter.cli.verify_command import verify
 from lakewriter.commit.control import Control
@@ -50,7 +50,7 @@ main.add_command(airbyte)
 @report_errors
 def check(lake: Path, stage: str | None, as_json: bool) -> int:
     """Try every permission and setting a load needs; say what to mend."""
-    context = opened(lake, stage)
+    context = open_context(lake, stage)
     findings = run_checks(context.spec, context.clients, deployment=context.deployment)
     if as_json:
         print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
@@ -68,8 +68,8 @@ def check(lake: Path, stage: str | None, as_json: bool) -> int:
 @report_errors
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Show keys, columns, types and catalog changes a run would make; write nothing."""
-    context = opened(lake, stage)
-    job = None if job_id is None else job_ids.parsed(job_id)
+    context = open_context(lake, stage)
+    job = None if job_id is None else job_ids.require_job_id(job_id)
     tables = plan_tables(
         context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
     )
@@ -90,7 +90,7 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
 @report_errors
 def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
     """Give up a pending load that cannot go on."""
-    context, job_id = opened(lake, stage), job_ids.parsed(job)
+    context, job_id = open_context(lake, stage), job_ids.require_job_id(job)
     if intent_lost:
         done = abandon_without_intent(context.controls(), job_id, reason)
     else:
@@ -123,15 +123,15 @@ def reset(
     """Move a table's cursor back, forward or away, load it anew, or change over to a continuous run and back."""
     if (cursor is None) == (way is None):
         raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor, --backfill and --adopt.")
-    context = opened(lake, stage)
-    control = _control(context, table)
+    context = open_context(lake, stage)
+    control = _find_control(context, table)
     if way in ("backfill", "adopt"):
         state = begin_backfill(control, reason) if way == "backfill" else adopt(control, reason)
         OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
         return EXIT_OK
     if next(each for each in context.spec.tables if each.id == control.table_id).cursor is None and cursor is not None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
-    new = None if cursor is None else _cursor(control, cursor, kind)
+    new = None if cursor is None else _parse_cursor(control, cursor, kind)
     state = reset_cursor(control, new, reason)
     OUT.print(f"{control.table_id}: {state.resets[-1].what}", markup=False, soft_wrap=True)
     return EXIT_OK
@@ -152,8 +152,8 @@ def rebuild(
     """Conclude a table's state that is gone from what its loads have left, and create it."""
     if (cursor is None) != (kind is None) or (cursor is not None and from_start):
         raise SpecInvalidError("expected --cursor VALUE with --type TYPE, or --no-cursor, or neither.")
-    context = opened(lake, stage)
-    control = _control(context, table)
+    context = open_context(lake, stage)
+    control = _find_control(context, table)
     own = next(each for each in context.spec.tables if each.id == control.table_id)
     known = parsed_cursor(kind or "", cursor) if cursor is not None else None
     catalog = ask_catalog(context.spec, own, context.clients)
@@ -167,14 +167,14 @@ def rebuild(
     return EXIT_OK
 
 
-def _cursor(control: Control, text: str, kind: str | None) -> Cursor:
+def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
     known = control.state.read().cursor
     if known is None and kind is None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor yet.", remedy="Give its type by --type.")
     return parsed_cursor(kind or str(known and known.type), text)
 
 
-def _control(context: Context, table: str) -> Control:
+def _find_control(context: Context, table: str) -> Control:
     controls = context.controls()
     wanted = {t.id: t for t in context.spec.tables if table in (t.id, t.name, t.source_table)}
     if len(wanted) != 1:
@@ -189,10 +189,10 @@ def _control(context: Context, table: str) -> Control:
 @report_errors
 def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     """Print SQL to read the tables with."""
-    context = opened(lake, stage)
+    context = open_context(lake, stage)
     if context.spec.tracking and isinstance(context.spec.catalog, NoCatalog):
         warn("Athena sees the tables once they are in Glue, which is off here")
-    found = _queries(context, stage)
+    found = _write_queries(context, stage)
     if as_json:
         print_json({"queries": [vars(query) for query in found]})
     else:
@@ -200,18 +200,18 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     return EXIT_OK
 
 
-def _queries(context: Context, stage: str | None) -> tuple[queries.Query, ...]:
+def _write_queries(context: Context, stage: str | None) -> tuple[queries.Query, ...]:
     spec, catalog = context.spec, context.spec.catalog
     if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
         return snowflake.statements(spec, context.deployment, catalog.service, stage)
-    states = _latest(context)
+    states = _read_states(context)
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
     times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
     more = queries.time_travel(spec, times) if isinstance(catalog, IcebergCatalog) else ()
     return (*queries.athena(spec, jobs), *more)
 
 
-def _latest(context: Context) -> dict[str, TableState]:
+def _read_states(context: Context) -> dict[str, TableState]:
     """Each table's state; none where the destination cannot be reached, since the SQL does without."""
     try:
         return {table_id: control.state.read() for table_id, control in context.controls().items()}

@@ -30,9 +30,9 @@ def policy(
 ) -> int:
     """Print the least-privilege IAM documents of every role on the destination."""
     loaded = load(lake, stage=stage)
-    region = _region(loaded)
-    arns = Arns(partition_of(region), account or _account(loaded), region, kms_key)
-    found = _asked(loaded, arns, Who(who) if who else None)
+    region = _find_region(loaded)
+    arns = Arns(partition_of(region), account or _find_account(loaded), region, kms_key)
+    found = _choose_roles(loaded, arns, Who(who) if who else None)
     owner = None if who else bucket_policy(loaded.spec, arns)
     shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
     if _UNKNOWN in json.dumps(shown):
@@ -50,7 +50,7 @@ def policy(
     return EXIT_OK
 
 
-def _region(lake: Lake) -> str:
+def _find_region(lake: Lake) -> str:
     if not lake.spec.access.region:
         raise SpecInvalidError(
             "these documents name the bucket's region, and it is not known.", remedy="Give destination.region."
@@ -58,12 +58,12 @@ def _region(lake: Lake) -> str:
     return lake.spec.access.region
 
 
-def _account(lake: Lake) -> str:
+def _find_account(lake: Lake) -> str:
     role = lake.spec.access.role_arn
     return lake.deployment.account or (role.split(":")[4] if role else _UNKNOWN)
 
 
-def _asked(lake: Lake, arns: Arns, who: Who | None) -> list[Role]:
+def _choose_roles(lake: Lake, arns: Arns, who: Who | None) -> list[Role]:
     """The file's roles; for ``who`` that the file has none of, what one would need."""
     found = [role for role in roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
     if found or who is None:

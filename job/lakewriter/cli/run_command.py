@@ -11,14 +11,14 @@ import click
 
 from lakewriter.cli import console, job_ids
 from lakewriter.cli.context import Context
-from lakewriter.cli.shared import ERR, JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
-from lakewriter.cli.signals import Signals, handled
+from lakewriter.cli.shared import ERR, JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
+from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.errors import EXIT_OK, LakeError, SpecInvalidError
 from lakewriter.report import RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_status import RunStatus
-from lakewriter.run.load import load, with_messages
-from lakewriter.run.outcome import failure, handed_over, load_ended, run_ended
+from lakewriter.run.loader import load, with_messages
+from lakewriter.run.outcome import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
 
 
@@ -60,15 +60,15 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     wanted = Wanted(**options)
     if continuous and wanted.for_one_load:
         raise SpecInvalidError(f"{wanted.for_one_load} is for a single load; a continuous run names each of its own.")
-    name = None if wanted.outcome is None else job_ids.parsed(wanted.outcome, "outcome")
-    context = opened(lake, stage)
+    name = None if wanted.outcome is None else job_ids.require_job_id(wanted.outcome, "outcome")
+    context = open_context(lake, stage)
     if continuous:
         return _run_continuously(context, name, as_json)
-    again = partial(_again, lake, stage, wanted)
+    again = partial(_describe_continuation, lake, stage, wanted)
     controls = context.controls()
     try:
-        report = handed_over(
-            lambda: _loaded(context, wanted, again), load_ended, name=name, controls=controls, warn=warn
+        report = leave_outcome(
+            lambda: _run_load(context, wanted, again), summarize_load, name=name, controls=controls, warn=warn
         )
     except Stopped as stopped:
         click.echo(f"The load was {stopped} before a table began.\n{' '.join(stopped.__notes__)}", err=True)
@@ -86,7 +86,7 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     return error.exit_code if error else EXIT_OK
 
 
-def _again(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
+def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
     """How to go on with a load: the command, as a person would type it."""
     options = {
         "--stage": stage,
@@ -98,14 +98,14 @@ def _again(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
     return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *given])}"
 
 
-def _loaded(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
-    job_id = job_ids.chosen(context.spec.pipeline, wanted.job_id, wanted.scheduled_at)
+def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
+    job_id = job_ids.choose_job_id(context.spec.pipeline, wanted.job_id, wanted.scheduled_at)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
-    with console.progress(spec, ERR) as progress:
+    with console.show_progress(spec, ERR) as progress:
         signals = Signals(_tell, first=first, go_on=again(job_id))
         try:
-            with handled(signals) as stop:
+            with handle_signals(signals) as stop:
                 return load(
                     spec,
                     job_id=job_id,
@@ -139,11 +139,11 @@ def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
     signals = Signals(_tell, first=first, go_on=go_on, cancels=False)
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
-        with console.watch(context.spec, ERR) as watch, handled(signals) as stop:
+        with console.show_batches(context.spec, ERR) as watch, handle_signals(signals) as stop:
             spark = signals.after(context.spark)
             return run_continuously(context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop.event)
 
-    status, error = handed_over(run_until_stopped, run_ended, name=name, controls=context.controls(), warn=warn)
+    status, error = leave_outcome(run_until_stopped, summarize_run, name=name, controls=context.controls(), warn=warn)
     for table in status.tables.values():
         if table.state == "failed":
             click.echo(table.message, err=True)
@@ -156,7 +156,7 @@ def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
 
 def _print_failures(report: RunReport) -> LakeError | None:
     failed = [result for result in report.tables if result.code]
-    error = failure(report)
+    error = find_failure(report)
     for result in sorted(failed, key=lambda result: result.code != (error.code if error else "")):
         click.echo("\n".join((f"{result.code}: {result.message}", *result.notes)), err=True)
     return error

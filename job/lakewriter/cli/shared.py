@@ -46,7 +46,7 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(plain, indent=1, default=str))
 
 
-def opened(lake: Path, stage: str | None) -> Context:
+def open_context(lake: Path, stage: str | None) -> Context:
     """The file at ``lake``; its warnings are printed."""
     context = Context(lake, stage)
     for warning in context.spec.warnings:

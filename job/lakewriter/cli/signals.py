@@ -122,7 +122,7 @@ def _print_nowhere() -> None:
 
 
 @contextmanager
-def handled(signals: Signals) -> Iterator[Stop]:
+def handle_signals(signals: Signals) -> Iterator[Stop]:
     """What asks to stop, while the signals are handled; in another thread than the main one nothing does."""
     if threading.current_thread() is not threading.main_thread():
         yield signals.stop

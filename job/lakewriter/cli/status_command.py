@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from lakewriter.cli import console
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors, warn
+from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError
@@ -36,7 +36,7 @@ WATCH_SECONDS: Final = 5
 @report_errors
 def status(lake: Path, watch: int | None, stage: str | None, as_json: bool) -> int:
     """Show each table's cursor, last commit, running attempts and pending intent; 0 where all is well."""
-    controls = opened(lake, stage).controls()
+    controls = open_context(lake, stage).controls()
     if watch is None:
         return _show(controls, as_json).exit_code
     return show_again(lambda: _show(controls, as_json, again=True).exit_code, lambda: time.sleep(watch))

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli import console, job_ids
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, opened, print_json, report_errors
+from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
 from lakewriter.errors import EXIT_OK, SpecInvalidError
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import Verified, exit_code_of, verify_all
@@ -24,8 +24,8 @@ def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | No
     """Compare a committed load's receipts with S3, row counts and the catalog."""
     if (job is None) != every:
         raise SpecInvalidError("expected either JOB, the id of a load, or --all.")
-    job_id = None if job is None else job_ids.parsed(job)
-    context = opened(lake, stage)
+    job_id = None if job is None else job_ids.require_job_id(job)
+    context = open_context(lake, stage)
     counting = Counting.of(context.spec) if rows else None
     if job_id is not None:
         found = verify_load(context.controls(), job_id, context.clients, counting)

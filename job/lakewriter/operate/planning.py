@@ -12,9 +12,17 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.placement import in_catalog, numbered
-from lakewriter.run.prepare import Prepared, SparkFactory, appends_again, check_empty, check_unwritten, prepare
-from lakewriter.run.sync import TablePart, ownership, plan_sync
+from lakewriter.run.kinds import TablePart
+from lakewriter.run.placement import find_in_catalog, number_objects
+from lakewriter.run.prepare import (
+    Prepared,
+    SparkFactory,
+    check_empty,
+    check_unwritten,
+    describe_repeated_append,
+    prepare,
+)
+from lakewriter.run.sync import make_ownership, plan_sync
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.model import Model
@@ -86,17 +94,17 @@ def _plan_table(
 ) -> None:
     """Put into ``found`` what is planned of one table, as far as it comes."""
     state = control.state.read()
-    names = numbered(control.store, names, state)
+    names = number_objects(control.store, names, state)
     found["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
     check_empty(control.store, table, state)
-    entry = in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
+    entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)
     state = with_earlier_columns(control.store, clients, table, state, names)
     prepared = prepare(spec, table, state, entry, spark)
     try:
         deletes = _deletes(spec, table, control)
         # A pipeline with a checkpoint is run continuously, and reads nothing twice.
-        again = None if spec.checkpoint else appends_again(table, state.committed)
+        again = None if spec.checkpoint else describe_repeated_append(table, state.committed)
         warnings = (*_warnings(table, prepared), *filter(None, [again]))
         found |= {"key": first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
         found |= _details(table, prepared)
@@ -140,7 +148,7 @@ def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
     if spec.envelope is None:
         return ()
     planned = plan_sync(spec, table, control, control.state.read(), 0, TablePart())
-    ownership(spec, table, control).check(refreshes=planned.refreshes)
+    make_ownership(spec, table, control).check(refreshes=planned.refreshes)
     return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
 
 

@@ -14,7 +14,7 @@ from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostEr
 from lakewriter.operate.left_behind import Closed, Left, find_highest_numbers, read_left
 from lakewriter.receipt import Cursor
 from lakewriter.report import counted
-from lakewriter.run.placement import catalog_action
+from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec, TableSpec
 
 _SUMMARY: Final = "lakewriter.load"
@@ -41,7 +41,7 @@ class Rebuilt:
 def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     """What the catalog knows; nothing where it does not count loads."""
     names = table.layout.bind(job_id="rebuild", attempt="rebuild", start=datetime.now(UTC))
-    action = catalog_action(spec, table, names)
+    action = plan_catalog_action(spec, table, names)
     if not isinstance(action, IcebergAction):
         return InCatalog()
     from lakewriter.commit.iceberg.evolve import counter

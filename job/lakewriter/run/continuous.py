@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakewriter.aws import Clients
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import EndpointUnreachableError, LakeError
-from lakewriter.naming import ControlKeys
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
 from lakewriter.run.continuous_table import RESTARTS, TableRun, Watch, restart_pause
-from lakewriter.run.outcome import ending
+from lakewriter.run.outcome import choose_error
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous
@@ -25,15 +24,16 @@ def run_continuously(
     """Run until ``stop`` is set or no table can go on: how it ended, and the error that speaks for all."""
     require_continuous(spec)
     runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
-    status = StatusObject(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline).continuous)
+    pipeline = Pipeline.open(spec, clients)
+    status = StatusObject(pipeline.store, pipeline.keys.continuous)
     _wait_for(status.require_understood, stop)
-    describe, over = _described(spec, runs), threading.Event()
+    describe, over = _make_describer(spec, runs), threading.Event()
     beating = threading.Thread(
         target=lambda: beat(status, lambda: describe("stopping" if stop.is_set() else "running"), over), name="status"
     )
     beating.start()
     try:
-        _until_stopped(spec, runs, stop)
+        _poll_until_stopped(spec, runs, stop)
     finally:
         stop.set()
         try:
@@ -42,7 +42,7 @@ def run_continuously(
         finally:
             over.set()
             beating.join()
-    error = ending([each.error for each in runs if each.over and each.error is not None])
+    error = choose_error([each.error for each in runs if each.over and each.error is not None])
     final = describe("failed" if error else "stopped")
     status.write(final, time.monotonic())
     return final, error
@@ -60,7 +60,7 @@ def _wait_for(step: Callable[[], None], stop: threading.Event) -> None:
             return
 
 
-def _until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> None:
+def _poll_until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> None:
     while not stop.is_set():
         for each in runs:
             each.poll()
@@ -70,7 +70,7 @@ def _until_stopped(spec: Spec, runs: list[TableRun], stop: threading.Event) -> N
         stop.wait(POLL_SECONDS)
 
 
-def _described(spec: Spec, runs: list[TableRun]) -> Callable[[Any], RunStatus]:
+def _make_describer(spec: Spec, runs: list[TableRun]) -> Callable[[Any], RunStatus]:
     started, name = datetime.now(UTC), uuid.uuid4().hex[:12]
 
     def describe(state: Any) -> RunStatus:

@@ -11,15 +11,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import KEPT, clear_batches, require_stream
-from lakewriter.commit.control import control_of
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import CODES, EndpointUnreachableError, LakeError, SourceFailedError
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult, counted
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
-from lakewriter.run.load import load
+from lakewriter.run.kinds import MicroBatch
+from lakewriter.run.loader import load
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.run.table_staging import MicroBatch
 from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.feed import Feed
 from lakewriter.source.streams import TableStream
@@ -63,7 +62,7 @@ class TableRun:
         self._spark = spark
         self._watch = watch
         self._stop = stop
-        self._control = control_of(spec, table, S3Store(clients))
+        self._control = Pipeline.open(self.spec, clients).first_control
         self._lag = Lag(spec.interval_seconds)
         self._gate = threading.Lock()
         self._started = threading.Event()
@@ -89,9 +88,9 @@ class TableRun:
                 if time.monotonic() >= self._retry_at:
                     self._start()
             elif not self._query.isActive:
-                raise self._failure(self._query)
+                raise self._explain_end(self._query)
         except LakeError as error:
-            self._failed(error)
+            self._plan_restart(error)
 
     def stop(self) -> None:
         """Wait for the batch in hand, then end the query."""
@@ -114,7 +113,9 @@ class TableRun:
         # Read before Spark looks at the checkpoint, which is never behind what the table had before.
         self._since = state.batch
         self._stream = TableStream(self._spark(), self.table)
-        writer = self._stream.frame.writeStream.foreachBatch(self._each).option("checkpointLocation", self._checkpoint)
+        writer = self._stream.frame.writeStream.foreachBatch(self._run_batch).option(
+            "checkpointLocation", self._checkpoint
+        )
         try:
             self._query = writer.trigger(processingTime=f"{self.spec.interval_seconds} seconds").start()
         except SPARK_ERRORS as error:
@@ -123,7 +124,7 @@ class TableRun:
         self._watch.step(self.table, "running", f"a batch every {self.spec.interval_seconds} s")
         self._started.set()
 
-    def _each(self, frame: DataFrame, number: int) -> None:
+    def _run_batch(self, frame: DataFrame, number: int) -> None:
         """Called by Spark for every micro-batch, in a thread of its own; what it raises ends the query."""
         self._started.wait()
         if not self._gate.acquire(blocking=False):
@@ -162,21 +163,21 @@ class TableRun:
             job_id=batch.job_id,
             clients=self._clients,
             spark=self._spark,
-            progress=lambda table, step, detail: self._step(table, step, f"batch {batch.number}: {detail}"),
+            progress=lambda table, step, detail: self._tell_step(table, step, f"batch {batch.number}: {detail}"),
             micro_batch=MicroBatch(batch, self._since, opener),
         )
         (result,) = report.tables
         if result.code is not None:
             raise CODES[result.code](result.message or "")
         self._bytes = result.bytes
-        self._done(batch, result, began)
+        self._note_batch(batch, result, began)
 
-    def _step(self, table: TableSpec, step: str, detail: str) -> None:
+    def _tell_step(self, table: TableSpec, step: str, detail: str) -> None:
         # A failure is told once, when it is known what follows from it.
         if step != "failed":
             self._watch.step(table, step, detail)
 
-    def _done(self, batch: Batch, result: TableResult, began: float) -> None:
+    def _note_batch(self, batch: Batch, result: TableResult, began: float) -> None:
         ended = time.time()
         metrics = BatchMetrics(
             time=datetime.now(UTC),
@@ -192,7 +193,7 @@ class TableRun:
             changes=result.changes,
             lag_seconds=self._lag.of(began, ended),
             seconds=round(ended - began, 3),
-            behind=self._behind(),
+            behind=self._read_backlog(),
         )
         first = self.status.last is None
         self.status = self.status.after(metrics).model_copy(update={"restarts": 0})
@@ -205,14 +206,14 @@ class TableRun:
             clear_batches(self._control, batch)
         except LakeError as error:
             # The batch is done; what could not be cleared away is only taking room.
-            self._step(self.table, "done", f"old control objects were not cleared away: {error}")
+            self._tell_step(self.table, "done", f"old control objects were not cleared away: {error}")
 
-    def _behind(self) -> dict[str, str]:
+    def _read_backlog(self) -> dict[str, str]:
         progress = self._query.lastProgress if self._query is not None else None
         sources = progress.sources if progress is not None else []
         return {name: str(value) for source in sources for name, value in (source.metrics or {}).items()}
 
-    def _failure(self, query: StreamingQuery) -> LakeError:
+    def _explain_end(self, query: StreamingQuery) -> LakeError:
         """Why the query ended."""
         raised = self._raised
         if isinstance(raised, LakeError):
@@ -222,7 +223,7 @@ class TableRun:
         assert self._stream is not None
         return self._stream.origin.failed(raised or query.exception() or RuntimeError("the query ended"))
 
-    def _failed(self, error: LakeError) -> None:
+    def _plan_restart(self, error: LakeError) -> None:
         self._query = None
         # What ails a source that ran until now is not known from its error: a broker may be back in a moment.
         # A load alone gives an endpoint up that never answered; this run is here to wait for it.
@@ -239,7 +240,7 @@ class TableRun:
         self._watch.step(self.table, state, f"in {pause:.0f} s: {error}" if again else str(error))
 
 
-def batch_line(metrics: BatchMetrics) -> str:
+def describe_batch(metrics: BatchMetrics) -> str:
     """A batch in words."""
     files = f"{counted(metrics.rows, 'row')} in {counted(metrics.files, 'file')}"
     return f"batch {metrics.batch}: {files}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"

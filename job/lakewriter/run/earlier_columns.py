@@ -12,7 +12,7 @@ from lakewriter.commit.store import Store
 from lakewriter.documents.typed import ARROW
 from lakewriter.encode.parquet_footer import column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn
-from lakewriter.run.prepare import infers
+from lakewriter.run.prepare import has_inferred_columns
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import TableSpec
@@ -30,16 +30,16 @@ def with_earlier_columns(
 
     ``names`` are under the table's present backfill: files of another one lie in another directory.
     """
-    if not infers(table) or state.inferred is not None or not state.committed:
+    if not has_inferred_columns(table) or state.inferred is not None or not state.committed:
         return state
     prefix = names.object_key(0).rpartition("/")[0] + "/"
     found: dict[str, InferredColumn] = {}
     for entry in deque(store.entries(prefix), maxlen=_FILES):
-        found |= {column.name: column for column in _columns(clients, entry.key)}
+        found |= {column.name: column for column in _read_columns(clients, entry.key)}
     return state.changed(inferred=tuple(found.values()))
 
 
-def _columns(clients: Clients, key: str) -> list[InferredColumn]:
+def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:
     metadata = read_footer(clients, clients.access.bucket, key)
     if metadata is None:
         return []

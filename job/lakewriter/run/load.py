@@ -1,296 +1,280 @@
-"""A load of whatever kind: of tables alone, or of a sync, whose numbers and input are settled before its tables run."""
+"""A load, top to bottom: each table is registered, checked, staged, bound to an intent, and committed."""
 
-import hashlib
-import sys
+import logging
+import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.control import control_of
-from lakewriter.commit.data_store import reach_from
-from lakewriter.commit.generations import SourceState, SyncState
-from lakewriter.commit.recover import recover
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.presence import require_presence
+from lakewriter.commit.retention import due, sweep
 from lakewriter.commit.state import TableState
-from lakewriter.documents.json_schema import record_type
-from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
-from lakewriter.naming import ControlKeys
+from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.receipt import Receipt
 from lakewriter.report import RunReport, TableResult, counted
+from lakewriter.run.kinds import Kind, MicroBatch, Plain
+from lakewriter.run.outcome import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
-from lakewriter.run.results import failed
-from lakewriter.run.resumption import keeps, resumption
-from lakewriter.run.stop import Stop
-from lakewriter.run.stream_completion import Input, Verdict
-from lakewriter.run.sync import Ending, Sync, TablePart, claim_number, known_number, next_number
-from lakewriter.run.table_load import run
-from lakewriter.run.table_staging import MicroBatch, Progress
-from lakewriter.source.messages.message_input import Messages, look_through
-from lakewriter.source.messages.splits import FILE_BITS, Stretch, message_files
-from lakewriter.source.messages.spool import run_connector, spool
-from lakewriter.spec.specification import Mode, Spec, TableSpec
-from lakewriter.spec.stream import MessageSource, Stream
+from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
+from lakewriter.run.stop import Stop, Stopped
+from lakewriter.run.sync import TableSync, make_ownership, plan_sync
+from lakewriter.run.table_staging import Load, Progress, build_intent, check_table, stage_files
+from lakewriter.source.jobs import wait_for_tasks
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import Spec, TableSpec
 
-_STDIN: Final = ("-",)
+LOG: Final = logging.getLogger(__name__)
 
+TASKS_SECONDS: Final = 15.0
+"""How long tasks may take to end whose job was cancelled, before their uploads are listed."""
 
-class Loader:
-    """One load of one pipeline.
-
-    ``states`` are the tables' at its start, with nothing pending; ``broken`` says of the others why they have none:
-    they fail, and the rest goes on.
-    """
-
-    def __init__(
-        self,
-        spec: Spec,
-        job_id: str,
-        clients: Clients,
-        spark: SparkFactory,
-        progress: Progress,
-        stop: Stop | None = None,
-    ) -> None:
-        self.spec, self.job_id, self.stop = spec, job_id, stop or Stop()
-        self._clients, self._spark, self._progress = clients, spark, progress
-        store = S3Store(clients)
-        self.controls = {table.id: control_of(spec, table, store) for table in spec.tables}
-        self.states: dict[str, TableState] = {}
-        self.broken: dict[str, LakeError] = {}
-        self._done: set[str] = set()
-        self._given: Mapping[str, SourceState] = {}
-
-    def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
-        """Tables that are read by Spark; each is complete when it is loaded."""
-        number = self.begin(sync_id, counted_alone=micro_batch is not None)
-        # The number of a batch is counted by the one table's state, which therefore has to be as it was.
-        parts = {t.id: TablePart(read=self.states[t.id] if micro_batch is not None else None) for t in self._whole()}
-        return self.run(Sync(number, parts, self._broken()), micro_batch=micro_batch)
-
-    def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
-        """The streams of an input of messages."""
-        number = self.begin(sync_id)
-        with self._opened(source) as messages:
-            seen = Input.of(messages, source, [_stream(table).key for table in self.spec.tables if table.sets_aside])
-            verdicts = {table.id: self._verdict(table, seen) for table in self._whole()}
-            complete = {t.id: self._part(t, verdicts[t.id], messages) for t in self._chosen(verdicts, True)}
-            partial = self._partial(number, verdicts, messages)
-            failures = tuple(
-                self._failure(table, verdicts[table.id], partial) for table in self._chosen(verdicts, False)
-            )
-            report = self.run(Sync(number, complete, (*self._broken(), *failures)))
-        known = [_stream(table).key for table in self.spec.tables]
-        return report.model_copy(update={"notes": tuple(messages.notes(known))})
-
-    def run(self, sync: Sync, *, job_id: str | None = None, micro_batch: MicroBatch | None = None) -> RunReport:
-        """The tables of a sync."""
-        return run(
-            self.spec,
-            job_id=job_id or self.job_id,
-            clients=self._clients,
-            spark=self._spark,
-            progress=self._progress,
-            sync=sync,
-            micro_batch=micro_batch,
-            stop=self.stop,
-        )
-
-    def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
-        """The sync's number, once whatever an earlier load left pending is brought to its end.
-
-        A stream whose types cannot be stored fails here, before the first of the others is committed. A number that is
-        counted is claimed, so that no two loads have the same; ``counted_alone`` is for a load of one table that no
-        other load of that table can come between.
-        """
-        _check_types(self.spec)
-        reach = reach_from(self._clients)
-        for name, control in self.controls.items():
-            try:
-                self.states[name] = recover(control, reach)
-            except LakeError as error:
-                self.broken[name] = error
-                if self.spec.on_failure == "stop":
-                    raise
-        if not self.states:
-            raise next(iter(self.broken.values()))
-        reports = {name: control.report(self.job_id) for name, control in self.controls.items()}
-        self._done = {name for name, report in reports.items() if report is not None}
-        number = known_number(self.spec, ((report or {}).get("sync_id") for report in reports.values()), given)
-        if number is not None:
-            return number
-        number = next_number(self.states.values())
-        return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
-
-    def take_over(self, table_id: str, job_id: str) -> None:
-        """Go on from the state that load ``job_id`` of this very sync has left; from no other load's."""
-        state = self.controls[table_id].state.read()
-        if state.last_job == job_id:
-            self.states[table_id] = state
-
-    @contextmanager
-    def _opened(self, source: MessageSource) -> Iterator[Messages]:
-        spark = self._spark()
-        if not source.command and source.paths != _STDIN:
-            yield look_through(spark, message_files(source.paths), "")
-            return
-        keys = ControlKeys(self.spec.access.prefix, self.spec.pipeline)
-        key = f"{keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
-        with spool(spark, self._clients, key) as place:
-            if source.command:
-                resumed = resumption(self._whole(), self.states, continues=True)
-                self._given = resumed.given
-                with self.stop.waiting():
-                    found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
-            else:
-                with self.stop.waiting():
-                    found, failure = place.put(sys.stdin.buffer), ""
-            yield look_through(spark, found, failure)
-
-    def saved_state(self) -> str | None:
-        """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
-        states = {name: control.state.read() for name, control in self.controls.items()}
-        return resumption(self.spec.tables, states, continues=False).text
-
-    def _verdict(self, table: TableSpec, seen: Input) -> Verdict:
-        stream, state, given = _stream(table), self.states[table.id].sync, self._given.get(table.id)
-        if table.id in self._done:
-            # A table that is done says so when it registers, whatever the input holds by now.
-            return Verdict(Stretch(stream.key, 0), state.source, complete=True)
-        if given is None and (why := self._overtaken(table, state)):
-            return Verdict(None, state.source, complete=False, error=why)
-        found = seen.verdict(_stream(table).key, self.job_id, state.source, given)
-        refreshed = found.source is state.source and not keeps(table, state, continues=given is not None)
-        if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
-            return replace(found, source=None)
-        return found
-
-    def _overtaken(self, table: TableSpec, state: SyncState) -> str:
-        """Why the rest of an input cannot follow the part of it that this job has committed; blank where it can.
-
-        The table tells only of its last load how far that came. Once another one has followed, the records of the part
-        would be loaded again.
-        """
-        replaced = table.mode is Mode.OVERWRITE or _stream(table).minimum_generation_id
-        if replaced or (state.source is not None and state.source.job_id == self.job_id):
-            return ""
-        control = self.controls[table.id]
-        root = f"{control.keys.root}/loads/"
-        for entry in control.store.entries(f"{root}{partial_prefix(self.job_id)}"):
-            job = entry.key.removeprefix(root).split("/")[0]
-            if entry.key != control.keys.report(job, table.id):
-                continue
-            sync = control.intent(job, (control.report(job) or {})["attempt"]).sync
-            if sync is not None and sync.source is not None and sync.source.job_id == self.job_id:
-                file, offset = divmod(sync.source.place or 0, 1 << FILE_BITS)
-                last = self.states[table.id].last_job
-                return (
-                    f"load {last!r} has committed since this one did, up to its STATE at byte {offset} of input file "
-                    f"{file + 1}; give what follows that to a load of its own"
-                )
-        return ""
-
-    def _whole(self) -> tuple[TableSpec, ...]:
-        return tuple(table for table in self.spec.tables if table.id in self.states)
-
-    def _broken(self) -> tuple[tuple[TableResult, LakeError], ...]:
-        tables = (table for table in self.spec.tables if table.id in self.broken)
-        return tuple((failed(table, error := self.broken[table.id], 0.0), error) for table in tables)
-
-    def _chosen(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
-        return [table for table in self._whole() if verdicts[table.id].complete is complete]
-
-    def _part(self, table: TableSpec, verdict: Verdict, messages: Messages) -> TablePart:
-        if verdict.stretch is None:
-            raise ValueError(f"nothing of {table.id} may be loaded")
-        goes_on = table.id in self._given or verdict.stretch.start > 0
-        ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
-        feed = messages.feed(self._spark(), verdict.stretch, table)
-        return TablePart(ending, feed, self.states[table.id])
-
-    def _partial(self, number: int, verdicts: Mapping[str, Verdict], messages: Messages) -> Mapping[str, TableResult]:
-        """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
-        results = {}
-        for table in self._chosen(verdicts, False):
-            verdict = verdicts[table.id]
-            if verdict.stretch is not None and verdict.source is not None:
-                part = self._part(table, verdict, messages)
-                own = partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
-                report = self.run(Sync(number, {table.id: part}), job_id=own)
-                results[table.id] = report.tables[0]
-        return results
-
-    def _failure(
-        self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
-    ) -> tuple[TableResult, LakeError]:
-        found = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
-        kept = f"{counted(found.rows, 'row')} before its last state are committed." if found.keys else "Nothing is."
-        error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
-        if found.code:
-            error = SourceFailedError(f"{error.message} Its load failed too: {found.code}: {found.message}")
-        return found.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
+Outcome = tuple[TableResult, LakeError | None, tuple[Receipt, ...]]
+"""What became of one table."""
 
 
-def load(  # noqa: PLR0913 - four of them are options by name
+def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+    """The nine steps of one table. What ends it before it is bound withdraws what is staged."""
+    control, receipts = load.control(table), list[Receipt]()
+    # 1. Begin: recover what is pending, register this attempt, abort what earlier ones of this job left staged.
+    load.progress(table, "beginning", "")
+    began = attempts.register(control, load.attempt, load.pipeline.reach)
+    if began is None:
+        return _find_done(load, table), ()
+    try:
+        if not load.kind.is_due(began, table.id):
+            attempts.give_up(control, load.attempt, load.names[table.id], ())
+            return make_repeated(table), ()
+        load = _date_after(load, table, began)
+        sync = _plan_sync(load, table, began)
+        intent = stage_table(load, table, began, sync, receipts)
+        # 4. Intend: the point of no return.
+        load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
+        load.stop.check()
+        attempts.bind(control, load.attempt, intent, began, load.pipeline.reach)
+    except BaseException as error:
+        _give_up(load, table, receipts, error)
+        if isinstance(error, Exception):
+            # Whatever it failed with: Spark's jobs are cancelled.
+            load.stop.check(cause=error)
+        raise
+    # 5 to 9. Complete the uploads, publish to the catalog, retire what is replaced, read back, close: commit/recover.py
+    # does it from the intent, for this process as for any that finds the intent pending.
+    attempts.settle(control, load.attempt, load.pipeline.reach)
+    return _report_done(load, table, receipts)
+
+
+def stage_table(
+    load: Load, table: TableSpec, began: TableState, sync: TableSync | None, receipts: list[Receipt]
+) -> Intent:
+    """Steps 2 and 3, and the intent; ``receipts`` is filled with all that was staged, whatever is raised."""
+    # 2. Check first: all that can fail before a byte is written. An Iceberg table is created or evolved at its end.
+    with check_table(load, table, began, sync) as checked:
+        # 3. Stage: tasks shape, encode and upload; nothing is visible.
+        staged = stage_files(load, table, checked, receipts)
+    return build_intent(load, table, began, staged)
+
+
+def run(
     spec: Spec,
     *,
     job_id: str,
     clients: Clients,
     spark: SparkFactory,
     progress: Progress = lambda *_: None,
-    sync_id: int | None = None,
-    micro_batch: MicroBatch | None = None,
+    kind: Kind = Plain(),  # noqa: B008 - it is frozen
     stop: Stop | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``, whatever its source and destination; ``Stopped`` where it was asked to ``stop``
-    before a table began."""
-    stop = stop or Stop()
-    if spec.envelope is None:
-        return run(
-            spec, job_id=job_id, clients=clients, spark=spark, progress=progress, micro_batch=micro_batch, stop=stop
-        )
-    loader = Loader(spec, job_id, clients, spark, progress, stop)
-    try:
-        return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
-    except Exception as error:
-        # Whatever it failed with: Spark's jobs are cancelled.
-        stop.check(cause=error)
-        raise
+    """One attempt at load ``job_id``; what became of each table is in the report, not raised.
 
-
-def with_messages(spec: Spec, path: str) -> Spec:
-    """The same pipeline with its messages read from elsewhere."""
-    if spec.source is None:
-        raise SpecInvalidError("this pipeline reads no messages.", remedy="Give it a 'source' with a catalog.")
-    return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
-
-
-def partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
-    """The load that ends with this state: made twice, it is one load.
-
-    A source may end with the same state again after new records, so the number of loads before it counts too.
+    Once it is asked to ``stop``, no table begins or is bound any more; one that is bound is taken to its end.
     """
-    ending = f"{job_id} {source.digest} {committed}"
-    return f"{partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+    clock = time.monotonic()
+    load = _open(Pipeline.open(spec, clients), job_id, spark, progress, kind, stop or Stop())
+    try:
+        results = _load_tables(load)
+    except BaseException as error:
+        _write_outcome(load, describe_crash(error, datetime.now(UTC)))
+        raise
+    failures = kind.sync.failures if kind.sync is not None else ()
+    errors = [error for _, error, _ in results if error] + [error for _, error in failures]
+    requests = clients.requests.copy()
+    for _, _, receipts in results:
+        for receipt in receipts:
+            requests.update(receipt.requests)
+    unfinished = any(result.status == "not_run" for result, _, _ in results)
+    stopped = load.stop.reason if load.stop.is_asked and unfinished else None
+    report = RunReport(
+        pipeline=spec.pipeline,
+        job_id=job_id,
+        attempt=load.attempt.id,
+        status="failed" if errors or stopped else "done",
+        stopped=stopped,
+        started_at=load.attempt.started,
+        seconds=round(time.monotonic() - clock, 3),
+        tables=(*(result for result, _, _ in results), *(result for result, _ in failures)),
+        requests=dict(requests),
+    )
+    if stopped is None:
+        _end(load, errors)
+    else:
+        _write_outcome(load, describe_stop(stopped, datetime.now(UTC)))
+    return report
 
 
-def partial_prefix(job_id: str) -> str:
-    """Begins the job ids of the parts of a load."""
-    return f"{job_id[:60]}.s"
+def _open(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progress, kind: Kind, stop: Stop) -> Load:
+    spec = pipeline.spec
+    keep = timedelta(days=spec.keep_loads_days)
+    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
+    names = {table.id: _name_objects(table, attempt, kind) for table in spec.tables}
+    _require_a_readable(pipeline.controls.values())
+    key, record = pipeline.keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
+    pipeline.first_control.write_once(key, record)
+    if spec.access.endpoint and not spec.access.single_writer:
+        pipeline.first_control.require_conditions(key, record)
+    return Load(pipeline, attempt, spark, progress, names, kind, stop)
 
 
-def _check_types(spec: Spec) -> None:
-    if spec.envelope is None or not spec.envelope.typed:
-        return
-    for table in spec.tables:
+def _require_a_readable(controls: Iterable[Control]) -> None:
+    """Nothing is written where no table's state can be gone by: what is wrong with the first of them is raised.
+
+    What a state says is not gone by yet: the table registers with a condition on its etag, and reads it again where
+    that is over. A table whose state alone cannot be read fails there, and the others go on.
+    """
+    errors = []
+    for control in controls:
         try:
-            record_type(table.stream.json_schema if table.stream else {})
-        except SchemaIncompatibleError as error:
-            raise SchemaIncompatibleError(f"{table.id}: {error.message}", remedy=error.remedy) from error
+            control.state.read()
+        except (PendingUnrecoverableError, StateLostError) as error:
+            errors.append(error)
+        else:
+            return
+    raise errors[0]
 
 
-def _stream(table: TableSpec) -> Stream:
-    if table.stream is None:
-        raise ValueError(f"{table.id} is not read from messages")
-    return table.stream
+def _name_objects(table: TableSpec, attempt: Attempt, kind: Kind) -> ObjectNames:
+    sync_id = kind.sync.sync_id if kind.sync is not None else 0
+    return table.layout.bind(job_id=attempt.job_id, attempt=attempt.id, start=attempt.started, sync_id=sync_id)
+
+
+def _load_tables(load: Load) -> tuple[Outcome, ...]:
+    sync, spec = load.kind.sync, load.pipeline.spec
+    tables = [table for table in spec.tables if sync is None or table.id in sync.tables]
+    if len(tables) == 1:
+        return (_guard_table(load, tables[0]),)
+    with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
+        return tuple(pool.map(lambda table: _guard_table(load, table), tables))
+
+
+def _guard_table(load: Load, table: TableSpec) -> Outcome:
+    """A table that fails does not stop the others."""
+    clock = time.monotonic()
+    if load.stopped.is_set() or load.stop.is_asked:
+        load.progress(table, "stopped", "did not begin")
+        return make_not_run(table), None, ()
+    try:
+        result, receipts = load_table(load, table)
+    except Stopped as stopped:
+        load.progress(table, "stopped", "nothing is published")
+        return make_not_run(table, stopped), None, ()
+    except LakeError as error:
+        return _fail(load, table, error, clock)
+    except Exception as error:
+        LOG.exception("Table %s of load %s met a fault of the program.", table.id, load.attempt.job_id)
+        fault = InternalError.met(f"table {table.id}", error, unharmed="The table's earlier loads are as they were.")
+        return _fail(load, table, fault, clock)
+    return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
+
+
+def _fail(load: Load, table: TableSpec, error: LakeError, clock: float) -> Outcome:
+    load.progress(table, "failed", str(error))
+    if load.pipeline.spec.on_failure == "stop":
+        load.stopped.set()
+    return make_failed(table, error, time.monotonic() - clock), error, ()
+
+
+def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple[TableResult, tuple[Receipt, ...]]:
+    result = read_result(load.control(table), load.attempt)
+    if result.status == "already_done":
+        # Another attempt of this job overtook this one and finished it.
+        load.progress(table, "already done", "")
+        return result, ()
+    aside = f", {counted(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
+    load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}{aside}")
+    return result, tuple(receipts)
+
+
+def _find_done(load: Load, table: TableSpec) -> TableResult:
+    control = load.control(table)
+    if isinstance(load.kind, MicroBatch):
+        # A report tells of the number only, which an older checkpoint gives to other rows.
+        load.kind.is_due(control.state.read(), table.id)
+    if load.pipeline.spec.iceberg:
+        require_presence(control, load.attempt.job_id, load.pipeline.clients)
+    load.progress(table, "already done", "")
+    return read_result(control, load.attempt)
+
+
+def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
+    """The load with a time after the table's last commit, which another load may have made since this one started.
+
+    Its keys differ then, so a begin record of the table's own says them before anything is staged under them.
+    """
+    last = began.last_commit
+    if last is None or last < load.attempt.started:
+        return load
+    # Keys that carry the time in milliseconds alone would be those of a load that began in the same one.
+    is_coarse = "epoch" in table.layout.template.variables
+    step = timedelta(milliseconds=1) if is_coarse else timedelta(microseconds=1)
+    attempt = replace(load.attempt, started=last + step)
+    names = load.names | {table.id: _name_objects(table, attempt, load.kind)}
+    control = load.control(table)
+    record = attempts.begin_record(attempt, {table.id: names[table.id]})
+    control.write_once(control.keys.table_begin(attempt.job_id, attempt.id, table.id), record)
+    return replace(load, attempt=attempt, names=names)
+
+
+def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | None:
+    """The table's part of a sync; ``CONCURRENT_LOAD`` where its input was chosen by a state that is over."""
+    sync, spec, control = load.kind.sync, load.pipeline.spec, load.control(table)
+    if sync is None:
+        return None
+    part = sync.tables[table.id]
+    planned = plan_sync(spec, table, control, began, sync.sync_id, part)
+    if part.read is not None:
+        attempts.require_unchanged(control, load.attempt, part.read, began, exclusive=planned.intent.exclusive)
+    make_ownership(spec, table, control).join(load.attempt.started, refreshes=planned.refreshes)
+    return planned
+
+
+def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
+    if load.stop.is_asked:
+        wait_for_tasks(TASKS_SECONDS)
+    try:
+        attempts.give_up(load.control(table), load.attempt, load.names[table.id], receipts)
+    except LakeError as second:
+        error.add_note(f"What was staged could not be withdrawn: {second}")
+
+
+def _end(load: Load, errors: list[LakeError]) -> None:
+    _write_outcome(load, describe_end(choose_error(errors), datetime.now(UTC)))
+    control = load.pipeline.first_control
+    try:
+        if due(control.state.latest(), load.attempt.started):
+            sweep(control, load.attempt.started, load.attempt.keep)
+    except LakeError as error:
+        # The load has ended; what it could not clear away is only taking room.
+        load.progress(load.pipeline.spec.tables[0], "done", f"old control objects were not cleared away: {error}")
+
+
+def _write_outcome(load: Load, content: Mapping[str, object]) -> None:
+    control = load.pipeline.first_control
+    control.write_once(control.keys.outcome(load.attempt.job_id, load.attempt.id), content, keep=True)

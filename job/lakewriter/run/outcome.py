@@ -14,17 +14,17 @@ from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.stop import Stopped, exit_code_of
 
 
-def ending(errors: Sequence[LakeError]) -> LakeError | None:
+def choose_error(errors: Sequence[LakeError]) -> LakeError | None:
     """The error that speaks for all: one that a retry will not help, if there is any."""
     return next((error for error in errors if not error.transient), errors[0] if errors else None)
 
 
-def failure(report: RunReport) -> LakeError | None:
+def find_failure(report: RunReport) -> LakeError | None:
     """The same for a run, whose tables tell of their errors by code and message."""
-    return ending([CODES[table.code](table.message or "") for table in report.tables if table.code])
+    return choose_error([CODES[table.code](table.message or "") for table in report.tables if table.code])
 
 
-def outcome(error: LakeError | None, at: datetime) -> dict[str, Any]:
+def describe_end(error: LakeError | None, at: datetime) -> dict[str, Any]:
     """The content of ``outcome.json``."""
     return {
         "version": 1,
@@ -37,7 +37,7 @@ def outcome(error: LakeError | None, at: datetime) -> dict[str, Any]:
     }
 
 
-def crash(error: BaseException, at: datetime) -> dict[str, Any]:
+def describe_crash(error: BaseException, at: datetime) -> dict[str, Any]:
     """The same for an end that no code describes: a fault of the program, or an interruption."""
     return {
         "version": 1,
@@ -50,7 +50,7 @@ def crash(error: BaseException, at: datetime) -> dict[str, Any]:
     }
 
 
-def interrupted(reason: str, at: datetime) -> dict[str, Any]:
+def describe_stop(reason: str, at: datetime) -> dict[str, Any]:
     """The same for a load that was stopped by a signal; the same job id goes on."""
     return {
         "version": 1,
@@ -91,7 +91,7 @@ class Ended:
     stopped: str | None = None
 
 
-def handed_over(
+def leave_outcome(
     load: Callable[[], Result],
     ended: Callable[[Result], Ended],
     *,
@@ -106,19 +106,19 @@ def handed_over(
         result = load()
     except BaseException as error:
         now = datetime.now(UTC)
-        told = outcome(error, now) if isinstance(error, LakeError) else crash(error, now)
+        told = describe_end(error, now) if isinstance(error, LakeError) else describe_crash(error, now)
         if isinstance(error, Stopped):
-            told = interrupted(error.reason, now)
-        _leave(controls, name, told | _numbers(Counts(), _pending(controls, now)), error.add_note)
+            told = describe_stop(error.reason, now)
+        _leave(controls, name, told | _describe_counts(Counts(), _measure_pending(controls, now)), error.add_note)
         raise
     found, now = ended(result), datetime.now(UTC)
-    pending = _pending({key: controls[key] for key in found.unfinished if key in controls}, now)
-    told = outcome(found.error, now) if found.stopped is None else interrupted(found.stopped, now)
-    _leave(controls, name, told | _numbers(found.counts, pending), warn)
+    pending = _measure_pending({key: controls[key] for key in found.unfinished if key in controls}, now)
+    told = describe_end(found.error, now) if found.stopped is None else describe_stop(found.stopped, now)
+    _leave(controls, name, told | _describe_counts(found.counts, pending), warn)
     return result
 
 
-def load_ended(report: RunReport) -> Ended:
+def summarize_load(report: RunReport) -> Ended:
     """Of a load."""
     open_ = [table for table in report.tables if table.status in ("failed", "not_run")]
     done = [table for table in report.tables if table.status == "done"]
@@ -131,10 +131,10 @@ def load_ended(report: RunReport) -> Ended:
         seconds=report.seconds,
     )
     names = tuple(".".join(part for part in (table.schema_, table.table) if part) for table in open_)
-    return Ended(failure(report), names, counts, report.stopped)
+    return Ended(find_failure(report), names, counts, report.stopped)
 
 
-def run_ended(result: tuple[RunStatus, LakeError | None]) -> Ended:
+def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
     """Of a continuous run, whose loads have ids of their own."""
     status, error = result
     tables = status.tables.values()
@@ -147,7 +147,7 @@ def run_ended(result: tuple[RunStatus, LakeError | None]) -> Ended:
     return Ended(error, tuple(name for name, table in status.tables.items() if table.state == "failed"), counts)
 
 
-def _pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
+def _measure_pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
     """How long ago the oldest intent became pending; states that cannot be read count as having none."""
     ages = [timedelta(0)]
     for control in controls.values():
@@ -160,7 +160,7 @@ def _pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
     return max(ages)
 
 
-def _numbers(counts: Counts, pending: timedelta) -> dict[str, Any]:
+def _describe_counts(counts: Counts, pending: timedelta) -> dict[str, Any]:
     return asdict(counts) | {"pending_hours": round(pending / timedelta(hours=1), 2)}
 
 

@@ -21,7 +21,7 @@ from lakewriter.spec.specification import Spec, TableSpec
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
 
-def numbered(store: Store, names: ObjectNames, state: TableState) -> ObjectNames:
+def number_objects(store: Store, names: ObjectNames, state: TableState) -> ObjectNames:
     """Names under the table's own numbers; or, where other loads write to the same place, beyond what is there."""
     names = names.number(state.backfill, state.counter)
     if names.varies or "part" not in names.template.variables:
@@ -35,11 +35,11 @@ def make_ready(
     """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition, latest)
     if isinstance(action, IcebergAction):
-        names = replace(names, directory=data_directory(action.location, access))
+        names = replace(names, directory=find_data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names
 
 
-def data_directory(location: str, access: Access) -> str:
+def find_data_directory(location: str, access: Access) -> str:
     """Where in the destination's bucket an Iceberg table's data files go."""
     scheme, _, rest = location.partition("://")
     bucket, _, key = rest.partition("/")
@@ -51,12 +51,12 @@ def data_directory(location: str, access: Access) -> str:
     return join_key(key, "data")
 
 
-def in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
+def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    return catalog_table(catalog_action(spec, table, names), clients, load)
+    return catalog_table(plan_catalog_action(spec, table, names), clients, load)
 
 
-def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
+def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
     """What the catalog is to hold, but for the columns."""
     location = spec.table_location(table)
     if isinstance(spec.catalog, IcebergCatalog):
@@ -83,7 +83,7 @@ def catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogA
     )
 
 
-def without_partition(action: CatalogAction) -> CatalogAction:
+def remove_partition(action: CatalogAction) -> CatalogAction:
     """The same for a load without rows: the table is made, no partition is."""
     if not isinstance(action, GlueAction):
         return action

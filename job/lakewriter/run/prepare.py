@@ -56,22 +56,22 @@ def prepare(
     opener: FeedOpener = open_feed,
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
-    condition = cursor_condition(table, state.cursor)
-    feed = _feed(table, condition, spark, sync, opener)
+    condition = write_cursor_condition(table, state.cursor)
+    feed = _open_feed(table, condition, spark, sync, opener)
     try:
-        shape = _shape(feed, spec, table, found, sync, state.inferred or ())
+        shape = _plan_shape(feed, spec, table, found, sync, state.inferred or ())
         if feed.notes:
             shape = replace(shape, notes=(*shape.notes, *feed.notes))
         changes = tuple(found.changes(shape.schema, shape.partition))
         if isinstance(shape, ShapePlan) and shape.partition:
-            _bring_together(feed, shape)
+            _cluster_rows(feed, shape)
     except BaseException:
         feed.close()
         raise
     return Prepared(feed, shape, found, changes, condition)
 
 
-def _feed(
+def _open_feed(
     table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener
 ) -> Feed:
     single = table.layout.single_file
@@ -79,16 +79,18 @@ def _feed(
         return sync.feed.merged() if single else sync.feed
     if table.stream is not None:
         return Unread()
-    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=infers(table), single=single)
+    return opener(
+        spark, table, condition=condition, deleted_column=DELETED, twice=has_inferred_columns(table), single=single
+    )
 
 
-def _shape(
+def _plan_shape(
     feed: Feed, spec: Spec, table: TableSpec, found: CatalogTable, sync: TableSync | None, known: Known
 ) -> AnyPlan:
     if spec.envelope is not None:
-        return _enveloped(feed.schema, spec, table, spec.envelope, sync)
+        return _plan_envelope(feed.schema, spec, table, spec.envelope, sync)
     if table.collection is not None:
-        return plan_flatten(feed.schema, table, _seen(feed, table), known)
+        return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known)
     shape = plan_shape(feed.schema, spec, table)
     there = found.columns() if table.contract else None
     discard = columns_to_discard(table, shape, there)
@@ -99,7 +101,7 @@ def _shape(
     return shape
 
 
-def _enveloped(
+def _plan_envelope(
     source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope, sync: TableSync | None
 ) -> EnvelopePlan:
     if table.stream is None:
@@ -115,20 +117,20 @@ def _enveloped(
     return replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
 
 
-def infers(table: TableSpec) -> bool:
+def has_inferred_columns(table: TableSpec) -> bool:
     """Whether the documents themselves have to be asked what they hold."""
     collection = table.collection
     return collection is not None and collection.column is not None and collection.locations is None
 
 
-def _seen(feed: Feed, table: TableSpec) -> Seen | None:
-    if not infers(table) or table.collection is None or table.collection.column not in feed.schema.names:
+def _look_at_documents(feed: Feed, table: TableSpec) -> Seen | None:
+    if not has_inferred_columns(table) or table.collection is None or table.collection.column not in feed.schema.names:
         return None
     column = feed.schema.names.index(table.collection.column)
     return merged(table.id, feed.run(partial(seen_in, column=column)))
 
 
-def _bring_together(feed: Feed, shape: ShapePlan) -> None:
+def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:
     """The rows of each Iceberg partition made neighbours: a file begins wherever the partition changes."""
     assert isinstance(feed, RowsFeed)
     if groups := grouping(shape):
@@ -149,7 +151,7 @@ def check_empty(
     metadata = f"{table.path}/metadata/"
     found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if found is not None and not _is_begun(latest):
-        raise _not_empty(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
+        raise _make_not_empty_error(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
 
 
 def check_unwritten(
@@ -157,7 +159,7 @@ def check_unwritten(
 ) -> None:
     """The same of the catalog's table, which others may have written to."""
     if table.must_be_empty and not state.committed and (what := found.occupied()) and not _is_begun(latest):
-        raise _not_empty(table, what)
+        raise _make_not_empty_error(table, what)
 
 
 def _is_begun(latest: Callable[[], TableState] | None) -> bool:
@@ -166,14 +168,14 @@ def _is_begun(latest: Callable[[], TableState] | None) -> bool:
     return state is not None and (state.committed > 0 or state.pending is not None)
 
 
-def _not_empty(table: TableSpec, what: str) -> TableNotEmptyError:
+def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
     return TableNotEmptyError(
         f"table {table.id} was never loaded, and {what}.",
         remedy="Move what is there away, or set destination_table_handling: APPEND.",
     )
 
 
-def appends_again(table: TableSpec, committed: int) -> str | None:
+def describe_repeated_append(table: TableSpec, committed: int) -> str | None:
     """What to say of a table that every load reads whole and appends, after so many loads; None for others."""
     if table.cursor is not None or table.mode is not Mode.APPEND or table.stream is not None:
         return None
@@ -182,7 +184,7 @@ def appends_again(table: TableSpec, committed: int) -> str | None:
     return "no cursor: each load after this one appends all rows of the source again"
 
 
-def cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
+def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
     """SQL that is true for rows beyond the cursor, less its lag; None for a table that is read whole."""
     if table.cursor is None or cursor is None:
         return None

@@ -15,7 +15,7 @@ _KEPT: Final = (
 """What a table's own report says that the run's repeats."""
 
 
-def done(control: Control, attempt: Attempt) -> TableResult:
+def read_result(control: Control, attempt: Attempt) -> TableResult:
     """A table whose report says that it is done, by this attempt or by another of its job."""
     report = control.report(attempt.job_id)
     if report is None:
@@ -28,23 +28,23 @@ def done(control: Control, attempt: Attempt) -> TableResult:
     )
 
 
-def repeated(table: TableSpec) -> TableResult:
+def make_repeated(table: TableSpec) -> TableResult:
     """A batch from before the last one; its report may be cleared away already."""
     return TableResult(schema_=table.schema_name, table=table.name, status="already_done")
 
 
-def not_run(table: TableSpec, stopped: BaseException | None = None) -> TableResult:
+def make_not_run(table: TableSpec, stopped: BaseException | None = None) -> TableResult:
     """A table of which nothing is published; ``stopped`` is what ended it, noted with what could not be withdrawn."""
-    notes = _notes(stopped) if stopped is not None else ()
+    notes = _collect_notes(stopped) if stopped is not None else ()
     return TableResult(schema_=table.schema_name, table=table.name, status="not_run", notes=notes)
 
 
-def _notes(error: BaseException) -> tuple[str, ...]:
+def _collect_notes(error: BaseException) -> tuple[str, ...]:
     cause = error.__cause__
     return (*getattr(error, "__notes__", ()), *(getattr(cause, "__notes__", ()) if cause else ()))
 
 
-def failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
+def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResult:
     """A table that could not be loaded, with what the error was noted with."""
     return TableResult(
         schema_=table.schema_name,

@@ -25,7 +25,7 @@ class Resumption:
     given: Mapping[str, SourceState] = field(default_factory=dict)
 
 
-def keeps(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
+def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
     """Whether what is committed stays when the next load completes; ``continues``: it knows that it goes on."""
     stream = table.stream
     if stream is not None and stream.generation_id is not None:
@@ -33,7 +33,7 @@ def keeps(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
     return table.mode is not Mode.OVERWRITE or (state.unfinished and continues)
 
 
-def resumption(tables: Iterable[TableSpec], states: Mapping[str, TableState], *, continues: bool) -> Resumption:
+def plan_resumption(tables: Iterable[TableSpec], states: Mapping[str, TableState], *, continues: bool) -> Resumption:
     """What goes back: states of incremental streams, and of those whose last sync did not end.
 
     Of a state for all streams the oldest goes back, since only up to there every stream has its records. What it says
@@ -46,34 +46,34 @@ def resumption(tables: Iterable[TableSpec], states: Mapping[str, TableState], *,
         if stream is None:
             continue
         goes_on = stream.sync_mode == "incremental" or sync.unfinished
-        if sync.source is not None and goes_on and keeps(table, sync, continues=continues):
+        if sync.source is not None and goes_on and keeps_rows(table, sync, continues=continues):
             kept[table.id] = sync.source
         else:
             fresh.add(stream.key)
     whole = [name for name, state in kept.items() if state.kind != "stream"]
     if whole:
         oldest = kept[min(whole, key=lambda name: states[name].last_commit or _NEVER)]
-        return Resumption(_without(oldest, fresh), dict.fromkeys(whole, oldest))
+        return Resumption(_remove_streams(oldest, fresh), dict.fromkeys(whole, oldest))
     return Resumption(f"[{','.join(state.text for state in kept.values())}]" if kept else None, kept)
 
 
-def _without(state: SourceState, fresh: Collection[StreamKey]) -> str:
+def _remove_streams(state: SourceState, fresh: Collection[StreamKey]) -> str:
     """A state for all streams less some, otherwise in the source's own text."""
     content = _MEMBERS.decode(state.text)
     if state.kind == "legacy":
         # By convention an object by the streams' names.
         data = content.get("data", msgspec.Raw(state.text.encode()))
-        return _rebuilt(data, {name for _, name in fresh})
+        return _remove_members(data, {name for _, name in fresh})
     inner = _MEMBERS.decode(content.get("global", msgspec.Raw(b"{}")))
     streams = msgspec.json.decode(inner.get("stream_states", b"[]"), type=list[msgspec.Raw] | None) or []
-    left = [own for own in streams if _key(own) not in fresh]
+    left = [own for own in streams if _read_key(own) not in fresh]
     if len(left) == len(streams):
         return f"[{state.text}]"
     changed = inner | {"stream_states": msgspec.Raw(msgspec.json.encode(left))}
     return msgspec.json.encode([content | {"global": msgspec.Raw(msgspec.json.encode(changed))}]).decode()
 
 
-def _rebuilt(data: msgspec.Raw, names: Collection[str]) -> str:
+def _remove_members(data: msgspec.Raw, names: Collection[str]) -> str:
     try:
         members = _MEMBERS.decode(data)
     except msgspec.MsgspecError:
@@ -83,7 +83,7 @@ def _rebuilt(data: msgspec.Raw, names: Collection[str]) -> str:
     return msgspec.json.encode({name: own for name, own in members.items() if name not in names}).decode()
 
 
-def _key(state: msgspec.Raw) -> StreamKey | None:
+def _read_key(state: msgspec.Raw) -> StreamKey | None:
     try:
         return msgspec.json.decode(state, type=StreamState).stream_descriptor.key
     except msgspec.MsgspecError:

@@ -55,7 +55,7 @@ class Input:
             ended = "exit 0"
         return cls(messages.events, messages.failure, messages.last_records, ended, messages.is_cut, sets_aside)
 
-    def verdict(
+    def judge(
         self, stream: StreamKey, job_id: str, before: SourceState | None, given: SourceState | None = None
     ) -> Verdict:
         """What becomes of a stream; ``before`` is the state with which its last load ended.
@@ -63,27 +63,27 @@ class Input:
         Records up to a state that this very load has committed already are not loaded again. A connector that was
         ``given`` a state begins behind it.
         """
-        states = self._states(stream)
+        states = self._list_states(stream)
         error = self.error(stream)
         last = states[-1] if states else None
         start = _start(states, job_id, before, given)
         # A source with nothing new may say nothing of where it is: then it still is where it was.
-        source = source_state(last, job_id) if last else before
+        source = make_source_state(last, job_id) if last else before
         if not error:
             return Verdict(Stretch(stream, start), source, complete=True)
         if last is None or last.place < start:
             return Verdict(None, before, complete=False, error=error)
         return Verdict(Stretch(stream, start, last.place), source, complete=False, error=error)
 
-    def _states(self, stream: StreamKey) -> list[Event]:
+    def _list_states(self, stream: StreamKey) -> list[Event]:
         """The stream's states with all records before them: none behind a line that cannot be read."""
-        faults = self._faults(stream)
+        faults = self._list_faults(stream)
         end = faults[0].place if faults else 1 << 62
         return [
             each for each in self.events if each.kind == "state" and each.stream in (None, stream) and each.place < end
         ]
 
-    def _faults(self, stream: StreamKey) -> list[Event]:
+    def _list_faults(self, stream: StreamKey) -> list[Event]:
         sets_aside = stream in self.sets_aside
         return [
             event for event in self.events if event.is_fault(sets_aside=sets_aside) and event.stream in (None, stream)
@@ -96,10 +96,10 @@ class Input:
         report it as INCOMPLETE. The end of an input without any status counts only where the user says so: a source
         that dies ends its output, too.
         """
-        for fault in self._faults(stream):
+        for fault in self._list_faults(stream):
             file, offset = divmod(fault.place, 1 << FILE_BITS)
             return f"a message at byte {offset} of input file {file + 1} cannot be read: {fault.text}"
-        status = self._status(stream)
+        status = self._find_status(stream)
         errors = [event for event in self.events if event.kind == "error" and event.stream in (None, stream)]
         if status is not None and status.text == "COMPLETE":
             if self.last_records.get(stream, -1) > status.place:
@@ -109,9 +109,9 @@ class Input:
             return f"the source reports: {errors[-1].text}" if errors else ""
         if errors:
             return f"the source reports: {errors[-1].text}"
-        return self.failure or self._error_at_end(status)
+        return self.failure or self._explain_end(status)
 
-    def _status(self, stream: StreamKey) -> Event | None:
+    def _find_status(self, stream: StreamKey) -> Event | None:
         """The last status of a stream. One that is INCOMPLETE remains so until the stream is started again."""
         last = None
         for event in self.events:
@@ -121,7 +121,7 @@ class Input:
                 last = event
         return last
 
-    def _error_at_end(self, status: Event | None) -> str:
+    def _explain_end(self, status: Event | None) -> str:
         """Why the input's end is not the end of a stream without COMPLETE."""
         is_reported = any(event.kind == "status" for event in self.events)
         may_end = self.ended == "exit 0" or (self.ended == "no statuses" and not is_reported)
@@ -132,7 +132,7 @@ class Input:
         return "the input ends in the middle of a line" if self.is_cut else ""
 
 
-def source_state(event: Event, job_id: str) -> SourceState:
+def make_source_state(event: Event, job_id: str) -> SourceState:
     """The state to keep with the data before it."""
     kind: Literal["stream", "global", "legacy"] = "stream"
     if event.stream is None:

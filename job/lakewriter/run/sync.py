@@ -1,52 +1,20 @@
 """What a sync is to do with each table: its numbers, what it replaces, and where its records come from."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import SourceState, SyncIntent
+from lakewriter.commit.generations import SyncIntent
 from lakewriter.commit.old_objects import Old, below, highest, survey
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import ControlObject, parse
-from lakewriter.errors import LakeError
-from lakewriter.report import TableResult
+from lakewriter.run.kinds import TablePart
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.spec.specification import Mode, Spec, TableSpec
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a table's input ends: ``complete`` lets older generations go, ``continues`` stays in the one begun."""
-
-    complete: bool = True
-    continues: bool = False
-    source: SourceState | None = None
-
-
-@dataclass(frozen=True)
-class TablePart:
-    """One table's part of a sync, as far as it is known before the table registers.
-
-    ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
-    (where a source goes on, from which place on records are loaded); None where no state was looked at.
-    """
-
-    ending: Ending = Ending()
-    feed: MessagesFeed | None = None
-    read: TableState | None = None
-
-
-@dataclass(frozen=True)
-class Sync:
-    """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others."""
-
-    sync_id: int
-    tables: Mapping[str, TablePart]
-    failures: tuple[tuple[TableResult, LakeError], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +31,7 @@ class TableSync:
         return self.intent.minimum_generation_id > 0
 
 
-def known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -> int | None:
+def find_known_number(spec: Spec, reports: Iterable[int | None], given: int | None) -> int | None:
     """The number of this sync: as given, as the catalog says, as an earlier attempt of the load had it; None where it
     is to be counted."""
     if given is not None:
@@ -80,7 +48,7 @@ class SyncNumber(ControlObject):
     sync_id: int
 
 
-def next_number(states: Iterable[TableState]) -> int:
+def find_next_number(states: Iterable[TableState]) -> int:
     """The number after the highest that a table has."""
     return max((state.sync.sync_id for state in states), default=0) + 1
 
@@ -145,7 +113,7 @@ def plan_sync(
     return TableSync(intent, part.feed, old if spec.purge_first else ())
 
 
-def ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
+def make_ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
     """The record of who writes where the table's objects lie."""
     return Ownership(control, spec.pipeline, table.layout)
 

@@ -1,44 +1,45 @@
-"""One table of a load, staged: from the state it began with to the intent that is to be bound."""
+"""Steps 2 and 3 of a load, and its intent: one table checked, its files staged, and what is to be committed."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
-from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import Reach, data_store
+from lakewriter.commit.data_store import data_store
 from lakewriter.commit.iceberg.catalog_vendor import vendor_of_tasks
 from lakewriter.commit.intent import CatalogAction, Intent
 from lakewriter.commit.old_objects import delete_all
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import INFERRED
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import Batch, Receipt, SetAside
+from lakewriter.receipt import Receipt, SetAside
 from lakewriter.report import counted
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.placement import in_catalog, make_ready, numbered, without_partition
+from lakewriter.run.kinds import Kind
+from lakewriter.run.placement import find_in_catalog, make_ready, number_objects, remove_partition
 from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
-    appends_again,
     check_empty,
     check_unwritten,
-    infers,
+    describe_repeated_append,
+    has_inferred_columns,
     prepare,
 )
 from lakewriter.run.stop import Stop
-from lakewriter.run.sync import Sync, TableSync
+from lakewriter.run.sync import TableSync
 from lakewriter.shape.cursor import highest
 from lakewriter.shape.flattening import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import TableSpec
 from lakewriter.staging.set_aside import Aside
 from lakewriter.staging.stage import first_indexes, stage
 from lakewriter.staging.task import TaskPlan
@@ -48,77 +49,85 @@ Progress = Callable[[TableSpec, str, str], None]
 
 
 @dataclass(frozen=True)
-class MicroBatch:
-    """A load of one table that is a micro-batch of a continuous run; ``since`` was the last when its query started."""
-
-    batch: Batch
-    since: Batch | None
-    opener: FeedOpener
-
-
-@dataclass(frozen=True)
 class Load:
-    """What the tables of one load share."""
+    """What the tables of one load share. ``names`` are the objects' by table id; ``stopped`` is set where a failed
+    table ends the others."""
 
-    spec: Spec
+    pipeline: Pipeline
     attempt: Attempt
-    clients: Clients
     spark: SparkFactory
     progress: Progress
-    controls: Mapping[str, Control]
     names: dict[str, ObjectNames]
-    reach: Reach
+    kind: Kind
+    stop: Stop
     stopped: Event = field(default_factory=Event)
-    stop: Stop = field(default_factory=Stop)
-    sync: Sync | None = None
-    micro_batch: MicroBatch | None = None
+
+    def control(self, table: TableSpec) -> Control:
+        """The table's control objects."""
+        return self.pipeline.controls[table.id]
 
 
 @dataclass(frozen=True)
-class _Staged:
-    """What staging came to."""
+class Checked:
+    """A table that can be staged: its feed is open, its catalog's table ready for files, their keys fixed."""
 
-    names: ObjectNames
+    prepared: Prepared
     action: CatalogAction
-    feed: str
-    shape: AnyPlan
+    names: ObjectNames
+    sync: TableSync | None
+    since: float
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What staging came to. ``seconds`` begin when the feed is open."""
+
+    checked: Checked
+    action: CatalogAction
     receipts: tuple[Receipt, ...]
     seconds: float
     set_aside: SetAside | None
 
 
-def staged(load: Load, table: TableSpec, began: TableState, sync: TableSync | None, receipts: list[Receipt]) -> Intent:
-    """The intent; ``receipts`` is filled with all that was staged, whatever is raised."""
-    control = load.controls[table.id]
+@contextmanager
+def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync | None) -> Iterator[Checked]:
+    """Step 2: whatever can fail before a byte is written fails here. The feed is open as long as the context is.
+
+    What a destination wants deleted before it is written to is deleted first.
+    """
+    control, spec, clients = load.control(table), load.pipeline.spec, load.pipeline.clients
     if sync is not None:
         delete_all(control, sync.purge)
     exclusive = _is_exclusive(load, table, sync)
     _tell_of_others(load, table, began, exclusive=exclusive)
     check_empty(control.store, table, began, control.state.read)
-    names = numbered(control.store, load.names[table.id], began)
-    load.progress(table, "reading", "" if load.micro_batch else appends_again(table, began.committed) or "")
-    in_place = in_catalog(load.spec, table, names, load.attempt.load, load.clients)
+    names = number_objects(control.store, load.names[table.id], began)
+    load.progress(table, "reading", "" if load.kind.batch else describe_repeated_append(table, began.committed) or "")
+    in_place = find_in_catalog(spec, table, names, load.attempt.load, clients)
     check_unwritten(in_place, table, began, control.state.read)
-    opener = load.micro_batch.opener if load.micro_batch is not None else open_feed
-    before = with_earlier_columns(control.store, load.clients, table, began, names)
-    prepared = prepare(load.spec, table, before, in_place, load.spark, sync, opener)
-    clock = time.monotonic()
+    before = with_earlier_columns(control.store, clients, table, began, names)
+    prepared = prepare(spec, table, before, in_place, load.spark, sync, load.kind.opener)
+    since = time.monotonic()
     try:
-        action, shape, names = _placed(load, table, began, names, prepared)
+        action, shape, names = _place_files(load, table, began, names, prepared)
         if exclusive:
             # What is staged from here on could not be bound.
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
-        load.progress(table, "writing", f"{prepared.feed.kind} feed, {counted(prepared.feed.partitions, 'task')}")
-        plan = _task_plan(load, table, names, replace(prepared, shape=shape), action, sync)
-        files, set_aside = stage(prepared.feed, plan)
-        receipts.extend(files)
-        require_few(table, set_aside, sum(receipt.rows for receipt in files))
+        yield Checked(replace(prepared, shape=shape), action, names, sync, since)
     finally:
         prepared.feed.close()
-    _abort_strays(load, control, names, receipts)
-    action = action if receipts else without_partition(action)
-    found = _Staged(names, action, prepared.feed.kind, shape, tuple(receipts), time.monotonic() - clock, set_aside)
-    return _intent(load, table, began, found, sync)
+
+
+def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[Receipt]) -> Staged:
+    """Step 3: the rows in uploads that nobody sees; ``receipts`` is filled with all of them, whatever is raised."""
+    feed = checked.prepared.feed
+    load.progress(table, "writing", f"{feed.kind} feed, {counted(feed.partitions, 'task')}")
+    files, set_aside = stage(feed, _task_plan(load, table, checked))
+    receipts.extend(files)
+    require_few(table, set_aside, sum(receipt.rows for receipt in files))
+    _abort_strays(load, load.control(table), checked.names, receipts)
+    action = checked.action if receipts else remove_partition(checked.action)
+    return Staged(checked, action, tuple(receipts), time.monotonic() - checked.since, set_aside)
 
 
 def _abort_strays(load: Load, control: Control, names: ObjectNames, receipts: list[Receipt]) -> None:
@@ -132,7 +141,7 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
     exclusive = sync is not None and sync.intent.exclusive
-    return bool(table.cursor or counts or load.micro_batch or exclusive or infers(table))
+    return bool(table.cursor or counts or load.kind.batch or exclusive or has_inferred_columns(table))
 
 
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
@@ -150,51 +159,49 @@ def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusiv
         )
 
 
-def _placed(
+def _place_files(
     load: Load, table: TableSpec, began: TableState, names: ObjectNames, prepared: Prepared
 ) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
     """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
-    latest = load.controls[table.id].state.read
-    action, shape, placed = make_ready(prepared, load.spec.access, names, began, latest)
-    load.controls[table.id].left.extend(prepared.table.left)
+    control, access = load.control(table), load.pipeline.spec.access
+    action, shape, placed = make_ready(prepared, access, names, began, control.state.read)
+    control.left.extend(prepared.table.left)
     if placed != names:
         load.names[table.id] = placed
-        attempts.abort_elsewhere(load.controls[table.id], placed, load.attempt)
-    store = data_store(load.controls[table.id].store, action, load.spec.access, load.reach)
+        attempts.abort_elsewhere(control, placed, load.attempt)
+    store = data_store(control.store, action, access, load.pipeline.reach)
     return action, shape, attempts.free_names(store, load.attempt, placed)
 
 
-def _task_plan(
-    load: Load, table: TableSpec, names: ObjectNames, prepared: Prepared, action: CatalogAction, sync: TableSync | None
-) -> TaskPlan:
+def _task_plan(load: Load, table: TableSpec, checked: Checked) -> TaskPlan:
+    spec, feed, shape, sync = load.pipeline.spec, checked.prepared.feed, checked.prepared.shape, checked.sync
     metadata = {}
     if sync is not None:
         metadata = {GENERATION_METADATA: str(sync.intent.generation_id), TABLE_METADATA: table.id}
-    shape = prepared.shape
     return TaskPlan(
-        access=load.spec.access,
-        names=names,
+        access=spec.access,
+        names=checked.names,
         shape=shape,
-        encoding=table.encoding or load.spec.encoding,
-        limits=load.spec.limits,
+        encoding=table.encoding or spec.encoding,
+        limits=spec.limits,
         load=load.attempt.load,
         job_id=load.attempt.job_id,
         start=load.attempt.started,
-        partition_count=prepared.feed.partitions,
-        first_indexes=first_indexes(prepared.feed),
-        counts=prepared.feed.counts,
+        partition_count=feed.partitions,
+        first_indexes=first_indexes(feed),
+        counts=feed.counts,
         metadata=metadata,
         single_file=table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
-        vendor=vendor_of_tasks(action, load.clients),
-        aside=_aside(load, table),
+        vendor=vendor_of_tasks(checked.action, load.pipeline.clients),
+        aside=_plan_set_aside(load, table),
     )
 
 
-def _aside(load: Load, table: TableSpec) -> Aside | None:
+def _plan_set_aside(load: Load, table: TableSpec) -> Aside | None:
     if not table.sets_aside:
         return None
-    prefix = load.controls[table.id].keys.bad_rows(load.attempt.job_id, load.attempt.id, table.id)
+    prefix = load.control(table).keys.bad_rows(load.attempt.job_id, load.attempt.id, table.id)
     return Aside(prefix, table.primary_key or table.unique_key)
 
 
@@ -213,37 +220,39 @@ def require_few(table: TableSpec, set_aside: SetAside | None, rows: int) -> None
         )
 
 
-def _intent(load: Load, table: TableSpec, began: TableState, found: _Staged, sync: TableSync | None) -> Intent:
-    inferred = found.shape.inferred if isinstance(found.shape, FlattenPlan) else None
+def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
+    """All that whoever commits the load has to know."""
+    prepared, sync, spec = staged.checked.prepared, staged.checked.sync, load.pipeline.spec
+    inferred = prepared.shape.inferred if isinstance(prepared.shape, FlattenPlan) else None
     before = after = began.cursor if table.cursor else None
-    for receipt in found.receipts:
+    for receipt in staged.receipts:
         after = highest(after, receipt.cursor)
     return Intent(
-        pipeline=load.spec.pipeline,
+        pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
         attempt=load.attempt.id,
         table_id=table.id,
         schema_name=table.schema_name,
         table=table.name,
         started=load.attempt.started,
-        access=load.spec.access,
-        catalog=found.action,
-        receipts=found.receipts,
+        access=spec.access,
+        catalog=staged.action,
+        receipts=staged.receipts,
         cursor_before=before,
         cursor_after=after,
-        feed=found.feed,
-        staged_seconds=round(found.seconds, 3),
-        counter_after=_counter_after(found.names, found.receipts),
-        batch=load.micro_batch.batch if load.micro_batch is not None else None,
-        notes=found.shape.notes,
+        feed=prepared.feed.kind,
+        staged_seconds=round(staged.seconds, 3),
+        counter_after=_find_next_counter(staged.checked.names, staged.receipts),
+        batch=load.kind.batch,
+        notes=prepared.shape.notes,
         sync=sync.intent if sync is not None else None,
         inferred=inferred,
-        set_aside=found.set_aside,
+        set_aside=staged.set_aside,
         needs=(INFERRED,) if inferred is not None else (),
     )
 
 
-def _counter_after(names: ObjectNames, receipts: tuple[Receipt, ...]) -> int | None:
+def _find_next_counter(names: ObjectNames, receipts: tuple[Receipt, ...]) -> int | None:
     """The first counter that no file of this load has, None where keys carry none."""
     if not names.counts or not receipts:
         return None

@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 
 from lakewriter.aws import Clients
-from lakewriter.cli.airbyte.protocol import Emit, connection_status, log, standard_output, trace
+from lakewriter.cli.airbyte.protocol import Emit, make_connection_status, make_log, make_trace, standard_output
 from lakewriter.cli.airbyte.writer import STEP_BYTES, Writer
-from lakewriter.cli.signals import Signals, handled
+from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.dialects.airbyte.connector import connector_spec, connector_specification
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError
-from lakewriter.run.load import Loader
+from lakewriter.run.loader import Loader
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from lakewriter.run.stream_completion import Ended
@@ -43,7 +43,7 @@ def spec() -> None:
 def check(config: Path) -> None:
     """Print a CONNECTION_STATUS message."""
     with standard_output() as emit:
-        emit(connection_status(_problem(config, emit)))
+        emit(make_connection_status(_find_problem(config, emit)))
 
 
 @airbyte.command()
@@ -54,7 +54,7 @@ def state(lake: Path, stage: str | None) -> None:
     try:
         own = load_spec(lake, stage=stage)
         loader = Loader(own, "", Clients(own.access), lambda: spark_session("lakewriter airbyte"), lambda *_: None)
-        click.echo(loader.saved_state() or "", nl=False)
+        click.echo(loader.read_saved_state() or "", nl=False)
     except LakeError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)
@@ -75,10 +75,10 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
     """Write the messages on standard input; print each STATE once the records before it are committed."""
 
     def work(emit: Emit) -> None:
-        own = _spec(config, catalog, emit)
+        own = _read_spec(config, catalog, emit)
         first = "what is not committed is withdrawn, and no further STATE comes."
-        signals = Signals(lambda text: emit(log("WARN", text)), first=first, go_on="The next sync goes on.")
-        with handled(signals) as stop:
+        signals = Signals(lambda text: emit(make_log("WARN", text)), first=first, go_on="The next sync goes on.")
+        with handle_signals(signals) as stop:
             spark = signals.after(lambda: spark_session("lakewriter airbyte"))()
             try:
                 load(emit, own, lambda: spark, stop)
@@ -96,43 +96,43 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
             writer.write(sys.stdin.buffer)
 
     with standard_output() as emit:
-        code = _guarded(work, emit)
+        code = _guard(work, emit)
     sys.exit(code)
 
 
-def _guarded(work: Callable[[Emit], None], emit: Emit) -> int:
+def _guard(work: Callable[[Emit], None], emit: Emit) -> int:
     """The exit code: the platform takes anything but 0 for a failure, and reads why from the TRACE."""
     try:
         work(emit)
     except LakeError as error:
-        emit(trace(error))
+        emit(make_trace(error))
         return EXIT_FAILED
     except Stopped as error:
-        emit(trace(error))
+        emit(make_trace(error))
         return exit_code_of(error.reason)
     except Exception as error:
-        emit(trace(error))
+        emit(make_trace(error))
         raise
     return EXIT_OK
 
 
-def _spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
+def _read_spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
     own = connector_spec(config, catalog)
     for warning in own.warnings:
-        emit(log("WARN", warning))
+        emit(make_log("WARN", warning))
     return own
 
 
-def _problem(config: Path, emit: Emit) -> str | None:
+def _find_problem(config: Path, emit: Emit) -> str | None:
     """What keeps the destination from working, None where nothing does."""
     try:
-        own = _spec(config, None, emit)
+        own = _read_spec(config, None, emit)
         findings = run_checks(own, Clients(own.access))
     except LakeError as error:
         return str(error)
     for finding in findings:
         if finding.status == "warning":
-            emit(log("WARN", f"{finding.probe}: {finding.message} {finding.remedy}"))
+            emit(make_log("WARN", f"{finding.probe}: {finding.message} {finding.remedy}"))
     failed = [
         f"{finding.probe}: {finding.message} {finding.remedy}".strip()
         for finding in findings

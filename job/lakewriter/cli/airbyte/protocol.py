@@ -38,12 +38,12 @@ def standard_output() -> Iterator[Emit]:
         os.close(own)
 
 
-def log(level: str, message: str) -> dict[str, Any]:
+def make_log(level: str, message: str) -> dict[str, Any]:
     """A LOG; ``level`` is INFO, WARN or ERROR."""
     return {"type": "LOG", "log": {"level": level, "message": message}}
 
 
-def trace(error: BaseException) -> dict[str, Any]:
+def make_trace(error: BaseException) -> dict[str, Any]:
     """A TRACE with an error, which tells the platform whether a retry may help."""
     kind = "system_error"
     if isinstance(error, SpecInvalidError):
@@ -55,7 +55,7 @@ def trace(error: BaseException) -> dict[str, Any]:
     return {"type": "TRACE", "trace": {"type": "ERROR", "emitted_at": int(time.time() * 1000), "error": content}}
 
 
-def state(text: str, records: int) -> dict[str, Any]:
+def make_state(text: str, records: int) -> dict[str, Any]:
     """A STATE handed back: the records before it, so many since the one before, are committed.
 
     Its parts stay text: the source's numbers may be of more digits than a float has.
@@ -64,7 +64,7 @@ def state(text: str, records: int) -> dict[str, Any]:
     return {"type": "STATE", "state": {**own, "destinationStats": {"recordCount": records}}}
 
 
-def connection_status(problem: str | None) -> dict[str, Any]:
+def make_connection_status(problem: str | None) -> dict[str, Any]:
     """The answer to a check."""
     own = {"status": "SUCCEEDED"} if problem is None else {"status": "FAILED", "message": problem}
     return {"type": "CONNECTION_STATUS", "connectionStatus": own}

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from lakewriter.cli.airbyte.protocol import Emit, log, state
+from lakewriter.cli.airbyte.protocol import Emit, make_log, make_state
 from lakewriter.errors import LakeError, SourceFailedError
-from lakewriter.run.load import Loader
-from lakewriter.run.outcome import failure
+from lakewriter.run.kinds import Ending, Sync, TablePart
+from lakewriter.run.loader import Loader
+from lakewriter.run.outcome import find_failure
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stream_completion import Ended, Input
-from lakewriter.run.sync import Ending, Sync, TablePart
 from lakewriter.source.messages.contents import Contents, Event
 from lakewriter.source.messages.lines import Message
 from lakewriter.source.messages.message_input import notes
@@ -83,7 +83,7 @@ class Writer:
             # The platform that waits for this sync takes a stream's state as the end of all before it.
             raise error
         while self._read(messages):
-            self._commit(number, self._up_to_states())
+            self._commit(number, self._find_last_states())
             self._forget()
         self._end(number)
         self._tell_of_odd_lines()
@@ -133,7 +133,7 @@ class Writer:
     def _events(self) -> list[Event]:
         return [event for segment in self._segments for event in segment.contents.events]
 
-    def _up_to_states(self) -> dict[StreamKey, int]:
+    def _find_last_states(self) -> dict[StreamKey, int]:
         """For each stream the place of its last STATE, where records lie before it that are not loaded yet."""
         places = {}
         for key in self._tables:
@@ -144,11 +144,11 @@ class Writer:
 
     def _end(self, number: int) -> None:
         """Streams that came to their end whole, the others up to their last STATE."""
-        whole, last = self._whole(), len(self._segments) << FILE_BITS
+        whole, last = self._sum_contents(), len(self._segments) << FILE_BITS
         seen = Input(self._events, self._failure, whole.last_records, self._ended, whole.is_cut)
         errors = {key: seen.error(key) for key in self._tables}
         done = {key for key, error in errors.items() if not error}
-        self._commit(number, self._up_to_states() | dict.fromkeys(done, last), done)
+        self._commit(number, self._find_last_states() | dict.fromkeys(done, last), done)
         failed = [f"{self._tables[key].id} ({error})" for key, error in errors.items() if error]
         if failed:
             raise SourceFailedError(f"streams did not come to their end: {', '.join(failed)}.")
@@ -156,7 +156,7 @@ class Writer:
     def _commit(self, number: int, ends: Mapping[StreamKey, int], done: Collection[StreamKey] = frozenset()) -> None:
         """Load each stream up to a place, then hand back what is committed, whatever became of the others."""
         loaded = {key for key, end in ends.items() if key in done or self._has_records(key, end)}
-        tables = {self._tables[key].id: self._part(key, ends[key], complete=key in done) for key in loaded}
+        tables = {self._tables[key].id: self._plan_part(key, ends[key], complete=key in done) for key in loaded}
         committed, error = self._load(Sync(number, tables))
         mine = {key for key in loaded if self._tables[key].id in committed}
         self._begun |= mine
@@ -175,7 +175,7 @@ class Writer:
             if (segment.number + 1) << FILE_BITS > start and segment.number << FILE_BITS < end
         )
 
-    def _part(self, key: StreamKey, end: int, *, complete: bool) -> TablePart:
+    def _plan_part(self, key: StreamKey, end: int, *, complete: bool) -> TablePart:
         table = self._tables[key]
         files = tuple(SourceFile(str(segment.path), segment.size) for segment in self._segments)
         holding = {segment.number for segment in self._segments if segment.contents.records[key]}
@@ -196,11 +196,11 @@ class Writer:
         own = [table.id for table in self._loader.spec.tables if table.id in sync.tables]
         committed = set()
         for table_id, result in zip(own, report.tables, strict=True):
-            self._emit(log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
+            self._emit(make_log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
             if result.status in ("done", "already_done"):
                 committed.add(table_id)
                 self._loader.take_over(table_id, job_id)
-        return committed, failure(report)
+        return committed, find_failure(report)
 
     def _hand_back(self) -> None:
         """Each STATE whose records are all committed, in order."""
@@ -208,7 +208,7 @@ class Writer:
         for event, records in self._echoes:
             own = self._starts.values() if event.stream is None else [self._starts.get(event.stream, 0)]
             if all(start > event.place for start in own) and event.stream not in self._silent:
-                self._emit(state(event.text, records))
+                self._emit(make_state(event.text, records))
             else:
                 rest.append((event, records))
         self._echoes = rest
@@ -227,15 +227,15 @@ class Writer:
                 event for event in segment.contents.events if event.kind != "state" or event.place >= lowest
             ]
 
-    def _whole(self) -> Contents:
+    def _sum_contents(self) -> Contents:
         whole = Contents()
         for segment in self._segments:
             whole.add(segment.contents)
         return whole
 
     def _tell_of_odd_lines(self) -> None:
-        for note in notes(self._whole(), self._tables):
-            self._emit(log("WARN", note))
+        for note in notes(self._sum_contents(), self._tables):
+            self._emit(make_log("WARN", note))
 
 
 def _is_uncounted(table: TableSpec) -> bool:

@@ -59,7 +59,6 @@ class Message(msgspec.Struct):
     record: Record | None = None
     state: msgspec.Raw = NOTHING
     trace: msgspec.Raw = NOTHING
-    log: msgspec.Raw = NOTHING
 
 
 MESSAGE: Final = msgspec.json.Decoder(Message)

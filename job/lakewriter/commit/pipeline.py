@@ -1,0 +1,36 @@
+"""One pipeline, opened: its specification, what reaches its destination, and the control objects of its tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control, control_of
+from lakewriter.commit.data_store import Reach, reach_from
+from lakewriter.commit.s3_store import S3Store
+from lakewriter.naming import ControlKeys
+from lakewriter.spec.specification import Spec
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """``controls`` are the tables' control objects by table id; ``reach`` gives the clients for an intent's
+    destination."""
+
+    spec: Spec
+    clients: Clients
+    store: S3Store
+    keys: ControlKeys
+    controls: Mapping[str, Control]
+    reach: Reach
+
+    @classmethod
+    def open(cls, spec: Spec, clients: Clients) -> "Pipeline":
+        """The pipeline of ``spec``; nothing is asked of AWS yet."""
+        store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
+        controls = {table.id: control_of(spec, table, store) for table in spec.tables}
+        return cls(spec, clients, store, keys, controls, reach_from(clients))
+
+    @property
+    def first_control(self) -> Control:
+        """The control objects of the first table, which also writes the records of whole loads."""
+        return self.controls[self.spec.tables[0].id]

@@ -1,0 +1,92 @@
+"""What a load is of: tables that Spark reads, a sync of streams, or a micro-batch of a continuous run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakewriter.commit.batches import is_due, require_no_stream
+from lakewriter.commit.generations import SourceState
+from lakewriter.commit.state import TableState
+from lakewriter.errors import LakeError
+from lakewriter.receipt import Batch
+from lakewriter.report import TableResult
+from lakewriter.source.feed import FeedOpener, open_feed
+from lakewriter.source.messages.splits import MessagesFeed
+
+
+class _Whole:
+    """A load that is no micro-batch: it reads what its tables' sources hold when it starts."""
+
+    batch: Batch | None = None
+
+    @property
+    def opener(self) -> FeedOpener:
+        """What opens a table's feed."""
+        return open_feed
+
+    def is_due(self, state: TableState, table_id: str) -> bool:
+        """True; ``SPEC_INVALID`` for a table that a continuous run loads."""
+        require_no_stream(state, table_id)
+        return True
+
+
+@dataclass(frozen=True)
+class Plain(_Whole):
+    """Every table of the pipeline, each read by Spark and for itself."""
+
+    sync: "Sync | None" = None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a table's input ends: ``complete`` lets older generations go, ``continues`` stays in the one begun."""
+
+    complete: bool = True
+    continues: bool = False
+    source: SourceState | None = None
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """One table's part of a sync, as far as it is known before the table registers.
+
+    ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
+    (where a source goes on, from which place on records are loaded); None where no state was looked at.
+    """
+
+    ending: Ending = Ending()
+    feed: MessagesFeed | None = None
+    read: TableState | None = None
+
+
+@dataclass(frozen=True)
+class Sync(_Whole):
+    """Tables by id, the only ones that are loaded; ``failures`` go into the report with the others."""
+
+    sync_id: int
+    tables: Mapping[str, TablePart]
+    failures: tuple[tuple[TableResult, LakeError], ...] = ()
+
+    @property
+    def sync(self) -> "Sync":
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A batch of a continuous run of one table; ``since`` was the last one when its query started.
+
+    ``sync`` is the batch's own where the destination numbers its syncs.
+    """
+
+    batch: Batch
+    since: Batch | None
+    opener: FeedOpener
+    sync: Sync | None = None
+
+    def is_due(self, state: TableState, table_id: str) -> bool:
+        """False for a batch that is committed already; ``CHECKPOINT_LOST`` for one that does not follow the state."""
+        return is_due(state, self.batch, table_id, self.since)
+
+
+Kind = Plain | Sync | MicroBatch

@@ -1,0 +1,299 @@
+"""Start a load of whatever kind: of tables alone, or of a sync, whose numbers and input are settled before its tables
+run."""
+
+import hashlib
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from lakewriter.aws import Clients
+from lakewriter.commit.generations import SourceState, SyncState
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.recover import recover
+from lakewriter.commit.state import TableState
+from lakewriter.documents.json_schema import record_type
+from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
+from lakewriter.report import RunReport, TableResult, counted
+from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
+from lakewriter.run.load import run
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.run.results import make_failed
+from lakewriter.run.resumption import keeps_rows, plan_resumption
+from lakewriter.run.stop import Stop
+from lakewriter.run.stream_completion import Input, Verdict
+from lakewriter.run.sync import claim_number, find_known_number, find_next_number
+from lakewriter.run.table_staging import Progress
+from lakewriter.source.messages.message_input import Messages, look_through
+from lakewriter.source.messages.splits import FILE_BITS, Stretch, message_files
+from lakewriter.source.messages.spool import run_connector, spool
+from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.stream import MessageSource, Stream
+
+_STDIN: Final = ("-",)
+
+
+class Loader:
+    """One load of one pipeline.
+
+    ``states`` are the tables' at its start, with nothing pending; ``broken`` says of the others why they have none:
+    they fail, and the rest goes on.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        job_id: str,
+        clients: Clients,
+        spark: SparkFactory,
+        progress: Progress,
+        stop: Stop | None = None,
+    ) -> None:
+        self.spec, self.job_id, self.stop = spec, job_id, stop or Stop()
+        self._spark, self._progress = spark, progress
+        self._pipeline = Pipeline.open(spec, clients)
+        self.controls = self._pipeline.controls
+        self.states: dict[str, TableState] = {}
+        self.broken: dict[str, LakeError] = {}
+        self._done: set[str] = set()
+        self._given: Mapping[str, SourceState] = {}
+
+    def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
+        """Tables that are read by Spark; each is complete when it is loaded."""
+        number = self.begin(sync_id, counted_alone=micro_batch is not None)
+        # The number of a batch is counted by the one table's state, which therefore has to be as it was.
+        parts = {
+            t.id: TablePart(read=self.states[t.id] if micro_batch is not None else None)
+            for t in self._list_sound_tables()
+        }
+        sync = Sync(number, parts, self._list_broken_tables())
+        return self.run(sync if micro_batch is None else replace(micro_batch, sync=sync))
+
+    def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
+        """The streams of an input of messages."""
+        number = self.begin(sync_id)
+        with self._open_messages(source) as messages:
+            seen = Input.of(
+                messages, source, [_require_stream(table).key for table in self.spec.tables if table.sets_aside]
+            )
+            verdicts = {table.id: self._judge_stream(table, seen) for table in self._list_sound_tables()}
+            complete = {t.id: self._plan_part(t, verdicts[t.id], messages) for t in self._filter_tables(verdicts, True)}
+            partial = self._load_partial_streams(number, verdicts, messages)
+            failures = tuple(
+                self._make_failure(table, verdicts[table.id], partial) for table in self._filter_tables(verdicts, False)
+            )
+            report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures)))
+        known = [_require_stream(table).key for table in self.spec.tables]
+        return report.model_copy(update={"notes": tuple(messages.notes(known))})
+
+    def run(self, kind: Kind, *, job_id: str | None = None) -> RunReport:
+        """The tables of a sync."""
+        return run(
+            self.spec,
+            job_id=job_id or self.job_id,
+            clients=self._pipeline.clients,
+            spark=self._spark,
+            progress=self._progress,
+            kind=kind,
+            stop=self.stop,
+        )
+
+    def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
+        """The sync's number, once whatever an earlier load left pending is brought to its end.
+
+        A stream whose types cannot be stored fails here, before the first of the others is committed. A number that is
+        counted is claimed, so that no two loads have the same; ``counted_alone`` is for a load of one table that no
+        other load of that table can come between.
+        """
+        _check_types(self.spec)
+        for name, control in self.controls.items():
+            try:
+                self.states[name] = recover(control, self._pipeline.reach)
+            except LakeError as error:
+                self.broken[name] = error
+                if self.spec.on_failure == "stop":
+                    raise
+        if not self.states:
+            raise next(iter(self.broken.values()))
+        reports = {name: control.report(self.job_id) for name, control in self.controls.items()}
+        self._done = {name for name, report in reports.items() if report is not None}
+        number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports.values()), given)
+        if number is not None:
+            return number
+        number = find_next_number(self.states.values())
+        return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+
+    def take_over(self, table_id: str, job_id: str) -> None:
+        """Go on from the state that load ``job_id`` of this very sync has left; from no other load's."""
+        state = self.controls[table_id].state.read()
+        if state.last_job == job_id:
+            self.states[table_id] = state
+
+    @contextmanager
+    def _open_messages(self, source: MessageSource) -> Iterator[Messages]:
+        spark = self._spark()
+        if not source.command and source.paths != _STDIN:
+            yield look_through(spark, message_files(source.paths), "")
+            return
+        key = f"{self._pipeline.keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
+        with spool(spark, self._pipeline.clients, key) as place:
+            if source.command:
+                resumed = plan_resumption(self._list_sound_tables(), self.states, continues=True)
+                self._given = resumed.given
+                with self.stop.waiting():
+                    found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
+            else:
+                with self.stop.waiting():
+                    found, failure = place.put(sys.stdin.buffer), ""
+            yield look_through(spark, found, failure)
+
+    def read_saved_state(self) -> str | None:
+        """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
+        states = {name: control.state.read() for name, control in self.controls.items()}
+        return plan_resumption(self.spec.tables, states, continues=False).text
+
+    def _judge_stream(self, table: TableSpec, seen: Input) -> Verdict:
+        stream, state, given = _require_stream(table), self.states[table.id].sync, self._given.get(table.id)
+        if table.id in self._done:
+            # A table that is done says so when it registers, whatever the input holds by now.
+            return Verdict(Stretch(stream.key, 0), state.source, complete=True)
+        if given is None and (why := self._explain_overtaking(table, state)):
+            return Verdict(None, state.source, complete=False, error=why)
+        found = seen.judge(_require_stream(table).key, self.job_id, state.source, given)
+        refreshed = found.source is state.source and not keeps_rows(table, state, continues=given is not None)
+        if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
+            return replace(found, source=None)
+        return found
+
+    def _explain_overtaking(self, table: TableSpec, state: SyncState) -> str:
+        """Why the rest of an input cannot follow the part of it that this job has committed; blank where it can.
+
+        The table tells only of its last load how far that came. Once another one has followed, the records of the part
+        would be loaded again.
+        """
+        replaced = table.mode is Mode.OVERWRITE or _require_stream(table).minimum_generation_id
+        if replaced or (state.source is not None and state.source.job_id == self.job_id):
+            return ""
+        control = self.controls[table.id]
+        root = f"{control.keys.root}/loads/"
+        for entry in control.store.entries(f"{root}{make_partial_prefix(self.job_id)}"):
+            job = entry.key.removeprefix(root).split("/")[0]
+            if entry.key != control.keys.report(job, table.id):
+                continue
+            sync = control.intent(job, (control.report(job) or {})["attempt"]).sync
+            if sync is not None and sync.source is not None and sync.source.job_id == self.job_id:
+                file, offset = divmod(sync.source.place or 0, 1 << FILE_BITS)
+                last = self.states[table.id].last_job
+                return (
+                    f"load {last!r} has committed since this one did, up to its STATE at byte {offset} of input file "
+                    f"{file + 1}; give what follows that to a load of its own"
+                )
+        return ""
+
+    def _list_sound_tables(self) -> tuple[TableSpec, ...]:
+        return tuple(table for table in self.spec.tables if table.id in self.states)
+
+    def _list_broken_tables(self) -> tuple[tuple[TableResult, LakeError], ...]:
+        tables = (table for table in self.spec.tables if table.id in self.broken)
+        return tuple((make_failed(table, error := self.broken[table.id], 0.0), error) for table in tables)
+
+    def _filter_tables(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
+        return [table for table in self._list_sound_tables() if verdicts[table.id].complete is complete]
+
+    def _plan_part(self, table: TableSpec, verdict: Verdict, messages: Messages) -> TablePart:
+        if verdict.stretch is None:
+            raise ValueError(f"nothing of {table.id} may be loaded")
+        goes_on = table.id in self._given or verdict.stretch.start > 0
+        ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
+        feed = messages.feed(self._spark(), verdict.stretch, table)
+        return TablePart(ending, feed, self.states[table.id])
+
+    def _load_partial_streams(
+        self, number: int, verdicts: Mapping[str, Verdict], messages: Messages
+    ) -> Mapping[str, TableResult]:
+        """Streams that did not end, loaded up to their last state, under job ids that follow from that state."""
+        results = {}
+        for table in self._filter_tables(verdicts, False):
+            verdict = verdicts[table.id]
+            if verdict.stretch is not None and verdict.source is not None:
+                part = self._plan_part(table, verdict, messages)
+                own = make_partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
+                report = self.run(Sync(number, {table.id: part}), job_id=own)
+                results[table.id] = report.tables[0]
+        return results
+
+    def _make_failure(
+        self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
+    ) -> tuple[TableResult, LakeError]:
+        found = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
+        kept = f"{counted(found.rows, 'row')} before its last state are committed." if found.keys else "Nothing is."
+        error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
+        if found.code:
+            error = SourceFailedError(f"{error.message} Its load failed too: {found.code}: {found.message}")
+        return found.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
+
+
+def load(  # noqa: PLR0913 - four of them are options by name
+    spec: Spec,
+    *,
+    job_id: str,
+    clients: Clients,
+    spark: SparkFactory,
+    progress: Progress = lambda *_: None,
+    sync_id: int | None = None,
+    micro_batch: MicroBatch | None = None,
+    stop: Stop | None = None,
+) -> RunReport:
+    """One attempt at load ``job_id``, whatever its source and destination; ``Stopped`` where it was asked to ``stop``
+    before a table began."""
+    stop = stop or Stop()
+    if spec.envelope is None:
+        kind = micro_batch or Plain()
+        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, kind=kind, stop=stop)
+    loader = Loader(spec, job_id, clients, spark, progress, stop)
+    try:
+        return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
+    except Exception as error:
+        # Whatever it failed with: Spark's jobs are cancelled.
+        stop.check(cause=error)
+        raise
+
+
+def with_messages(spec: Spec, path: str) -> Spec:
+    """The same pipeline with its messages read from elsewhere."""
+    if spec.source is None:
+        raise SpecInvalidError("this pipeline reads no messages.", remedy="Give it a 'source' with a catalog.")
+    return spec.model_copy(update={"source": spec.source.model_copy(update={"paths": (path,), "command": ()})})
+
+
+def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
+    """The load that ends with this state: made twice, it is one load.
+
+    A source may end with the same state again after new records, so the number of loads before it counts too.
+    """
+    ending = f"{job_id} {source.digest} {committed}"
+    return f"{make_partial_prefix(job_id)}{hashlib.sha256(ending.encode()).hexdigest()[:16]}"
+
+
+def make_partial_prefix(job_id: str) -> str:
+    """Begins the job ids of the parts of a load."""
+    return f"{job_id[:60]}.s"
+
+
+def _check_types(spec: Spec) -> None:
+    if spec.envelope is None or not spec.envelope.typed:
+        return
+    for table in spec.tables:
+        try:
+            record_type(table.stream.json_schema if table.stream else {})
+        except SchemaIncompatibleError as error:
+            raise SchemaIncompatibleError(f"{table.id}: {error.message}", remedy=error.remedy) from error
+
+
+def _require_stream(table: TableSpec) -> Stream:
+    if table.stream is None:
+        raise ValueError(f"{table.id} is not read from messages")
+    return table.stream
