@@ -2,7 +2,9 @@
 
 import base64
 import gzip
+import itertools
 import json
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ from lakewriter.source.bad_rows import BAD
 _SHOWN: Final = 200
 _OBJECT_BYTES: Final = 8 * 1024 * 1024
 """JSON before it is compressed."""
+_TRIES: Final = 5
+_PAUSE: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -153,12 +157,19 @@ def object_writer(clients: Clients) -> Callable[[str, bytes], None]:
     def write(key: str, content: bytes) -> None:
         condition = {} if access.single_writer else {"IfNoneMatch": "*"}
         checksum = {"ChecksumAlgorithm": access.checksum_algorithm} if access.checksum_algorithm else {}
-        try:
-            clients.s3.put_object(Bucket=access.bucket, Key=key, Body=content, **condition, **checksum)
-        except (BotoCoreError, ClientError) as error:
-            if isinstance(error, ClientError) and status_of(error) == 412:
-                # Nobody else has the name: an earlier try of this call succeeded.
-                return
-            raise explain(error, doing=f"s3:PutObject on s3://{access.bucket}/{key}", access=access) from error
+        for number in itertools.count(1):
+            try:
+                clients.s3.put_object(Bucket=access.bucket, Key=key, Body=content, **condition, **checksum)
+            except (BotoCoreError, ClientError) as error:
+                status = status_of(error) if isinstance(error, ClientError) else 0
+                if status == 412:
+                    # Nobody else has the name: an earlier try of this call succeeded.
+                    return
+                if status == 409 and number < _TRIES:
+                    # An earlier try is still under way.
+                    time.sleep(_PAUSE * number)
+                    continue
+                raise explain(error, doing=f"s3:PutObject on s3://{access.bucket}/{key}", access=access) from error
+            return
 
     return write
