@@ -120,9 +120,9 @@ class StatusObject:
 
     def require_understood(self) -> None:
         """``PENDING_UNRECOVERABLE`` where a later release has left what this one must not replace."""
-        found = self._store.get(self._key)
-        if found is not None:
-            decode(self._key, found[0])
+        stored = self._store.get(self._key)
+        if stored is not None:
+            decode(self._key, stored[0])
 
     def due(self, now: float, *, news: bool) -> bool:
         """Whether it is time, in seconds of a clock that never goes back."""
@@ -134,8 +134,8 @@ class StatusObject:
         body = status.model_dump_json(indent=1).encode()
         try:
             if self._etag is None:
-                found = self._store.get(self._key)
-                self._etag = found and found[1]
+                stored = self._store.get(self._key)
+                self._etag = stored and stored[1]
             if self._etag is None:
                 self._etag = self._store.create(self._key, body)
             else:
@@ -156,12 +156,12 @@ def beat(
 ) -> None:
     """Write the status whenever it is due, and when the run's state changes, until it is over. This has a thread of its
     own: what the run waits for, a batch in hand or a source that is looked through, may take long."""
-    told: tuple[str, int] | None = None
+    last_news: tuple[str, int] | None = None
     while True:
         now = describe()
         news = now.state, sum(table.batches for table in now.tables.values())
-        if status.due(clock(), news=news != told) or (told is not None and now.state != told[0]):
+        if status.due(clock(), news=news != last_news) or (last_news is not None and now.state != last_news[0]):
             status.write(now, clock())
-            told = news
+            last_news = news
         if over.wait(POLL_SECONDS):
             return

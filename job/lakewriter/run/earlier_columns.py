@@ -1,4 +1,4 @@
-"""The columns that documents without a schema have given a table: as its state keeps them, or else its files."""
+"""Find the columns that earlier documents without a schema gave a table: in its state, or else in its files."""
 
 import json
 from collections import deque
@@ -33,10 +33,10 @@ def with_earlier_columns(
     if not has_inferred_columns(table) or state.inferred is not None or not state.committed:
         return state
     prefix = names.object_key(0).rpartition("/")[0] + "/"
-    found: dict[str, InferredColumn] = {}
+    columns: dict[str, InferredColumn] = {}
     for entry in deque(store.entries(prefix), maxlen=_FILES):
-        found |= {column.name: column for column in _read_columns(clients, entry.key)}
-    return state.changed(inferred=tuple(found.values()))
+        columns |= {column.name: column for column in _read_columns(clients, entry.key)}
+    return state.changed(inferred=tuple(columns.values()))
 
 
 def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:

@@ -102,7 +102,7 @@ class Loader:
         )
 
     def begin(self, given: int | None, *, counted_alone: bool = False) -> int:
-        """The sync's number, once whatever an earlier load left pending is brought to its end.
+        """Finish what earlier loads left pending, and return the sync's number.
 
         A stream whose types cannot be stored fails here, before the first of the others is committed. A number that is
         counted is claimed, so that no two loads have the same; ``counted_alone`` is for a load of one table that no
@@ -144,11 +144,11 @@ class Loader:
                 resumed = plan_resumption(self._list_sound_tables(), self.states, continues=True)
                 self._given = resumed.given
                 with self.stop.waiting():
-                    found, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
+                    files, failure = run_connector(source.command, Path(source.folder), resumed.text, place)
             else:
                 with self.stop.waiting():
-                    found, failure = place.put(sys.stdin.buffer), ""
-            yield look_through(spark, found, failure)
+                    files, failure = place.put(sys.stdin.buffer), ""
+            yield look_through(spark, files, failure)
 
     def read_saved_state(self) -> str | None:
         """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
@@ -162,14 +162,14 @@ class Loader:
             return Verdict(Stretch(stream.key, 0), state.source, complete=True)
         if given is None and (why := self._explain_overtaking(table, state)):
             return Verdict(None, state.source, complete=False, error=why)
-        found = seen.judge(_require_stream(table).key, self.job_id, state.source, given)
-        refreshed = found.source is state.source and not keeps_rows(table, state, continues=given is not None)
-        if refreshed or (found.complete and stream.sync_mode == "full_refresh"):
-            return replace(found, source=None)
-        return found
+        verdict = seen.judge(_require_stream(table).key, self.job_id, state.source, given)
+        refreshed = verdict.source is state.source and not keeps_rows(table, state, continues=given is not None)
+        if refreshed or (verdict.complete and stream.sync_mode == "full_refresh"):
+            return replace(verdict, source=None)
+        return verdict
 
     def _explain_overtaking(self, table: TableSpec, state: SyncState) -> str:
-        """Why the rest of an input cannot follow the part of it that this job has committed; blank where it can.
+        """Why the rest of an input cannot follow the part of it that this job committed; blank if it can.
 
         The table tells only of its last load how far that came. Once another one has followed, the records of the part
         would be loaded again.
@@ -220,20 +220,20 @@ class Loader:
             verdict = verdicts[table.id]
             if verdict.stretch is not None and verdict.source is not None:
                 part = self._plan_part(table, verdict, messages)
-                own = make_partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
-                report = self.run(Sync(number, {table.id: part}), job_id=own)
+                partial_id = make_partial_job_id(self.job_id, verdict.source, self.states[table.id].committed)
+                report = self.run(Sync(number, {table.id: part}), job_id=partial_id)
                 results[table.id] = report.tables[0]
         return results
 
     def _make_failure(
         self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
     ) -> tuple[TableResult, LakeError]:
-        found = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
-        kept = f"{counted(found.rows, 'row')} before its last state are committed." if found.keys else "Nothing is."
+        result = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
+        kept = f"{counted(result.rows, 'row')} before its last state are committed." if result.keys else "Nothing is."
         error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
-        if found.code:
-            error = SourceFailedError(f"{error.message} Its load failed too: {found.code}: {found.message}")
-        return found.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
+        if result.code:
+            error = SourceFailedError(f"{error.message} Its load failed too: {result.code}: {result.message}")
+        return result.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
 
 
 def load(  # noqa: PLR0913 - four of them are options by name
@@ -270,7 +270,7 @@ def with_messages(spec: Spec, path: str) -> Spec:
 
 
 def make_partial_job_id(job_id: str, source: SourceState, committed: int) -> str:
-    """The load that ends with this state: made twice, it is one load.
+    """The job id of the load that ends with this state: the same state again is the same load.
 
     A source may end with the same state again after new records, so the number of loads before it counts too.
     """

@@ -1,4 +1,4 @@
-"""How an attempt ended, and where that is written for whoever started it and decides whether to start it again."""
+"""Write how an attempt ended, for the state machine or person that decides whether to start it again."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ from lakewriter.run.stop import Stopped, exit_code_of
 
 
 def choose_error(errors: Sequence[LakeError]) -> LakeError | None:
-    """The error that speaks for all: one that a retry will not help, if there is any."""
+    """The error that decides the exit code: the first one that a retry cannot help, else the first one."""
     return next((error for error in errors if not error.transient), errors[0] if errors else None)
 
 
 def find_failure(report: RunReport) -> LakeError | None:
-    """The same for a run, whose tables tell of their errors by code and message."""
+    """The same from a run's report, whose tables carry code and message."""
     return choose_error([CODES[table.code](table.message or "") for table in report.tables if table.code])
 
 
@@ -71,7 +71,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Counts:
-    """What the outcome has beside the verdict: numbers for a dashboard."""
+    """The outcome's numbers for a dashboard."""
 
     job_id: str | None = None
     rows: int = 0
@@ -106,15 +106,15 @@ def leave_outcome(
         result = load()
     except BaseException as error:
         now = datetime.now(UTC)
-        told = describe_end(error, now) if isinstance(error, LakeError) else describe_crash(error, now)
+        content = describe_end(error, now) if isinstance(error, LakeError) else describe_crash(error, now)
         if isinstance(error, Stopped):
-            told = describe_stop(error.reason, now)
-        _leave(controls, name, told | _describe_counts(Counts(), _measure_pending(controls, now)), error.add_note)
+            content = describe_stop(error.reason, now)
+        _leave(controls, name, content | _describe_counts(Counts(), _measure_pending(controls, now)), error.add_note)
         raise
-    found, now = ended(result), datetime.now(UTC)
-    pending = _measure_pending({key: controls[key] for key in found.unfinished if key in controls}, now)
-    told = describe_end(found.error, now) if found.stopped is None else describe_stop(found.stopped, now)
-    _leave(controls, name, told | _describe_counts(found.counts, pending), warn)
+    summary, now = ended(result), datetime.now(UTC)
+    pending = _measure_pending({key: controls[key] for key in summary.unfinished if key in controls}, now)
+    content = describe_end(summary.error, now) if summary.stopped is None else describe_stop(summary.stopped, now)
+    _leave(controls, name, content | _describe_counts(summary.counts, pending), warn)
     return result
 
 
@@ -165,7 +165,7 @@ def _describe_counts(counts: Counts, pending: timedelta) -> dict[str, Any]:
 
 
 def _leave(controls: Mapping[str, Control], name: str, content: Mapping[str, Any], warn: Callable[[str], None]) -> None:
-    """What cannot be written is told to ``warn``: the load has ended as it has."""
+    """Write the outcome. A failure to do so is a warning: it does not change how the load ended."""
     control = next(iter(controls.values()))
     key, body = control.keys.run(name), json.dumps(content, indent=1).encode()
     problem: Exception | None = None
@@ -185,5 +185,5 @@ def _leave(controls: Mapping[str, Control], name: str, content: Mapping[str, Any
 
 def _put(control: Control, key: str, body: bytes) -> None:
     """A process that is started again under the same name replaces what the one before it left."""
-    if control.store.create(key, body) is None and (found := control.store.get(key)):
-        control.store.replace(key, body, found[1])
+    if control.store.create(key, body) is None and (stored := control.store.get(key)):
+        control.store.replace(key, body, stored[1])

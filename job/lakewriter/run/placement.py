@@ -1,4 +1,4 @@
-"""Where a table's files go, and what the catalog is to hold of them."""
+"""Decide where a table's files go and what the catalog registers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
 
 def number_objects(store: Store, names: ObjectNames, state: TableState) -> ObjectNames:
-    """Names under the table's own numbers; or, where other loads write to the same place, beyond what is there."""
+    """Give the names the table's backfill and counter, or the first part number that no object there has."""
     names = names.number(state.backfill, state.counter)
     if names.varies or "part" not in names.template.variables:
         return names
@@ -57,15 +57,15 @@ def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str,
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
-    """What the catalog is to hold, but for the columns."""
+    """The catalog action of the load, without columns: those are known once the source is open."""
     location = spec.table_location(table)
     if isinstance(spec.catalog, IcebergCatalog):
-        own = isinstance(spec.catalog.service, GlueService)
+        is_glue = isinstance(spec.catalog.service, GlueService)
         return IcebergAction(
             service=spec.catalog.service,
             namespace=table.schema_name,
             table=table.name,
-            location=location if own else "",
+            location=location if is_glue else "",
         )
     if not isinstance(spec.catalog, GlueCatalog):
         return FilesAction()
@@ -84,7 +84,7 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
 
 
 def remove_partition(action: CatalogAction) -> CatalogAction:
-    """The same for a load without rows: the table is made, no partition is."""
+    """The action of a load without rows, which creates the table and no partition."""
     if not isinstance(action, GlueAction):
         return action
     return action.model_copy(update={"partition": None, "partition_location": None})

@@ -1,4 +1,4 @@
-"""All that can fail before a byte is written: the source opened, its columns shaped, the catalog asked."""
+"""Open the source, plan its columns, compare them with the catalog: all that can fail before a byte is written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ def prepare(
     spec: Spec,
     table: TableSpec,
     state: TableState,
-    found: CatalogTable,
+    in_place: CatalogTable,
     spark: SparkFactory,
     sync: TableSync | None = None,
     opener: FeedOpener = open_feed,
@@ -59,16 +59,16 @@ def prepare(
     condition = write_cursor_condition(table, state.cursor)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
-        shape = _plan_shape(feed, spec, table, found, sync, state.inferred or ())
+        shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or ())
         if feed.notes:
             shape = replace(shape, notes=(*shape.notes, *feed.notes))
-        changes = tuple(found.changes(shape.schema, shape.partition))
+        changes = tuple(in_place.changes(shape.schema, shape.partition))
         if isinstance(shape, ShapePlan) and shape.partition:
             _cluster_rows(feed, shape)
     except BaseException:
         feed.close()
         raise
-    return Prepared(feed, shape, found, changes, condition)
+    return Prepared(feed, shape, in_place, changes, condition)
 
 
 def _open_feed(
@@ -85,16 +85,16 @@ def _open_feed(
 
 
 def _plan_shape(
-    feed: Feed, spec: Spec, table: TableSpec, found: CatalogTable, sync: TableSync | None, known: Known
+    feed: Feed, spec: Spec, table: TableSpec, in_place: CatalogTable, sync: TableSync | None, known: Known
 ) -> AnyPlan:
     if spec.envelope is not None:
         return _plan_envelope(feed.schema, spec, table, spec.envelope, sync)
     if table.collection is not None:
         return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known)
     shape = plan_shape(feed.schema, spec, table)
-    there = found.columns() if table.contract else None
+    there = in_place.columns() if table.contract else None
     discard = columns_to_discard(table, shape, there)
-    fitting = found.types({field.name.lower(): field.type for field in shape.schema})
+    fitting = in_place.types({field.name.lower(): field.type for field in shape.schema})
     if fitting or discard:
         shape = plan_shape(feed.schema, spec, table, fitting, discard=discard)
     require_types(table, shape, there)
@@ -118,7 +118,7 @@ def _plan_envelope(
 
 
 def has_inferred_columns(table: TableSpec) -> bool:
-    """Whether the documents themselves have to be asked what they hold."""
+    """True if the table's columns follow from the documents themselves."""
     collection = table.collection
     return collection is not None and collection.column is not None and collection.locations is None
 
@@ -131,7 +131,7 @@ def _look_at_documents(feed: Feed, table: TableSpec) -> Seen | None:
 
 
 def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:
-    """The rows of each Iceberg partition made neighbours: a file begins wherever the partition changes."""
+    """Sort the rows by Iceberg partition: a new file starts wherever the partition changes."""
     assert isinstance(feed, RowsFeed)
     if groups := grouping(shape):
         feed.cluster(groups.positions, groups.keys)
@@ -149,16 +149,16 @@ def check_empty(
     if not table.must_be_empty or state.committed:
         return
     metadata = f"{table.path}/metadata/"
-    found = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
-    if found is not None and not _is_begun(latest):
-        raise _make_not_empty_error(table, f"{found.key!r} lies under its path {table.path + '/'!r}")
+    stray = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
+    if stray is not None and not _is_begun(latest):
+        raise _make_not_empty_error(table, f"{stray.key!r} lies under its path {table.path + '/'!r}")
 
 
 def check_unwritten(
-    found: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
+    in_place: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
 ) -> None:
     """The same of the catalog's table, which others may have written to."""
-    if table.must_be_empty and not state.committed and (what := found.occupied()) and not _is_begun(latest):
+    if table.must_be_empty and not state.committed and (what := in_place.occupied()) and not _is_begun(latest):
         raise _make_not_empty_error(table, what)
 
 
@@ -176,7 +176,7 @@ def _make_not_empty_error(table: TableSpec, what: str) -> TableNotEmptyError:
 
 
 def describe_repeated_append(table: TableSpec, committed: int) -> str | None:
-    """What to say of a table that every load reads whole and appends, after so many loads; None for others."""
+    """The note on a table that every load reads whole and appends, after ``committed`` loads; None for other tables."""
     if table.cursor is not None or table.mode is not Mode.APPEND or table.stream is not None:
         return None
     if committed:
@@ -185,7 +185,7 @@ def describe_repeated_append(table: TableSpec, committed: int) -> str | None:
 
 
 def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | None:
-    """SQL that is true for rows beyond the cursor, less its lag; None for a table that is read whole."""
+    """SQL that is true for rows above the cursor minus its lag; None for a table that is read whole."""
     if table.cursor is None or cursor is None:
         return None
     column = quoted(table.cursor)

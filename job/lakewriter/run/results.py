@@ -1,4 +1,4 @@
-"""What became of a table, for the run's report."""
+"""Make each table's entry in the run's report."""
 
 from typing import Final
 

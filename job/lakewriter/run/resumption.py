@@ -1,4 +1,4 @@
-"""Where a source goes on: the states it is handed back, each only where what was committed before it stays."""
+"""Build the source's ``--state`` from the last committed STATE messages, without streams that will be replaced."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Resumption:
 
 
 def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
-    """Whether what is committed stays when the next load completes; ``continues``: it knows that it goes on."""
+    """True if the committed rows stay when the next load completes. ``continues`` says that it resumes the last one."""
     stream = table.stream
     if stream is not None and stream.generation_id is not None:
         return (stream.minimum_generation_id or 0) <= state.generation_id
@@ -34,10 +34,10 @@ def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
 
 
 def plan_resumption(tables: Iterable[TableSpec], states: Mapping[str, TableState], *, continues: bool) -> Resumption:
-    """What goes back: states of incremental streams, and of those whose last sync did not end.
+    """The states of incremental streams, and of streams whose last sync did not end.
 
-    Of a state for all streams the oldest goes back, since only up to there every stream has its records. What it says
-    of streams that begin anew is taken out.
+    Of several states for all streams the oldest is returned, since every stream has its records only up to there.
+    Streams that begin anew are removed from it.
     """
     kept: dict[str, SourceState] = {}
     fresh: set[StreamKey] = set()
@@ -58,7 +58,7 @@ def plan_resumption(tables: Iterable[TableSpec], states: Mapping[str, TableState
 
 
 def _remove_streams(state: SourceState, fresh: Collection[StreamKey]) -> str:
-    """A state for all streams less some, otherwise in the source's own text."""
+    """A state for all streams without those in ``fresh``; the rest keeps the source's own text."""
     content = _MEMBERS.decode(state.text)
     if state.kind == "legacy":
         # By convention an object by the streams' names.

@@ -1,4 +1,4 @@
-"""Which records of each stream are loaded, and whether the stream came to its end: from the events of an input."""
+"""Decide from an input's messages how far each stream is loaded, and whether it is complete."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -58,10 +58,10 @@ class Input:
     def judge(
         self, stream: StreamKey, job_id: str, before: SourceState | None, given: SourceState | None = None
     ) -> Verdict:
-        """What becomes of a stream; ``before`` is the state with which its last load ended.
+        """Decide what is loaded of a stream; ``before`` is the state with which its last load ended.
 
-        Records up to a state that this very load has committed already are not loaded again. A connector that was
-        ``given`` a state begins behind it.
+        Records up to a state that an earlier attempt of this load committed are not loaded again. A connector that was
+        ``given`` a state starts after it.
         """
         states = self._list_states(stream)
         error = self.error(stream)
@@ -141,10 +141,11 @@ def make_source_state(event: Event, job_id: str) -> SourceState:
 
 
 def _start(states: Sequence[Event], job_id: str, before: SourceState | None, given: SourceState | None) -> int:
-    """The place behind what is committed.
+    """The place after the last committed record.
 
-    A source may say the same state again after new records, so its text alone tells nothing: in an input that is the
-    same again the state stands where it stood. A connector given an older state comes by the later one as by its first.
+    A source may repeat a state after new records, so the state's text alone does not identify its place: in an input
+    that is read again, the state is at the same place as before. A connector that was given an older state sends the
+    later one again.
     """
     if before is None or before.job_id != job_id or (given is not None and given.digest == before.digest):
         return 0

@@ -1,4 +1,4 @@
-"""What a sync is to do with each table: its numbers, what it replaces, and where its records come from."""
+"""Plan a sync: its number, the generation of each table, and the objects that a refresh deletes."""
 
 import json
 from collections.abc import Iterable
@@ -55,19 +55,19 @@ def find_next_number(states: Iterable[TableState]) -> int:
 
 def claim_number(control: Control, job_id: str, number: int) -> int:
     """``number``, or the next one that no other load of the pipeline has claimed; the same again for the same load."""
-    own = control.keys.own_sync_number(job_id)
-    if (kept := _number_of(control, own)) is not None:
+    key = control.keys.own_sync_number(job_id)
+    if (kept := _number_of(control, key)) is not None:
         return kept
     number = _claim(control, job_id, number)
     # Another attempt of the load may have counted at the same time: all go by the number that was written first.
-    control.write_once(own, {"version": 1, "sync_id": number}, keep=True)
-    kept = _number_of(control, own)
+    control.write_once(key, {"version": 1, "sync_id": number}, keep=True)
+    kept = _number_of(control, key)
     return number if kept is None else kept
 
 
 def _number_of(control: Control, key: str) -> int | None:
-    found = control.store.get(key)
-    return None if found is None else parse(SyncNumber, key, found[0]).sync_id
+    stored = control.store.get(key)
+    return None if stored is None else parse(SyncNumber, key, stored[0]).sync_id
 
 
 def _claim(control: Control, job_id: str, number: int) -> int:
