@@ -33,7 +33,7 @@ from lakewriter.spec.catalogs import IcebergCatalog, NoCatalog, RestService
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lakewriter")
 def main() -> None:
-    """Write tables to an S3 data lake, exactly once, as lake.yaml says."""
+    """Load the tables of a lake.yaml into an S3 data lake, exactly once per job id."""
 
 
 main.add_command(run)
@@ -49,7 +49,7 @@ main.add_command(airbyte)
 @JSON
 @report_errors
 def check(lake: Path, stage: str | None, as_json: bool) -> int:
-    """Try every permission and setting a load needs; say what to mend."""
+    """Try every permission and setting that a load needs. Say what to fix."""
     context = open_context(lake, stage)
     findings = run_checks(context.spec, context.clients, deployment=context.deployment)
     if as_json:
@@ -62,12 +62,12 @@ def check(lake: Path, stage: str | None, as_json: bool) -> int:
 
 @main.command()
 @LAKE
-@click.option("--job-id", help="Show keys as for this load.")
+@click.option("--job-id", help="Show the keys that a load with this job id would write.")
 @STAGE
 @JSON
 @report_errors
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
-    """Show keys, columns, types and catalog changes a run would make; write nothing."""
+    """Show the keys, columns and catalog changes of a run. Write nothing."""
     context = open_context(lake, stage)
     job = None if job_id is None else job_ids.require_job_id(job_id)
     tables = plan_tables(
@@ -84,12 +84,12 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
 @main.command()
 @LAKE
 @click.argument("job")
-@click.option("--intent-lost", is_flag=True, help="End a load whose intent is gone; what it was is not known then.")
-@click.option("--reason", required=True, help="Kept with the table's state.")
+@click.option("--intent-lost", is_flag=True, help="End a pending load whose intent is gone.")
+@click.option("--reason", required=True, help="The reason, kept in the table's state.")
 @STAGE
 @report_errors
 def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
-    """Give up a pending load that cannot go on."""
+    """Give up a pending load that cannot be finished. This acts on every table in which it is pending."""
     context, job_id = open_context(lake, stage), job_ids.require_job_id(job)
     if intent_lost:
         done = abandon_without_intent(context.controls(), job_id, reason)
@@ -103,12 +103,14 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 @main.command()
 @LAKE
 @click.argument("table")
-@click.option("--cursor", help="The value after which the next load reads.")
-@click.option("--type", "kind", help="The cursor's type, where the table has none yet: int64, string, date32[day], ...")
+@click.option("--cursor", help="The next load reads rows above this value.")
+@click.option("--type", "kind", help="The cursor's type, if the table has none yet: int64, string, date32[day], ...")
 @click.option("--no-cursor", "way", flag_value="no-cursor", help="The next load reads everything.")
-@click.option("--backfill", "way", flag_value="backfill", help="Load all again, under the next backfill number.")
-@click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run go on on top of loads, or loads on it.")
-@click.option("--reason", required=True, help="Kept with the table's state.")
+@click.option(
+    "--backfill", "way", flag_value="backfill", help="Raise the backfill number; the next load reads everything."
+)
+@click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run follow single loads, or the reverse.")
+@click.option("--reason", required=True, help="The reason, kept in the table's state.")
 @STAGE
 @report_errors
 def reset(
@@ -120,7 +122,7 @@ def reset(
     reason: str,
     stage: str | None,
 ) -> int:
-    """Move a table's cursor back, forward or away, load it anew, or change over to a continuous run and back."""
+    """Move a table's cursor, or load the table anew. Or change between single loads and a continuous run."""
     if (cursor is None) == (way is None):
         raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor, --backfill and --adopt.")
     context = open_context(lake, stage)
@@ -140,16 +142,16 @@ def reset(
 @main.command()
 @LAKE
 @click.argument("table")
-@click.option("--cursor", help="How far the table was read, where no record of a load tells.")
+@click.option("--cursor", help="The highest value read so far, if no record of a load has it.")
 @click.option("--type", "kind", help="The cursor's type: int64, string, date32[day], ...")
-@click.option("--no-cursor", "from_start", is_flag=True, help="Where no record tells, the next load reads everything.")
-@click.option("--reason", required=True, help="Kept with the table's state.")
+@click.option("--no-cursor", "from_start", is_flag=True, help="If no record has one, the next load reads everything.")
+@click.option("--reason", required=True, help="The reason, kept in the table's state.")
 @STAGE
 @report_errors
 def rebuild(
     lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, reason: str, stage: str | None
 ) -> int:
-    """Conclude a table's state that is gone from what its loads have left, and create it."""
+    """Create a table's missing state from its loads. Their records and objects are read."""
     if (cursor is None) != (kind is None) or (cursor is not None and from_start):
         raise SpecInvalidError("expected --cursor VALUE with --type TYPE, or --no-cursor, or neither.")
     context = open_context(lake, stage)
@@ -188,7 +190,7 @@ def _find_control(context: Context, table: str) -> Control:
 @JSON
 @report_errors
 def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
-    """Print SQL to read the tables with."""
+    """Print SQL that reads the tables."""
     context = open_context(lake, stage)
     if context.spec.tracking and isinstance(context.spec.catalog, NoCatalog):
         warn("Athena sees the tables once they are in Glue, which is off here")

@@ -19,16 +19,16 @@ _UNKNOWN: Final = "ACCOUNT-ID"
 
 @click.command()
 @LAKE
-@click.option("--who", type=click.Choice([who.value for who in Who]), help="Only the documents for these.")
-@click.option("--account", metavar="ID", help="The AWS account; by default deployment.account, or the role's.")
-@click.option("--kms-key", metavar="ARN", help="The bucket's key, where a stack makes it.")
+@click.option("--who", type=click.Choice([who.value for who in Who]), help="Print only the documents for this party.")
+@click.option("--account", metavar="ID", help="The AWS account; by default deployment.account, or the role's account.")
+@click.option("--kms-key", metavar="ARN", help="The bucket's KMS key, if a stack creates it.")
 @STAGE
 @JSON
 @report_errors
 def policy(
     lake: Path, who: str | None, account: str | None, kms_key: str | None, stage: str | None, as_json: bool
 ) -> int:
-    """Print the least-privilege IAM documents of every role on the destination."""
+    """Print the IAM policies of the destination's roles. They are least-privilege, trust policies included."""
     loaded = load(lake, stage=stage)
     region = _find_region(loaded)
     arns = Arns(partition_of(region), account or _find_account(loaded), region, kms_key)

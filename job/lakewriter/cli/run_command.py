@@ -46,17 +46,19 @@ class Wanted:
 
 @click.command()
 @LAKE
-@click.option("--job-id", help="The load's name; the same name again is the same load.")
-@click.option("--scheduled-at", metavar="TIME", help="The load of this time, such as 2026-01-31T06:00:00Z.")
-@click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, where the destination has one.")
-@click.option("--messages", help="Airbyte messages in place of source.messages; - is standard input.")
-@click.option("--outcome", metavar="NAME", help="Leave the outcome under NAME, for whoever started this.")
-@click.option("--continuous", is_flag=True, help="Go on loading what arrives, until SIGTERM.")
+@click.option("--job-id", help="The load's name. Running the same name again continues the same load.")
+@click.option(
+    "--scheduled-at", metavar="TIME", help="Use the job id of this scheduled time, such as 2026-01-31T06:00:00Z."
+)
+@click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, for destinations that number syncs.")
+@click.option("--messages", help="Read these Airbyte messages in place of source.messages; - is standard input.")
+@click.option("--outcome", metavar="NAME", help="Write the outcome to runs/NAME.json, for an orchestrator.")
+@click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @STAGE
 @JSON
 @report_errors
 def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **options: Any) -> int:
-    """Load every table once under this job id."""
+    """Load every table once under a job id. Without --job-id, make a new one."""
     wanted = Wanted(**options)
     if continuous and wanted.for_one_load:
         raise SpecInvalidError(f"{wanted.for_one_load} is for a single load; a continuous run names each of its own.")

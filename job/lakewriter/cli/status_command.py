@@ -29,13 +29,17 @@ WATCH_SECONDS: Final = 5
     is_flag=False,
     flag_value=WATCH_SECONDS,
     metavar="[SECONDS]",
-    help=f"Show it anew every so often, {WATCH_SECONDS} seconds unless given, until Ctrl-C.",
+    help=f"Repeat every SECONDS ({WATCH_SECONDS} by default) until Ctrl-C.",
 )
 @STAGE
 @JSON
 @report_errors
 def status(lake: Path, watch: int | None, stage: str | None, as_json: bool) -> int:
-    """Show each table's cursor, last commit, running attempts and pending intent; 0 where all is well."""
+    """Show what is committed, running and pending. Exit with 0 if all is well.
+
+    For each table it shows the cursor, the last commit, running attempts and the pending load. A continuous run's
+    state follows.
+    """
     controls = open_context(lake, stage).controls()
     if watch is None:
         return _show(controls, as_json).exit_code

@@ -15,13 +15,13 @@ from lakewriter.operate.verification import verify as verify_load
 @click.command()
 @LAKE
 @click.argument("job", required=False)
-@click.option("--all", "every", is_flag=True, help="Every load whose records are kept, in place of one.")
-@click.option("--rows", is_flag=True, help="Read the files too; count rows and row ids that occur more than once.")
+@click.option("--all", "every", is_flag=True, help="Compare every load whose records are kept.")
+@click.option("--rows", is_flag=True, help="Also read the files; count rows and repeated row ids.")
 @STAGE
 @JSON
 @report_errors
 def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | None, as_json: bool) -> int:
-    """Compare a committed load's receipts with S3, row counts and the catalog."""
+    """Compare a committed load with S3 and the catalog. Its own records are compared too."""
     if (job is None) != every:
         raise SpecInvalidError("expected either JOB, the id of a load, or --all.")
     job_id = None if job is None else job_ids.require_job_id(job)

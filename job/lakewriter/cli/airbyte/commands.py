@@ -23,12 +23,14 @@ from lakewriter.run.stream_completion import Ended
 from lakewriter.source.session import spark_session
 from lakewriter.spec.specification import MIB, Spec
 
-CONFIG = click.option("--config", type=click.Path(path_type=Path), required=True, help="The destination's JSON.")
+CONFIG = click.option(
+    "--config", type=click.Path(path_type=Path), required=True, help="The destination's configuration."
+)
 
 
 @click.group(name="airbyte")
 def airbyte() -> None:
-    """Stand where Airbyte's S3 destination stands: the destination protocol itself."""
+    """Speak the protocol of Airbyte's S3 destination."""
 
 
 @airbyte.command()
@@ -50,7 +52,7 @@ def check(config: Path) -> None:
 @click.argument("lake", type=click.Path(path_type=Path))
 @click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
 def state(lake: Path, stage: str | None) -> None:
-    """Print the state that the source of a pipeline is to go on from, for its --state; nothing where there is none."""
+    """Print the source's state, for its --state. Nothing is printed if there is none."""
     try:
         own = load_spec(lake, stage=stage)
         loader = Loader(own, "", Clients(own.access), lambda: spark_session("lakewriter airbyte"), lambda *_: None)
@@ -63,16 +65,16 @@ def state(lake: Path, stage: str | None) -> None:
 @airbyte.command()
 @CONFIG
 @click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
-@click.option("--step-mb", default=STEP_BYTES // MIB, show_default=True, help="Messages between two commits.")
+@click.option("--step-mb", default=STEP_BYTES // MIB, show_default=True, help="MiB of messages between two commits.")
 @click.option(
     "--statuses",
     type=click.Choice(["reported", "none"]),
     default="reported",
     show_default=True,
-    help="none: the source never reports a stream's status, so the end of the input is every stream's end.",
+    help="none: the source never reports a stream's status, so the end of the input completes every stream.",
 )
 def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
-    """Write the messages on standard input; print each STATE once the records before it are committed."""
+    """Load messages from standard input. Print each STATE once the records before it are committed."""
 
     def work(emit: Emit) -> None:
         own = _read_spec(config, catalog, emit)
