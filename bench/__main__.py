@@ -20,9 +20,9 @@ from lakewriter.source.session import spark_session
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 HEAD: Final = """# Benchmarks
 
-Each section is one run of the command it names: its ways take turns, round by round, so that whatever else the machine
-does falls on all alike. The first round only warms up; seconds are medians of the others. The ratios are the result;
-the seconds are one machine's.
+Each section is one run of the command that it names. The ways that it compares take turns, round by round, so that any
+other load on the machine affects all of them alike. The first round is a warm-up; seconds are medians of the other
+rounds. The ratios are the result; the seconds depend on the machine.
 """
 TITLES: Final = {
     "writers": "Writers",

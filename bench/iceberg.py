@@ -61,7 +61,7 @@ def main() -> None:
         rows = sources(folder / "flights", given.copies)
         spark = spark_session("bench")
         cases: dict[str, Callable[[], str]] = {
-            "ours": lambda: _ours(spark, folder),
+            "Lakewriter": lambda: _ours(spark, folder),
             "PyIceberg append": lambda: _pyiceberg(aws, folder),
         }
         if given.jars:

@@ -31,8 +31,8 @@ def formats(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
     source = written(folder, records)
     lines = [
         f"{records:,} records of {len(PROPERTIES)} properties, {source.stat().st_size / 1e6:,.0f} MB, to SeaweedFS on "
-        "the same machine. MiB are those of all Python processes at their peaks, without Spark's Java. What runs "
-        "outside Spark was timed once; dlt writes no Avro.",
+        "the same machine. MiB is the sum of the peaks of all Python processes, without Spark's Java. Ways outside "
+        "Spark ran one round; dlt writes no Avro.",
         "",
         "| format | way | seconds | records a second | MB | MiB |",
         "|---|---|---|---|---|---|",
@@ -53,8 +53,8 @@ def formats(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
 def lengths(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """An input, and one that is much longer: what a process holds must stay."""
     lines = [
-        f"To a server that lets the bytes go, with a STATE every {STATE_EVERY:,} records; once each. The driver's MiB "
-        "are those of Python, without Spark's Java.",
+        f"To a server that discards the data, with a STATE every {STATE_EVERY:,} records; one round each. The driver's "
+        "MiB is that of Python, without Spark's Java.",
         "",
         "| records | format | seconds | records a second | MiB of the driver | MiB of a worker |",
         "|---|---|---|---|---|---|",

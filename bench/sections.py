@@ -31,10 +31,10 @@ def writers(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
     """Spark's own writer and both feeds, to a server and to nowhere."""
     rows = sources(folder / "flights", copies)
     native = spark_native(spark(), folder)
-    lines = [f"{rows:,} rows of 21 columns and the five tracking columns, as gzip Parquet, to SeaweedFS beside it:", ""]
+    lines = [f"{rows:,} rows of 21 columns and the five tracking columns, as gzip Parquet, to local SeaweedFS:", ""]
     with real_server(folder / "server") as server:
         lines += table(medians(_inside(spark(), folder, server, native, upload=True), rounds))
-    lines += ["", "To a server that lets the bytes go; Spark's files stay on the local disk:", ""]
+    lines += ["", "To a server that discards the data; Spark's files stay on the local disk:", ""]
     with null_sink() as server:
         lines += table(medians(_inside(spark(), folder, server, native, upload=False), rounds))
     return lines
@@ -48,7 +48,7 @@ def others(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[
         ways |= {"pyarrow": timed(lambda: plain_pyarrow(folder)(server))}
         ways |= {"awswrangler": timed(lambda: aws_wrangler(folder)(server)), "dlt": _dlt(folder, server)}
         found = medians(ways, 1)
-    head = f"The same {rows:,} rows by libraries outside Spark, which use one core, to SeaweedFS; timed once:"
+    head = f"The same {rows:,} rows by libraries outside Spark, which use one core, to SeaweedFS; one round:"
     return [head, "", *table(found)]
 
 
@@ -92,7 +92,7 @@ def requests(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> lis
     with null_sink() as server:
         report = lakewriter(spark(), folder, server)
     done = report.tables[0]
-    lines = [f"Of one load, which wrote {done.files} files of {done.bytes / 1e6:.0f} MB in all:", ""]
+    lines = [f"Requests of one load, which wrote {done.files} files of {done.bytes / 1e6:.0f} MB in total:", ""]
     lines += ["| request | times |", "|---|---|"]
     return lines + [f"| {name} | {times} |" for name, times in sorted(report.requests.items())]
 
@@ -129,7 +129,7 @@ def one_partition(folder: str, options: dict[str, Any]) -> None:
 
 def growth(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
     """Rows 1, 4 and 16 times: the time of a row must stay."""
-    lines = ["To a server that lets the bytes go, splits feed.", ""]
+    lines = ["To a server that discards the data, splits feed.", ""]
     lines += ["| rows | seconds | seconds a million rows |", "|---|---|---|"]
     steps = [max(copies // 4, 1) * times for times in (1, 4, 16)]
     for step in steps:

@@ -76,7 +76,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "    if uploads:\n",
     ),
     "shared-uploads": _one(
-        "an upload that another pipeline's load may have staged is left alone",
+        "an upload that another pipeline's load may have staged is not aborted",
         "commit.attempt",
         "    return [] if has_rival else found\n",
         "    return found\n",
@@ -95,45 +95,45 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "    if False and (report",
     ),
     "completion-if-none-match": _one(
-        "an upload is completed only where no object has its key",
+        "an upload is completed only if no object has its key",
         "commit.s3_store",
         '        condition = {"IfNoneMatch": "*"} if self._conditional else {}\n',
         "        condition: dict[str, str] = {}\n",
     ),
     "state-if-match": _one(
-        "a state is replaced only where it is the one that was read",
+        "a state is replaced only if it is the one that was read",
         "commit.s3_store",
         '        return self._put(key, body, {"IfMatch": etag})',
         "        return self._put(key, body, {})",
     ),
     "state-if-none-match": _one(
-        "a control object is created only where there is none",
+        "a control object is created only if there is none",
         "commit.s3_store",
         '        return self._put(key, body, {"IfNoneMatch": "*"})',
         "        return self._put(key, body, {})",
     ),
     "refused-is-looked-at": _one(
-        "a completion that was refused may be the echo of one that was applied",
+        "a refused completion counts as done if an earlier try succeeded",
         "commit.uploads",
         "    if (found.load, found.size) == (intent.load, receipt.size):\n        return True, None\n",
         "    if answer is Completion.GONE and (found.load, found.size) == (intent.load, receipt.size):\n"
         "        return True, None\n",
     ),
     "refused-is-another's": _one(
-        "a completion that was refused is done only where the object is this load's",
+        "a refused completion counts as done only if the object is this load's",
         "commit.uploads",
         "    if (found.load, found.size) == (intent.load, receipt.size):\n        return True, None\n",
         "    if found.size:\n        return True, None\n",
     ),
     "gone-is-looked-at": _one(
-        "a completion whose upload is gone is done only where its object is there",
+        "a completion whose upload is gone counts as done only if its object exists",
         "commit.uploads",
         "    if answer is Completion.CONFLICT:\n        return False, None\n",
         "    if answer is Completion.CONFLICT:\n        return False, None\n"
         "    if answer is Completion.GONE:\n        return True, None\n",
     ),
     "unclear-is-no-answer": _one(
-        "a completion without an answer is asked again",
+        "a completion without an answer is retried",
         "commit.uploads",
         "            answer, unclear = Completion.CONFLICT, error\n",
         "            answer, unclear = Completion.DONE, error\n",
@@ -152,7 +152,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        if found is not None:\n",
     ),
     "delete-by-etag": _one(
-        "an object is deleted only while it is the one that was looked at",
+        "an object is deleted only if it is the one that was read",
         "commit.uploads",
         "            store.delete(receipt.key, found.etag)\n",
         "            store.delete(receipt.key)\n",
@@ -170,7 +170,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        try:\n            create()\n        except Unclear:\n            return\n",
     ),
     "complete-before-publish": _one(
-        "the catalog hears of a load when all of its files are there",
+        "the catalog gets a load only when all of its files are complete",
         "commit.recover",
         "            failure = complete_all(store, intent, control.pause)\n",
         "            catalog_writer(intent, reach(intent.access)).publish(intent, number)\n"
@@ -201,7 +201,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n",
     ),
     "move-own-pending": _one(
-        "a recoverer moves only the intent and the phase that it has seen",
+        "a recovery changes only the intent and the phase that it has read",
         "commit.recover",
         "        if state.pending != old:\n            raise Lost\n        return change(state)\n",
         "        return change(state)\n",
