@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakewriter.documents.document_types import DocumentType, Items, Kind, Leaf, Record, Union
-from lakewriter.documents.json_schema import record_type
+from lakewriter.documents.schema import record_type
+from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.encode.avro_schema import avro_schema
 from lakewriter.naming import avro_names
+from lakewriter.spec.collection import Kind
 from lakewriter.spec.specification import Encoding
 from lakewriter.spec.stream import AvroEncoding
 from tests.documents.documents_strategies import SCHEMAS, WIDE_SCHEMAS, conforming

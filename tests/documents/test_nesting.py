@@ -7,15 +7,14 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from lakewriter.documents.decoding import Documents
-from lakewriter.documents.document_types import Items, Kind, Leaf, Record
+from lakewriter.documents.decoding import COLLECTION, Documents, decode_nested_texts
 from lakewriter.documents.nesting import LEVELS, is_too_deep, outline
-from lakewriter.documents.typed import BadValueError, from_nested_texts
+from lakewriter.documents.types import Items, Leaf, Record
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.shape.flattening import Flattener
 from lakewriter.source.messages.contents import Contents
 from lakewriter.source.messages.lines import parsed
-from lakewriter.spec.collection import Kind as LocationKind
+from lakewriter.spec.collection import Kind
 from tests.shape.collections import flattened, planned
 
 
@@ -90,10 +89,10 @@ def test_deep_json_text_of_rows():
     plan = planned({"properties": {"id": {"type": "integer"}}}, keys=("id",))
     with pytest.raises(ValueUnrepresentableError, match="nests more than"):
         Flattener(plan).shape(pa.record_batch([pa.array([objects(LEVELS + 1)])], names=["value"]))
-    for kind, text in ((LocationKind.OBJECT, objects), (LocationKind.ARRAY, arrays)):
-        assert from_nested_texts(kind, pa.array([text(LEVELS)]))[0].to_pylist() == [text(LEVELS)]
-        with pytest.raises(BadValueError, match="nests more than"):
-            from_nested_texts(kind, pa.array([text(LEVELS + 1)]))
+    for kind, text in ((Kind.OBJECT, objects), (Kind.ARRAY, arrays)):
+        assert decode_nested_texts(kind, pa.array([text(LEVELS)]), COLLECTION).array.to_pylist() == [text(LEVELS)]
+        (fault,) = decode_nested_texts(kind, pa.array([text(LEVELS + 1)]), COLLECTION).faults
+        assert "nests more than" in fault.message
 
 
 def message(data: str) -> bytes:
@@ -106,7 +105,7 @@ def test_deep_records():
     assert record is not None
     typed = Record((("a", Items(Leaf(Kind.JSON))),))
     schema = pa.list_(pa.field("element", pa.string()))
-    (column,) = Documents([data.encode()]).columns(typed, [pa.field("a", schema)])
+    (column,) = Documents([data.encode()]).build_columns(typed, [pa.field("a", schema)])
     assert column.to_pylist() == [[arrays(LEVELS - 2)]]
     for levels in (LEVELS, 20_000):
         found = Contents()

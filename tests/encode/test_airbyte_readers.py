@@ -16,7 +16,7 @@ import pytest
 
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.translate import encoding
-from lakewriter.documents.document_types import JSON, KIND
+from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.formats import encoder
 
 PARTS = ["\n", "\r\n", "\r", '"', ",", "\\", "ü", "日", "🎉", "\u2028", "\t", "'", " "]

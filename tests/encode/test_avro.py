@@ -12,23 +12,12 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from lakewriter.documents.document_types import (
-    KIND,
-    ORIGINAL,
-    RECORD,
-    UNION,
-    UUID,
-    Items,
-    Kind,
-    Leaf,
-    Record,
-    Union,
-    arrow_type,
-)
+from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Leaf, Record, Union, arrow_type
 from lakewriter.encode.avro import AvroEncoder
 from lakewriter.encode.avro_schema import avro_schema
 from lakewriter.encode.avro_values import varint
 from lakewriter.naming import avro_names
+from lakewriter.spec.collection import Kind
 from lakewriter.spec.stream import AvroEncoding
 
 VARINTS = [

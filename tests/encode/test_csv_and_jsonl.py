@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from lakewriter.documents.document_types import JSON, KIND
+from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.csv_and_jsonl import TextEncoder
 from lakewriter.spec.stream import TextEncoding
 

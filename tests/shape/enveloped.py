@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakewriter.documents.document_types import DOCUMENTS
-from lakewriter.documents.json_schema import declared_properties, record_type
+from lakewriter.documents.schema import declared_properties, record_type
+from lakewriter.documents.types import DOCUMENTS
 from lakewriter.encode.formats import encoder
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
 from lakewriter.spec.layout import Layout, Template

@@ -1,4 +1,4 @@
-"""What documents say of themselves, where no schema does: every property, and whether it has values of its own."""
+"""Infer from documents what they hold, where no schema tells: every property, and whether it has values of its own."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lakewriter.documents.levels import shallow
+from lakewriter.documents.nesting import open_object, require_shallow
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.collection import Kind
 
@@ -19,8 +19,6 @@ Seen = Mapping[Path, frozenset[Kind]]
 """By path: ``value`` for a string, number or boolean, ``object`` for one with properties, ``map`` for one without,
 ``array``. Null is none of them."""
 
-_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
 
 def seen_in(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:
     """One JSON text: the paths of a partition's documents and what was seen there, in the order they were first seen.
@@ -31,7 +29,7 @@ def seen_in(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> I
     for batch in batches:
         for text in batch.column(column).to_pylist():
             try:
-                document = _OBJECT.decode(shallow(text or b"null"))
+                document = open_object(require_shallow(text or b"null"))
             except ValueError:
                 continue
             _note(document, (), seen)
@@ -46,7 +44,7 @@ def _note(document: Mapping[str, msgspec.Raw], path: Path, seen: dict[Path, set[
         if mark == b"n":
             continue
         place = (*path, name)
-        inner = _OBJECT.decode(raw) if mark == b"{" else None
+        inner = open_object(raw) if mark == b"{" else None
         kinds = seen.setdefault(place, set())
         if inner is None:
             kinds.add(Kind.ARRAY if mark == b"[" else Kind.VALUE)

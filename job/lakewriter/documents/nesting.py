@@ -1,4 +1,4 @@
-"""How deep JSON text nests, told from its bytes before anything decodes it.
+"""Open JSON text level by level, as far as columns need it, and bound how deep it nests before anything decodes it.
 
 A decoder calls itself once a level and ends with RecursionError where the interpreter's limit is reached: at another
 depth on another thread, and as no error of the value. So a depth is decided on here, and room is made to decode it.
@@ -6,7 +6,17 @@ depth on another thread, and as no error of the value. So a depth is decided on 
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
+
+from lakewriter.errors import ValueUnrepresentableError
+
+NULL: Final = b"null"
+Raw = bytes | msgspec.Raw
+Path = tuple[str, ...]
+Objects = Sequence[Mapping[str, msgspec.Raw] | None]
 
 LEVELS: Final = 994
 """Objects and arrays inside one another that a document may have, itself included.
@@ -46,7 +56,7 @@ def is_too_deep(text: str | bytes, levels: int = LEVELS) -> bool:
     return False
 
 
-def too_deep(levels: int = LEVELS) -> str:
+def describe_depth(levels: int = LEVELS) -> str:
     """What is wrong with such a text."""
     return f"it nests more than {levels} levels deep"
 
@@ -69,3 +79,86 @@ def outline(text: bytes, levels: int) -> bytes:
 
 
 _PARTS: Final = re.compile(_STRINGS.pattern + rb"|[\[\]{}]", re.DOTALL)
+
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OBJECT_OR_NULL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+_SHOWN: Final = 80
+
+
+def require_shallow(text: str | bytes) -> str | bytes:
+    """``text``, which a decoder takes; ``ValueError`` where it nests too deep for one."""
+    if is_too_deep(text):
+        raise ValueError(describe_depth())
+    return text
+
+
+def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:
+    """The members of a JSON object, each still JSON text."""
+    return _OBJECT.decode(text)
+
+
+class Levels:
+    """The objects of one batch that lie at ``above``, and those inside them; ``first`` is the number of its first row.
+
+    At the root, where ``above`` is empty, each text is a document, which cannot be null. With ``any_value`` what is no
+    object has nothing inside, as documents without a schema may have anything anywhere.
+    """
+
+    def __init__(
+        self, texts: Sequence[str | bytes | None], first: int, above: Path = (), *, any_value: bool = False
+    ) -> None:
+        self._first = first
+        self._any_value = any_value
+        self._above = above
+        roots = self._open_nested if above else self._open_document
+        self._levels: dict[Path, Objects] = {above: [roots(row, above, text) for row, text in enumerate(texts)]}
+
+    def raws(self, path: Path) -> list[bytes]:
+        """The JSON at a path, one for each row."""
+        name = path[-1]
+        return [NULL if each is None or name not in each else bytes(each[name]) for each in self._objects(path[:-1])]
+
+    def _objects(self, path: Path) -> Objects:
+        if path not in self._levels:
+            self._levels[path] = [self._open_nested(row, path, raw) for row, raw in enumerate(self.raws(path))]
+        return self._levels[path]
+
+    def _open_document(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
+        try:
+            return open_object(require_shallow(text or NULL))
+        except ValueError as error:
+            raise ValueUnrepresentableError(
+                f"row {self._first + row}: {cut(repr(text))} is no JSON object ({error}).",
+                remedy="Leave such rows out with an sql: read.",
+            ) from error
+
+    def _open_nested(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw] | None:
+        if text is None or text == NULL or (self._any_value and text[:1] != b"{"):
+            return None
+        try:
+            found: Mapping[str, msgspec.Raw] | None
+            found = _OBJECT_OR_NULL.decode(require_shallow(text) if path == self._above else text)
+        except ValueError as error:
+            shown = text if isinstance(text, str) else text.decode(errors="replace")
+            remedy = (
+                "Leave such rows out with an sql: read, or give the schema another type for it."
+                if path == self._above
+                else f"Include the field {'/'.join(path)!r}, which makes it a JSON string."
+            )
+            raise ValueUnrepresentableError(
+                f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.",
+                remedy=remedy,
+                column=json_pointer(path),
+            ) from error
+        return found
+
+
+def json_pointer(path: Path) -> str:
+    """The JSON pointer of a path."""
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
+
+
+def cut(text: str) -> str:
+    """As much of a value as a message shows."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lakewriter.documents.document_types import KIND, ORIGINAL, RECORD, UNION, UUID
+from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID
 
 _PLAIN: Final = {
     pa.bool_(): "boolean",

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.documents.document_types import UNION
+from lakewriter.documents.types import UNION
 from lakewriter.encode.avro_schema import kind_of
 from lakewriter.nested_arrays import flat_offsets
 

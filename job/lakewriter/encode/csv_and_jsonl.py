@@ -11,8 +11,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.documents.document_types import JSON, KIND
 from lakewriter.documents.rendering import join, quote, render_objects, replace_masked
+from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import TextEncoding
 

@@ -15,7 +15,7 @@ from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
-from lakewriter.documents.json_schema import record_type
+from lakewriter.documents.schema import record_type
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from lakewriter.report import RunReport, TableResult, counted
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart

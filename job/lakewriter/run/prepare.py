@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
-from lakewriter.documents.document_types import Record
 from lakewriter.documents.inference import Seen, merged, seen_in
-from lakewriter.documents.json_schema import declared_properties, record_type
+from lakewriter.documents.schema import declared_properties, record_type
+from lakewriter.documents.types import Record
 from lakewriter.errors import TableNotEmptyError
 from lakewriter.receipt import Cursor
 from lakewriter.report import counted

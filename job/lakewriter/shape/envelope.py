@@ -14,7 +14,9 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_wrapped
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.document_types import (
+from lakewriter.documents.parsing import NO_FIT, NULLED, UNREADABLE
+from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json, render_objects
+from lakewriter.documents.types import (
     CHANGES,
     DATA,
     EMITTED,
@@ -27,8 +29,6 @@ from lakewriter.documents.document_types import (
     Record,
     arrow_field,
 )
-from lakewriter.documents.leaves import NO_FIT, NULLED, UNREADABLE
-from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json, render_objects
 from lakewriter.naming import avro_names, distinct
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import hex_digests
@@ -220,12 +220,12 @@ class EnvelopeShaper:
             return [data], Changes()
         found = Documents(data.cast(pa.binary()).to_pylist())
         if plan.record is None:
-            columns = found.fragments(plan.properties or ())
+            columns = found.build_texts(plan.properties or ())
         else:
-            columns = found.columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
+            columns = found.build_columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
         self._findings.undeclared += found.undeclared
         changes: Changes = {
-            row: [{"field": path, "change": change.change, "reason": change.reason} for path, change in entries]
+            row: [{"field": path, "change": fault.change, "reason": fault.reason} for path, fault in entries]
             for row, entries in found.changes.items()
         }
         if plan.envelope.record_undeclared:

@@ -1,21 +1,23 @@
 """A collection's documents as columns by path: the plan, and the shaping of JSON text or structs by it."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, storable
+from lakewriter.documents.decoding import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
 from lakewriter.documents.inference import Seen
-from lakewriter.documents.levels import Levels, Path, cut, json_pointer
+from lakewriter.documents.nesting import NULL, Levels, Path, cut, json_pointer
+from lakewriter.documents.parsing import NULLED
 from lakewriter.documents.rendering import COMPACT, render_json
-from lakewriter.documents.typed import ARROW, NULL, BadValueError, from_json, from_nested_texts, from_texts
+from lakewriter.documents.types import ARROW
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings, InferredColumn
 from lakewriter.shape.conversion import conversion
@@ -240,8 +242,6 @@ def _refuse_twins(source: pa.Schema, table: TableSpec) -> None:
             )
 
 
-V = TypeVar("V", list[bytes], pa.Array)
-
 _EXACT_DIGITS: Final = 15
 """Of a whole number that any double holds."""
 _KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED)
@@ -310,7 +310,7 @@ class Flattener:
         texts = batch.column(self.plan.documents).to_pylist()
         if self.plan.inferred is None:
             levels = Levels(texts, self.rows)
-            return [self._converted(field, levels.raws(field.path), from_json) for field in self.plan.fields]
+            return [self._decode(field, levels.raws(field.path)) for field in self.plan.fields]
         levels = Levels(texts, self.rows, any_value=True)
         for field in self.plan.discarded:
             self._leave_out(field, sum(raw != NULL and raw[:1] != b"{" for raw in levels.raws(field.path)))
@@ -319,14 +319,14 @@ class Flattener:
     def _inferred(self, field: Field, raws: list[bytes]) -> pa.Array:
         """The column of a path at which may be anything: objects have columns of their own, arrays are left out."""
         if not field.kind.scalar:
-            return self._converted(field, raws, from_json)
+            return self._decode(field, raws)
         self._leave_out(field, sum(raw[:1] == b"[" for raw in raws))
         leaves = [NULL if raw[:1] in (b"{", b"[") else raw for raw in raws]
         if field.kind is Kind.NUMBER:
             for position, raw in enumerate(leaves):
                 if len(raw) > _EXACT_DIGITS and raw.lstrip(b"-").isdigit() and float(raw) != Decimal(raw.decode()):
                     raise self._bad(field, position, "a double does not hold all of its digits", raw.decode())
-        return self._converted(field, leaves, from_json)
+        return self._decode(field, leaves)
 
     def _leave_out(self, field: Field, count: int) -> None:
         if count:
@@ -344,11 +344,13 @@ class Flattener:
         if found.inside:
             if path not in opened:
                 opened[path] = Levels(values_at(batch, path).to_pylist(), self.rows, path)
-            return self._converted(field, opened[path].raws(field.path), from_json)
+            return self._decode(field, opened[path].raws(field.path))
         array = values_at(batch, path)
         if kind_of(array.type) is Kind.STRING and field.kind not in _KEPT:
-            nested = not field.kind.scalar
-            return self._converted(field, array.cast(pa.string()), from_nested_texts if nested else from_texts)
+            texts = array.cast(pa.string())
+            if field.kind.scalar:
+                return self._checked(field, texts, decode_texts(field.kind, texts, COLLECTION.grammar))
+            return self._checked(field, texts, decode_nested_texts(field.kind, texts, COLLECTION))
         if not field.kind.scalar:
             return render_json(array, COMPACT)
         try:
@@ -360,15 +362,18 @@ class Flattener:
                 column=json_pointer(field.path),
             ) from error
 
-    def _converted(self, field: Field, values: V, convert: Callable[[Kind, V], tuple[pa.Array, int]]) -> pa.Array:
-        try:
-            found, shortened = convert(field.kind, values)
-        except BadValueError as error:
-            value = values[error.position]
-            shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-            raise self._bad(field, error.position, error.reason, shown) from error
-        self.changes += shortened
-        return found
+    def _decode(self, field: Field, raws: list[bytes]) -> pa.Array:
+        return self._checked(field, raws, decode_values(field.kind, raws, COLLECTION))
+
+    def _checked(self, field: Field, values: Sequence[bytes] | pa.Array, decoded: Decoded) -> pa.Array:
+        """The column, of which no value is left out."""
+        for fault in decoded.faults:
+            if fault.change == NULLED:
+                value = values[fault.position]
+                shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+                raise self._bad(field, fault.position, fault.message, shown)
+        self.changes += len(decoded.faults)
+        return decoded.array
 
     def _bad(self, field: Field, position: int, reason: str, shown: str) -> ValueUnrepresentableError:
         return ValueUnrepresentableError(

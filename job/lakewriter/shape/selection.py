@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.documents.levels import json_pointer
-from lakewriter.documents.typed import ARROW
+from lakewriter.documents.nesting import json_pointer
+from lakewriter.documents.types import ARROW
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.spec.collection import Collection, Kind, Location, steps
 

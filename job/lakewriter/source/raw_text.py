@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
 
-from lakewriter.documents.levels import json_pointer
+from lakewriter.documents.nesting import json_pointer
 
 _BLOCK: Final = 4 * 1024 * 1024
 _MOST_DIGITS: Final = 38

@@ -5,11 +5,12 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a location holds, and so what its column stores.
+    """What a value of a document is, or a location of documents holds, and so what its column stores.
 
-    ``text_integer`` and ``text_number`` are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are
-    written either way; ``json`` is a value of several types, ``untyped`` of any; ``object`` has declared properties,
-    ``map`` has none. ``value`` is a string, number or boolean of documents without a schema, as JSON text.
+    A ``timestamp`` and a ``time`` are in UTC, the ``local`` ones have no zone. ``text_integer`` and ``text_number``
+    are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are written either way; ``json`` is a value
+    of several types, ``untyped`` of any; ``object`` has declared properties, ``map`` has none. ``value`` is a string,
+    number or boolean of documents without a schema, as JSON text.
     """
 
     INTEGER = "integer"
@@ -19,6 +20,8 @@ class Kind(StrEnum):
     DATE = "date"
     TIMESTAMP = "timestamp"
     TIME = "time"
+    LOCAL_TIMESTAMP = "local_timestamp"
+    LOCAL_TIME = "local_time"
     BINARY = "binary"
     TEXT_INTEGER = "text_integer"
     TEXT_NUMBER = "text_number"

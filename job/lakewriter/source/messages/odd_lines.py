@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lakewriter.documents.nesting import MESSAGE_LEVELS, is_too_deep, outline, too_deep
+from lakewriter.documents.nesting import MESSAGE_LEVELS, describe_depth, is_too_deep, outline
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key
 
@@ -85,7 +85,7 @@ def is_cut_off(line: bytes) -> bool:
 
 def _fault(line: bytes) -> str:
     if is_too_deep(line, MESSAGE_LEVELS):
-        return too_deep(MESSAGE_LEVELS)
+        return describe_depth(MESSAGE_LEVELS)
     try:
         MESSAGE.decode(line)
         line.decode()
@@ -101,9 +101,11 @@ def _deep(line: bytes) -> Odd:
     if kind == b'"RECORD"':
         identity = msgspec.json.decode(outer.get("record", _NULL), type=_Identity)
         own = stream_key(identity.namespace, identity.stream)
-        return Odd(stream=own, fault=f"its data is refused: {too_deep()}", is_record=True)
+        return Odd(stream=own, fault=f"its data is refused: {describe_depth()}", is_record=True)
     return (
-        Odd(stream=_owner(outer.get("state", _NULL)), fault=too_deep(MESSAGE_LEVELS)) if kind == b'"STATE"' else Odd()
+        Odd(stream=_owner(outer.get("state", _NULL)), fault=describe_depth(MESSAGE_LEVELS))
+        if kind == b'"STATE"'
+        else Odd()
     )
 
 

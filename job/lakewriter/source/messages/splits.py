@@ -11,7 +11,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.documents.document_types import DOCUMENTS
+from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
 from lakewriter.source.failures import SPARK_ERRORS, Origin, unreadable

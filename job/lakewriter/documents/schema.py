@@ -6,8 +6,9 @@ See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from lakewriter.documents.document_types import DocumentType, Items, Kind, Leaf, Record, Union
+from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.spec.collection import Kind
 
 Schema = Mapping[str, Any]
 Branch = tuple[str, DocumentType]
@@ -18,10 +19,10 @@ _WELL_KNOWN: Final = {
     "String": Kind.STRING,
     "BinaryData": Kind.STRING,
     "Date": Kind.DATE,
-    "TimestampWithTimezone": Kind.TIMESTAMP_TZ,
-    "TimestampWithoutTimezone": Kind.TIMESTAMP,
-    "TimeWithTimezone": Kind.TIME_TZ,
-    "TimeWithoutTimezone": Kind.TIME,
+    "TimestampWithTimezone": Kind.TIMESTAMP,
+    "TimestampWithoutTimezone": Kind.LOCAL_TIMESTAMP,
+    "TimeWithTimezone": Kind.TIME,
+    "TimeWithoutTimezone": Kind.LOCAL_TIME,
     "Number": Kind.NUMBER,
     "Integer": Kind.INTEGER,
     "Boolean": Kind.BOOLEAN,
@@ -34,8 +35,18 @@ _PLAIN: Final = {
 }
 _COMPOSED: Final = ("allOf", "oneOf", "anyOf")
 _KNOWN: Final = ("array", "boolean", "int", "integer", "null", "number", "object", "string")
-_TIMES: Final = (Kind.DATE, Kind.TIME, Kind.TIME_TZ, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ)
-_LONGS: Final = (Kind.TIME, Kind.TIME_TZ, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ)
+_TIMES: Final = (Kind.DATE, Kind.LOCAL_TIME, Kind.TIME, Kind.LOCAL_TIMESTAMP, Kind.TIMESTAMP)
+_LONGS: Final = (Kind.LOCAL_TIME, Kind.TIME, Kind.LOCAL_TIMESTAMP, Kind.TIMESTAMP)
+
+
+_BRANCHES: Final = {
+    Kind.TIME: "time_with_timezone",
+    Kind.LOCAL_TIME: "time_without_timezone",
+    Kind.TIMESTAMP: "timestamp_with_timezone",
+    Kind.LOCAL_TIMESTAMP: "timestamp_without_timezone",
+    Kind.JSON: "unknown",
+}
+"""Names of union branches, as Airbyte's Avro and Parquet files have them, where they are not the kinds' own."""
 
 
 def record_type(schema: Schema, *, one_text: bool = False) -> Record:
@@ -107,7 +118,7 @@ class _Reader:
         name = reference.rpartition("/")[2]
         if "WellKnownTypes" in reference and name in _WELL_KNOWN:
             kind = _WELL_KNOWN[name]
-            return [(kind.value, Leaf(kind))]
+            return [(_branch_name(kind), Leaf(kind))]
         if reference.startswith("#") and reference not in seen:
             return self.branches(self.at(reference), path, (*seen, reference))
         return [("unknown", _JSON)]
@@ -163,7 +174,7 @@ class _Reader:
                 f"the schema of {path or 'the stream'} has type {name!r}; expected one of {', '.join(_KNOWN)}.",
                 remedy="Correct the catalog, or write CSV or JSONL, which need no types.",
             )
-        return kind.value, Leaf(kind)
+        return _branch_name(kind), Leaf(kind)
 
     def _object(self, schema: Schema, path: str, seen: tuple[str, ...]) -> DocumentType:
         properties = schema.get("properties")
@@ -183,14 +194,18 @@ class _Reader:
         return Items(_settled(branches, one_text=self._one_text))
 
 
+def _branch_name(kind: Kind) -> str:
+    return _BRANCHES.get(kind, kind.value)
+
+
 def _text_kind(schema: Schema) -> Kind:
     form, own = schema.get("format"), schema.get("airbyte_type")
     if form == "date":
         return Kind.DATE
     if form == "time":
-        return Kind.TIME if own == "time_without_timezone" else Kind.TIME_TZ
+        return Kind.LOCAL_TIME if own == "time_without_timezone" else Kind.TIME
     if form == "date-time":
-        return Kind.TIMESTAMP if own == "timestamp_without_timezone" else Kind.TIMESTAMP_TZ
+        return Kind.LOCAL_TIMESTAMP if own == "timestamp_without_timezone" else Kind.TIMESTAMP
     return Kind.STRING
 
 
@@ -230,7 +245,7 @@ def _opened(t: DocumentType) -> Sequence[Branch]:
         return t.branches
     if isinstance(t, Record | Items):
         return [("object" if isinstance(t, Record) else "array", t)]
-    return [("unknown" if t.kind is Kind.JSON else t.kind.value, t)]
+    return [(_branch_name(t.kind), t)]
 
 
 def _settled(branches: Sequence[Branch], *, one_text: bool) -> DocumentType:

@@ -1,16 +1,16 @@
-"""The types of JSON documents, and how a file stores them; pure, no values are touched here.
+"""Define the types of JSON documents, and how a file stores them; pure, no values are touched here.
 
 A union is stored as a struct: ``type`` names the branch that is set, and each branch has a field of its own.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
 
 from lakewriter.column_types import UTC_MICROS
+from lakewriter.spec.collection import Kind
 
 KIND: Final = b"lakewriter.kind"
 """Field metadata: what the Arrow type alone does not tell; one of the values below."""
@@ -29,19 +29,30 @@ BRANCH: Final = "type"
 """The field of a union's struct that names the branch."""
 
 
-class Kind(StrEnum):
-    """What a leaf holds; ``JSON`` is any value as JSON text."""
-
-    STRING = "string"
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    NUMBER = "number"
-    DATE = "date"
-    TIME_TZ = "time_with_timezone"
-    TIME = "time_without_timezone"
-    TIMESTAMP_TZ = "timestamp_with_timezone"
-    TIMESTAMP = "timestamp_without_timezone"
-    JSON = "json"
+ARROW: Final = {
+    Kind.INTEGER: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.STRING: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: UTC_MICROS,
+    # Airbyte's Avro has one type for both, timestamp-micros; the local part is kept.
+    Kind.LOCAL_TIMESTAMP: UTC_MICROS,
+    Kind.TIME: pa.time64("us"),
+    Kind.LOCAL_TIME: pa.time64("us"),
+    Kind.BINARY: pa.binary(),
+    Kind.TEXT_INTEGER: pa.int64(),
+    Kind.TEXT_NUMBER: pa.float64(),
+    Kind.MIXED_INTEGER: pa.int64(),
+    Kind.MIXED_NUMBER: pa.float64(),
+    Kind.JSON: pa.string(),
+    Kind.UNTYPED: pa.string(),
+    Kind.OBJECT: pa.string(),
+    Kind.MAP: pa.string(),
+    Kind.ARRAY: pa.string(),
+    Kind.VALUE: pa.string(),
+}
+"""The type of each kind's column; what is no scalar is written as JSON text."""
 
 
 @dataclass(frozen=True)
@@ -75,24 +86,11 @@ class Union:
 DocumentType = Leaf | Record | Items | Union
 Rename = Callable[[Sequence[str]], list[str]]
 
-_LEAVES: Final = {
-    Kind.STRING: pa.string(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.DATE: pa.date32(),
-    Kind.TIME_TZ: pa.time64("us"),
-    Kind.TIME: pa.time64("us"),
-    Kind.TIMESTAMP_TZ: UTC_MICROS,
-    Kind.TIMESTAMP: UTC_MICROS,
-    Kind.JSON: pa.string(),
-}
-
 
 def arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
     """The stored type; ``rename`` makes the names of one record safe and distinct."""
     if isinstance(t, Leaf):
-        return _LEAVES[t.kind]
+        return ARROW[t.kind]
     if isinstance(t, Items):
         return pa.list_(arrow_field("element", t.item, rename))
     if isinstance(t, Union):

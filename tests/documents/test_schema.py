@@ -2,9 +2,10 @@
 
 import pytest
 
-from lakewriter.documents.document_types import Items, Kind, Leaf, Record, Union
-from lakewriter.documents.json_schema import declared_properties, record_type
+from lakewriter.documents.schema import declared_properties, record_type
+from lakewriter.documents.types import Items, Leaf, Record, Union
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.spec.collection import Kind
 
 
 def leaf(kind: Kind) -> Leaf:
@@ -12,8 +13,8 @@ def leaf(kind: Kind) -> Leaf:
 
 
 STRING, INTEGER, NUMBER, BOOLEAN = (leaf(kind) for kind in (Kind.STRING, Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN))
-JSON, DATE, TIME, TIME_TZ = (leaf(kind) for kind in (Kind.JSON, Kind.DATE, Kind.TIME, Kind.TIME_TZ))
-TIMESTAMP, TIMESTAMP_TZ = leaf(Kind.TIMESTAMP), leaf(Kind.TIMESTAMP_TZ)
+JSON, DATE, TIME, TIME_TZ = (leaf(kind) for kind in (Kind.JSON, Kind.DATE, Kind.LOCAL_TIME, Kind.TIME))
+TIMESTAMP, TIMESTAMP_TZ = leaf(Kind.LOCAL_TIMESTAMP), leaf(Kind.TIMESTAMP)
 
 
 def known(name: str) -> dict[str, str]:
@@ -107,8 +108,8 @@ TYPES = [
     ({"oneOf": [text("date"), {"type": "integer"}]}, Union((("date", DATE), ("integer", INTEGER)))),
     *((known(name), leaf(kind)) for name, kind in [
         ("String", Kind.STRING), ("BinaryData", Kind.STRING), ("Date", Kind.DATE), ("Number", Kind.NUMBER),
-        ("TimestampWithTimezone", Kind.TIMESTAMP_TZ), ("TimestampWithoutTimezone", Kind.TIMESTAMP),
-        ("TimeWithTimezone", Kind.TIME_TZ), ("TimeWithoutTimezone", Kind.TIME), ("Integer", Kind.INTEGER),
+        ("TimestampWithTimezone", Kind.TIMESTAMP), ("TimestampWithoutTimezone", Kind.LOCAL_TIMESTAMP),
+        ("TimeWithTimezone", Kind.TIME), ("TimeWithoutTimezone", Kind.LOCAL_TIME), ("Integer", Kind.INTEGER),
         ("Boolean", Kind.BOOLEAN),
     ]),
     ({"$ref": "#/definitions/own"}, Record((("x", INTEGER),))),

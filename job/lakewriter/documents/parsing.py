@@ -1,0 +1,303 @@
+"""Parse text and JSON numbers into values: dates, times, timestamps, numbers, booleans and base64, by a named grammar.
+
+Dates are whole days, and times and timestamps whole microseconds, since midnight and since 1970. Arrow and Python each
+read more forms than these grammars, and not the same ones: by them a value would be taken or refused for what its
+neighbours are.
+"""
+
+import math
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.documents.types import ARROW
+from lakewriter.spec.collection import Kind
+
+NULLED, TRUNCATED = "NULLED", "TRUNCATED"
+TOO_LARGE: Final = "DESTINATION_FIELD_SIZE_LIMITATION"
+NO_FIT: Final = "DESTINATION_TYPECAST_ERROR"
+UNREADABLE: Final = "DESTINATION_SERIALIZATION_ERROR"
+"""Changes and their reasons as Airbyte's protocol names them."""
+
+
+class ParseError(ValueError):
+    """Text that is no value of its kind; ``reason`` is the protocol's."""
+
+    def __init__(self, message: str, reason: str = NO_FIT) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The forms of dates and times, as patterns with the groups ``y``, ``m``, ``d`` (each with a number), ``h``,
+    ``min``, ``s``, ``f`` and ``zone``, and what a message says of them."""
+
+    date: re.Pattern[str]
+    timestamp: re.Pattern[str]
+    time: re.Pattern[str]
+    names: tuple[str, str, str]
+
+
+_RFC_DAY: Final = r"(?P<y1>[0-9]{4})-(?P<m1>[0-9]{2})-(?P<d1>[0-9]{2})"
+_RFC_CLOCK: Final = r"(?P<h>[0-9]{2}):(?P<min>[0-9]{2})"
+_RFC_FRACTION: Final = r"(?:\.(?P<f>[0-9]+))?"
+_RFC_ZONE: Final = r"(?P<zone>[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+RFC_3339: Final = Grammar(
+    re.compile(_RFC_DAY),
+    re.compile(rf"{_RFC_DAY}[Tt ]{_RFC_CLOCK}:(?P<s>[0-9]{{2}}){_RFC_FRACTION}{_RFC_ZONE}"),
+    re.compile(rf"{_RFC_CLOCK}(?::(?P<s>[0-9]{{2}}))?{_RFC_FRACTION}{_RFC_ZONE}?"),
+    ("date such as 2024-01-15", "RFC 3339 timestamp with an offset", "RFC 3339 time"),
+)
+"""The forms of JSON Schema's formats, which a collection's schema names; of a time, seconds and zone may be left out.
+
+See: https://json-schema.org/draft/2020-12/json-schema-validation#name-dates-times-and-duration
+"""
+
+_GAP: Final = r"(?:[-/. ]|, )"
+_MONTH: Final = r"(?P<{0}>[A-Za-z]{{3,9}})\.?"
+_DAY: Final = (
+    r"(?:(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})"
+    rf"|(?P<y2>\d{{4}}){_GAP}{_MONTH.format('m2')}{_GAP}(?P<d2>\d{{1,2}})"
+    rf"|{_MONTH.format('m3')}{_GAP}(?P<d3>\d{{1,2}}){_GAP}(?P<y3>\d{{4}})"
+    rf"|(?P<d4>\d{{1,2}}){_GAP}{_MONTH.format('m4')}{_GAP}(?P<y4>\d{{4}}))"
+)
+_CLOCK: Final = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d+))?)?"
+# Java's offsets end at 18 hours, and so do those that the vendor's connector takes.
+_ZONE: Final = r"(?: ?(?P<zone>[Zz]|(?:UTC|GMT)?[+-](?:0?\d|1[0-8])(?::?[0-5]\d)?|UTC|GMT))?"
+_MOMENT: Final = re.compile(rf"\s*(?a:{_DAY}(?:(?:[Tt]| +){_CLOCK}{_ZONE})?)\s*")
+LENIENT: Final = Grammar(
+    _MOMENT,
+    _MOMENT,
+    re.compile(rf"\s*(?a:{_CLOCK}{_ZONE})\s*"),
+    ("date", "date with a time", "time of day"),
+)
+"""The forms that Airbyte's sources give, of which its destinations take many:
+
+date    2021-01-02  2021/1/2  2021.01.02  2021 Jan 2  Jan 2, 2021  2-January-2021; midnight may follow
+time    3:04  03:04:05  03:04:05.678
+both    one behind the other, with a space or T between; a date alone is its midnight
+zone    nothing, Z, UTC, GMT, +01, +0130, +01:30, UTC+1, GMT-03:00
+
+See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
+"""
+
+_TEXT_INTEGER: Final = r"[+-]?[0-9]+"
+_TEXT_NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|[+-]?Infinity"
+_USUAL_DAY: Final = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
+_USUAL_CLOCK: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_USUAL_MOMENT: Final = rf"{_USUAL_DAY}[T ]{_USUAL_CLOCK}"
+_USUAL: Final = {
+    Kind.DATE: _USUAL_DAY,
+    Kind.TIMESTAMP: _USUAL_MOMENT + r"(?:Z|[+-](?:0[0-9]|1[0-8]):[0-5][0-9])",
+    Kind.LOCAL_TIMESTAMP: _USUAL_MOMENT,
+    Kind.TIME: _USUAL_CLOCK + "Z?",
+    Kind.LOCAL_TIME: _USUAL_CLOCK + "Z?",
+    Kind.TEXT_INTEGER: _TEXT_INTEGER,
+    Kind.TEXT_NUMBER: _TEXT_NUMBER,
+}
+"""Forms that Arrow reads, all values at once, as every grammar does."""
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAMES: Final = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_DAY_MICROS: Final = 24 * 3600 * 1_000_000
+_FIRST: Final = (date.min.toordinal() - _EPOCH) * _DAY_MICROS
+_LAST: Final = (date.max.toordinal() - _EPOCH + 1) * _DAY_MICROS - 1
+"""Microseconds of the years 1 to 9999, beyond which readers have no timestamps."""
+_LONGEST: Final = 40
+"""Digits of an integer that can still fit 64 bits, with room for zeros."""
+
+Parsed = tuple[Any, bool]
+"""A value, and whether digits beyond the microseconds were cut off."""
+
+
+def parse_usual(kind: Kind, texts: pa.Array) -> pa.Array | None:
+    """The column by Arrow's cast, or None where a text has another form, or Arrow cannot read it."""
+    form = _USUAL.get(kind)
+    if form is None or pc.all(pc.match_substring_regex(texts, f"^(?:{form})$")).as_py() is False:
+        return None
+    try:
+        found = _cast_texts(kind, texts)
+    except pa.ArrowInvalid:
+        return None
+    if kind is Kind.TIMESTAMP and (pc.max(found).cast(pa.int64()).as_py() or 0) > _LAST:
+        return None
+    # Arrow makes an infinity of a number that is too large.
+    return None if kind is Kind.TEXT_NUMBER and pc.any(pc.is_inf(found)).as_py() else found
+
+
+def _cast_texts(kind: Kind, texts: pa.Array) -> pa.Array:
+    if kind in (Kind.TIME, Kind.LOCAL_TIME):
+        # Arrow casts no text to a time.
+        texts = pc.binary_join_element_wise("1970-01-01T", pc.utf8_rtrim(texts, "Z"), "")
+    elif kind is not Kind.LOCAL_TIMESTAMP:
+        return texts.cast(ARROW[kind])
+    return texts.cast(pa.timestamp("us")).cast(pa.int64()).cast(ARROW[kind])
+
+
+def parse_text(kind: Kind, text: str, grammar: Grammar) -> Parsed:
+    """One value as Arrow's type of the kind takes it; ``ParseError``."""
+    if kind in _CLOCKED:
+        return _CLOCKED[kind](text, grammar)
+    return _PLAIN[kind](text), False
+
+
+def parse_date(text: str, grammar: Grammar) -> Parsed:
+    """Days since 1970; no date has a time of day that is not midnight."""
+    found = _match(grammar.date, text, grammar.names[0])
+    micros, cut = _clock_of(found) if found.groupdict().get("h") else (0, False)
+    if micros:
+        raise ParseError("it has a time of day")
+    return _days_of(found), cut
+
+
+def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
+    """Microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
+    found = _match(grammar.timestamp, text, grammar.names[1])
+    micros, cut = _clock_of(found) if found["h"] else (0, False)
+    whole = _days_of(found) * _DAY_MICROS + micros - (_offset_of(found) if zoned else 0)
+    if not _FIRST <= whole <= _LAST:
+        raise ParseError("it is outside the years 1 to 9999")
+    return whole, cut
+
+
+def parse_time(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
+    """Microseconds since midnight; with ``zoned`` in UTC."""
+    found = _match(grammar.time, text, grammar.names[2])
+    micros, cut = _clock_of(found)
+    return (micros - (_offset_of(found) if zoned else 0)) % _DAY_MICROS, cut
+
+
+def parse_json_integer(raw: bytes) -> int:
+    """The integer of a JSON number; JSON Schema takes ``1.0`` for one too."""
+    exact = Decimal(_numeral(raw))
+    if exact and exact.adjusted() > _LONGEST:
+        raise ParseError(_NO_LONG, TOO_LARGE)
+    if exact != exact.to_integral_value():
+        raise ParseError(_NO_LONG)
+    return _require_long(int(exact))
+
+
+def parse_json_number(raw: bytes) -> float:
+    """The double of a JSON number."""
+    return _require_double(float(_numeral(raw)))
+
+
+def parse_json_boolean(raw: bytes) -> bool:
+    """JSON's true or false."""
+    return _parse_boolean(raw.decode(errors="replace"))
+
+
+def _numeral(raw: bytes) -> str:
+    if not raw[:1].isdigit() and not raw.startswith(b"-"):
+        raise ParseError("it is no number")
+    return raw.decode()
+
+
+def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise ParseError(f"it is no {expected}")
+    return found
+
+
+def _days_of(found: re.Match[str]) -> int:
+    number = next(number for number in "1234" if found[f"y{number}"])
+    year, month, day = (found[f"{part}{number}"] for part in "ymd")
+    try:
+        return date(int(year), _month_of(month), int(day)).toordinal() - _EPOCH
+    except ValueError as error:
+        raise ParseError(str(error)) from error
+
+
+def _month_of(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    low = text.lower()
+    return (_MONTHS if len(low) == 3 else _MONTH_NAMES).index(low) + 1
+
+
+def _clock_of(found: re.Match[str]) -> tuple[int, bool]:
+    hours, minutes, seconds = int(found["h"]), int(found["min"]), int(found["s"] or 0)
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise ParseError("it has no time of day")
+    fraction = found["f"] or ""
+    micros = int(fraction[:6].ljust(6, "0"))
+    return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros, bool(fraction[6:].strip("0"))
+
+
+def _offset_of(found: re.Match[str]) -> int:
+    """Microseconds east of UTC."""
+    zone = _OFFSET.fullmatch(found["zone"] or "")
+    if zone is None:
+        return 0
+    return (int(zone[2]) * 60 + int(zone[3] or 0)) * 60_000_000 * (-1 if zone[1] == "-" else 1)
+
+
+def _parse_boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ParseError("it is no boolean")
+    return text == "true"
+
+
+def _parse_binary(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as error:
+        raise ParseError(str(error)) from error
+
+
+def _parse_text_integer(text: str) -> int:
+    digits = _match(_INTEGER_FORM, text, "whole number in decimal digits")[0].lstrip("+-0") or "0"
+    if len(digits) > _LONGEST:
+        raise ParseError(_NO_LONG, TOO_LARGE)
+    return _require_long(-int(digits) if text.startswith("-") else int(digits))
+
+
+def _parse_text_number(text: str) -> float:
+    found = float(_match(_NUMBER_FORM, text, "number in decimal digits")[0])
+    return found if text.endswith("Infinity") else _require_double(found)
+
+
+_INTEGER_FORM: Final = re.compile(_TEXT_INTEGER)
+_NUMBER_FORM: Final = re.compile(_TEXT_NUMBER)
+_NO_LONG: Final = "it is no whole number of 64 bits"
+
+
+def _require_long(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise ParseError(_NO_LONG, TOO_LARGE)
+    return value
+
+
+def _require_double(value: float) -> float:
+    if math.isinf(value):
+        raise ParseError("it is beyond what a double holds", TOO_LARGE)
+    return value
+
+
+_CLOCKED: Final[dict[Kind, Callable[[str, Grammar], Parsed]]] = {
+    Kind.DATE: parse_date,
+    Kind.TIMESTAMP: lambda text, grammar: parse_timestamp(text, grammar, zoned=True),
+    Kind.LOCAL_TIMESTAMP: lambda text, grammar: parse_timestamp(text, grammar, zoned=False),
+    Kind.TIME: lambda text, grammar: parse_time(text, grammar, zoned=True),
+    Kind.LOCAL_TIME: lambda text, grammar: parse_time(text, grammar, zoned=False),
+}
+_PLAIN: Final[dict[Kind, Callable[[str], Any]]] = {
+    Kind.BOOLEAN: _parse_boolean,
+    Kind.BINARY: _parse_binary,
+    Kind.TEXT_INTEGER: _parse_text_integer,
+    Kind.TEXT_NUMBER: _parse_text_number,
+}
