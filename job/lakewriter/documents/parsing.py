@@ -44,6 +44,8 @@ class Grammar:
     timestamp: re.Pattern[str]
     time: re.Pattern[str]
     names: tuple[str, str, str]
+    most_hours: int
+    """Of an offset, where it counts: a local value keeps its part whatever the zone."""
 
 
 _RFC_DAY: Final = r"(?P<y1>[0-9]{4})-(?P<m1>[0-9]{2})-(?P<d1>[0-9]{2})"
@@ -55,6 +57,7 @@ RFC_3339: Final = Grammar(
     re.compile(rf"{_RFC_DAY}[Tt ]{_RFC_CLOCK}:(?P<s>[0-9]{{2}}){_RFC_FRACTION}{_RFC_ZONE}"),
     re.compile(rf"{_RFC_CLOCK}(?::(?P<s>[0-9]{{2}}))?{_RFC_FRACTION}{_RFC_ZONE}?"),
     ("date such as 2024-01-15", "RFC 3339 timestamp with an offset", "RFC 3339 time"),
+    23,
 )
 """The forms of JSON Schema's formats, which a collection's schema names; of a time, seconds and zone may be left out.
 
@@ -70,14 +73,15 @@ _DAY: Final = (
     rf"|(?P<d4>\d{{1,2}}){_GAP}{_MONTH.format('m4')}{_GAP}(?P<y4>\d{{4}}))"
 )
 _CLOCK: Final = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d+))?)?"
-# Java's offsets end at 18 hours, and so do those that the vendor's connector takes.
-_ZONE: Final = r"(?: ?(?P<zone>[Zz]|(?:UTC|GMT)?[+-](?:0?\d|1[0-8])(?::?[0-5]\d)?|UTC|GMT))?"
+_ZONE: Final = r"(?: ?(?P<zone>[Zz]|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?|UTC|GMT))?"
 _MOMENT: Final = re.compile(rf"\s*(?a:{_DAY}(?:(?:[Tt]| +){_CLOCK}{_ZONE})?)\s*")
 LENIENT: Final = Grammar(
     _MOMENT,
     _MOMENT,
     re.compile(rf"\s*(?a:{_CLOCK}{_ZONE})\s*"),
     ("date", "date with a time", "time of day"),
+    # Java's offsets end there, and so do those that the vendor's connector takes.
+    18,
 )
 """The forms that Airbyte's sources give, of which its destinations take many:
 
@@ -167,7 +171,7 @@ def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
     found = _match(grammar.timestamp, text, grammar.names[1])
     micros, cut = _clock_of(found) if found["h"] else (0, False)
-    whole = _days_of(found) * _DAY_MICROS + micros - (_offset_of(found) if zoned else 0)
+    whole = _days_of(found) * _DAY_MICROS + micros - (_offset_of(found, grammar) if zoned else 0)
     if not _FIRST <= whole <= _LAST:
         raise ParseError("it is outside the years 1 to 9999")
     return whole, cut
@@ -177,7 +181,7 @@ def parse_time(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Microseconds since midnight; with ``zoned`` in UTC."""
     found = _match(grammar.time, text, grammar.names[2])
     micros, cut = _clock_of(found)
-    return (micros - (_offset_of(found) if zoned else 0)) % _DAY_MICROS, cut
+    return (micros - (_offset_of(found, grammar) if zoned else 0)) % _DAY_MICROS, cut
 
 
 def parse_json_integer(raw: bytes) -> int:
@@ -238,12 +242,15 @@ def _clock_of(found: re.Match[str]) -> tuple[int, bool]:
     return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros, bool(fraction[6:].strip("0"))
 
 
-def _offset_of(found: re.Match[str]) -> int:
+def _offset_of(found: re.Match[str], grammar: Grammar) -> int:
     """Microseconds east of UTC."""
     zone = _OFFSET.fullmatch(found["zone"] or "")
     if zone is None:
         return 0
-    return (int(zone[2]) * 60 + int(zone[3] or 0)) * 60_000_000 * (-1 if zone[1] == "-" else 1)
+    hours, minutes = int(zone[2]), int(zone[3] or 0)
+    if hours > grammar.most_hours or minutes > 59:
+        raise ParseError("its offset is beyond any zone's")
+    return (hours * 60 + minutes) * 60_000_000 * (-1 if zone[1] == "-" else 1)
 
 
 def _parse_boolean(text: str) -> bool:
