@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
 
 _STORED: Final = (
     BinaryType,
@@ -144,6 +144,18 @@ def by_name(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             column = batch.column(place)
             columns.append(column if column.type.equals(field.type) else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def require_utf8(batch: pa.RecordBatch, where: str) -> None:
+    """``VALUE_UNREPRESENTABLE`` for text whose bytes are not UTF-8, which columnar files may hold."""
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueUnrepresentableError(
+                f"{where}: text of column {field.name!r} is not UTF-8 ({error}).",
+                remedy=f"Correct the file, or load the bytes: sql: SELECT CAST({field.name} AS BINARY) ...",
+            ) from error
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

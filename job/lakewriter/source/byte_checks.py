@@ -39,6 +39,10 @@ class ByteCheck:
     encoding: str
     whole: bool
 
+    def require(self, spark: SparkSession, table: str) -> None:
+        """``VALUE_UNREPRESENTABLE`` names the first place that the reader would change."""
+        require_readable(spark, self, table)
+
 
 @dataclass(frozen=True)
 class _Piece:

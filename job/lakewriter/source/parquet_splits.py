@@ -15,8 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.arrow_types import by_name, conform, nullable
+from lakewriter.source.arrow_types import by_name, conform, nullable, require_utf8
 from lakewriter.source.failures import SPARK_ERRORS, Origin, unreadable
+from lakewriter.source.int96 import require_microseconds
 from lakewriter.source.merged_schema import merge, variants_of
 from lakewriter.source.packing import Chunk, SourceFile, pack, row_groups_in, sizes_of
 from lakewriter.source.parquet_types import NotAlike, spark_schema
@@ -194,9 +195,11 @@ def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa
             for index in piece.row_groups:
                 # One row group a call: the reader fetches all that it is asked for before its first batch.
                 group = file.metadata.row_group(index)
+                require_microseconds(source, piece.path, index)
                 for batch in file.iter_batches(_batch_rows(group), row_groups=[index], use_threads=False):
                     # Of names that occur twice only the place tells.
                     is_whole = batch.schema.names == schema.names
+                    require_utf8(batch, f"{piece.path!r}, row group {index}")
                     yield conform(batch, schema) if is_whole else by_name(batch, schema)
     except (OSError, pa.ArrowException) as error:
         raise unreadable(piece.path, error) from error

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 from typing import Final
@@ -12,12 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
-from lakewriter.source.arrow_types import conform
+from lakewriter.source.arrow_types import conform, require_utf8
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.byte_checks import require_readable
+from lakewriter.source.byte_checks import ByteCheck
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.frames import Loaded, as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
+from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.marks import IS_BAD, is_marked
 from lakewriter.source.session import isolated
 from lakewriter.spec.specification import IndexKind, TableSpec
@@ -139,7 +141,7 @@ class RowsFeed:
         checks, self._checks = self._checks, ()
         for check in checks:
             try:
-                require_readable(self._frame.sparkSession, check, self._origin.table)
+                check.require(self._frame.sparkSession, self._origin.table)
             except SPARK_ERRORS as error:
                 raise self._origin.failed(error) from error
 
@@ -154,8 +156,16 @@ def _task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) -> I
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("no Spark task is running")
-    for text in body(context.partitionId(), (conform(batch, schema) for batch in batches)):
+    number = context.partitionId()
+    for text in body(number, (_take(batch, schema, number) for batch in batches)):
         yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
+
+
+def _take(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
+    """The batch in the feed's schema. Spark casts bytes to strings, and reads strings of files, whatever they hold."""
+    taken = conform(batch, schema)
+    require_utf8(taken, f"partition {partition}")
+    return taken
 
 
 def open_rows(
@@ -175,6 +185,7 @@ def open_rows(
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
         found = loaded(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
+        found = replace(found, checks=tuple(_spare_declared(check, table) for check in found.checks))
         source = declared(found.frame, table)
         if table.cursor_lag is not None:
             check_lag(table, as_delivered(source)[1])
@@ -187,6 +198,13 @@ def open_rows(
     feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady), found)
     _settle(feed, table, twice=twice and not steady)
     return feed
+
+
+def _spare_declared(check: ByteCheck | NanosecondCheck, table: TableSpec) -> ByteCheck | NanosecondCheck:
+    """The check without columns whose type the table declares: that type says what is left of their values."""
+    if isinstance(check, ByteCheck):
+        return check
+    return replace(check, declared=frozenset(map(str.lower, table.columns)))
 
 
 def batch_rows(

@@ -1,0 +1,133 @@
+"""Find nanoseconds in INT96 timestamps of Parquet files: Spark and Arrow cut them to microseconds without a word."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.errors import ValueUnrepresentableError
+from lakewriter.source.failures import unreadable
+from lakewriter.source.storage import NotListable, store_of, to_path
+
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_ROWS: Final = 65_536
+_THREADS: Final = 16
+
+
+@dataclass(frozen=True)
+class NanosecondCheck:
+    """Files with INT96 columns, and the row groups of each. Columns whose type is ``declared`` are not looked at."""
+
+    files: tuple[tuple[str, int], ...]
+    declared: frozenset[str] = frozenset()
+
+    def require(self, spark: SparkSession, table: str) -> None:
+        """``VALUE_UNREPRESENTABLE`` names the first timestamp with nanoseconds."""
+        groups = [(uri, group) for uri, count in self.files for group in range(count)]
+        if not groups:
+            return
+        look = partial(_look, self.declared)
+        for error in spark.sparkContext.parallelize(groups, len(groups)).map(look).collect():
+            if error is not None:
+                raise ValueUnrepresentableError(f"table {table!r}: {error.message}", remedy=error.remedy)
+
+
+def plan_check(uris: Iterable[str]) -> tuple[NanosecondCheck | None, tuple[str, ...]]:
+    """The check of Parquet files that Spark reads, None where none has INT96; and notes on what cannot be looked at."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        counts = list(pool.map(_count_groups, paths := sorted(map(to_path, uris))))
+    notes: tuple[str, ...] = ()
+    if None in counts:
+        example = paths[counts.index(None)]
+        notes = (f"INT96 timestamps are not looked at for nanoseconds in files such as {example!r}",)
+    files = tuple((path, count) for path, count in zip(paths, counts, strict=True) if count)
+    return (NanosecondCheck(files) if files else None), notes
+
+
+def _count_groups(uri: str) -> int | None:
+    """The row groups of a file with INT96, 0 for any other file, None for one that only Spark can open."""
+    try:
+        store, path = store_of(uri)
+        with store.open().open_input_file(path) as source:
+            if not source.size():
+                return 0
+            footer = pq.read_metadata(source)
+    except (NotListable, OSError, BotoCoreError, ClientError):
+        return None
+    except pa.ArrowException:
+        # Spark says what is wrong with it.
+        return 0
+    return footer.num_row_groups if find_int96(footer) else 0
+
+
+def find_int96(footer: pq.FileMetaData) -> list[str]:
+    """The paths of INT96 columns that may have nanoseconds: Spark itself writes microseconds."""
+    if _SPARK_VERSION in (footer.metadata or {}):
+        return []
+    leaves = (footer.schema.column(index) for index in range(footer.num_columns))
+    return [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
+
+
+def _look(declared: frozenset[str], place: tuple[str, int]) -> ValueUnrepresentableError | None:
+    uri, group = place
+    store, path = store_of(uri)
+    try:
+        with store.open().open_input_file(path) as source:
+            require_microseconds(source, path, group, declared)
+    except ValueUnrepresentableError as error:
+        return error
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+    return None
+
+
+def require_microseconds(source: fs.FileSystem, path: str, group: int, declared: frozenset[str] = frozenset()) -> None:
+    """``VALUE_UNREPRESENTABLE`` for a timestamp of a row group that has nanoseconds."""
+    footer = pq.read_metadata(source)
+    columns = [column for column in find_int96(footer) if column.split(".")[0].lower() not in declared]
+    if not columns:
+        return
+    # Beyond the years 1677 to 2262 nanoseconds overflow 64 bits, and so do the microseconds times 1000: the difference
+    # is what was cut all the same.
+    files = [pq.ParquetFile(source, coerce_int96_timestamp_unit=unit, metadata=footer) for unit in ("ns", "us")]
+    for nanos, micros in zip(*(_read(file, group, columns) for file in files), strict=True):
+        for name in nanos.schema.names:
+            for exact, cut in zip(_leaves(nanos[name]), _leaves(micros[name]), strict=True):
+                rest = pc.subtract(exact.cast(pa.int64()), pc.multiply(cut.cast(pa.int64()), 1000))
+                place = pc.index(pc.not_equal(rest, 0), value=True).as_py()
+                if place >= 0:
+                    raise _refuse(path, name, f"{cut.slice(place, 1).cast(pa.string())[0]}{rest[place].as_py():03d}")
+
+
+def _read(file: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    found: Iterator[pa.RecordBatch] = file.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=False)
+    return found
+
+
+def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+    """The timestamps in an array, at whatever depth."""
+    if pa.types.is_struct(array.type):
+        for field in array.flatten():
+            yield from _leaves(field)
+    elif pa.types.is_map(array.type):
+        yield from _leaves(array.keys)
+        yield from _leaves(array.items)
+    elif pa.types.is_list(array.type):
+        yield from _leaves(array.flatten())
+    else:
+        yield array
+
+
+def _refuse(path: str, column: str, shown: str) -> ValueUnrepresentableError:
+    return ValueUnrepresentableError(
+        f"{path!r}: column {column!r} has the INT96 timestamp {shown}, whose nanoseconds would be cut.",
+        remedy=f"Round it in the source; or have Spark cut it: columns: {{{column}: timestamp}}.",
+    )

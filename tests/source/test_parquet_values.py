@@ -1,0 +1,90 @@
+"""Values of Parquet files that both feeds would change or spoil: nanoseconds of INT96, text that is not UTF-8."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.errors import ValueUnrepresentableError
+from lakewriter.source.feed import open_feed
+from lakewriter.source.int96 import require_microseconds
+from tests.source.tables import DELETED, rows, table
+
+NANOS = 1_705_314_600_123_456_789
+"""2024-01-15 10:30:00.123456789."""
+FIRST, LAST = -(2**63) + 1, 2**63 - 1
+"""The years 1677 and 2262: all that pyarrow writes as INT96."""
+
+
+def int96(values: list[int | None]) -> pa.Array:
+    return pa.array(values, pa.timestamp("ns"))
+
+
+def a_file(columns: dict[str, pa.Array], **options) -> io.BytesIO:
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, use_deprecated_int96_timestamps=True, **options)
+    return out
+
+
+VALUES = [
+    # columns; the column and the timestamp that are named
+    ({"t": int96([NANOS - 789, None, 0])}, None),
+    ({"t": int96([NANOS - 789, None, NANOS])}, ("t", "2024-01-15 10:30:00.123456789")),
+    ({"t": int96([-1])}, ("t", "1969-12-31 23:59:59.999999999")),
+    ({"t": int96([FIRST])}, ("t", "1677-09-21 00:12:43.145224193")),
+    ({"t": int96([LAST])}, ("t", "2262-04-11 23:47:16.854775807")),
+    ({"n": pa.array([1]), "t": pa.array([[{"u": NANOS}]], pa.list_(pa.struct([("u", pa.timestamp("ns"))])))},
+     ("t", "2024-01-15 10:30:00.123456789")),
+    ({"n": pa.array([NANOS])}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "found"), VALUES)
+def test_nanoseconds_are_found(columns, found):
+    source = pa.BufferReader(a_file(columns).getvalue())
+    if found is None:
+        return require_microseconds(source, "f.parquet", 0)
+    with pytest.raises(ValueUnrepresentableError) as raised:
+        require_microseconds(source, "f.parquet", 0)
+    assert raised.value.message == (
+        f"'f.parquet': column {found[0]!r} has the INT96 timestamp {found[1]}, whose nanoseconds would be cut."
+    )
+    return require_microseconds(source, "f.parquet", 0, declared=frozenset({found[0]}))
+
+
+def test_files_that_spark_wrote_are_not_looked_at():
+    noted = pa.table({"t": int96([NANOS])}).replace_schema_metadata({"org.apache.spark.version": "4.1.1"})
+    out = io.BytesIO()
+    pq.write_table(noted, out, use_deprecated_int96_timestamps=True)
+    require_microseconds(pa.BufferReader(out.getvalue()), "f.parquet", 0)
+
+
+def load(spark, folder, prefer, **fields):
+    return rows(
+        open_feed(lambda: spark, table(format="parquet", path=str(folder), **fields), deleted_column=DELETED,
+                  prefer=prefer)
+    )  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("prefer", ["splits", "rows"])
+def test_nanoseconds_fail_the_load(spark, tmp_path, prefer):
+    (tmp_path / "a.parquet").write_bytes(a_file({"t": int96([NANOS])}).getvalue())
+    with pytest.raises(ValueUnrepresentableError, match=r"a\.parquet': column 't' has the INT96 timestamp 2024-01-15 "):
+        load(spark, tmp_path, prefer)
+    # Whose type is declared is cut as it says.
+    assert load(spark, tmp_path, "auto", columns={"T": "timestamp"}) == [["2024-01-15 10:30:00.123456+00:00"]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("prefer", ["splits", "rows"])
+def test_text_that_is_not_utf_8_fails_the_load(spark, tmp_path, prefer):
+    text = pa.array([b"caf\xe9", b"plain"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"n": [1, 2], "name": text}), tmp_path / "a.parquet")
+    with pytest.raises(ValueUnrepresentableError, match="text of column 'name' is not UTF-8"):
+        load(spark, tmp_path, prefer)
+    query = {"format": None, "path": None, "sql": "SELECT CAST(name AS BINARY) AS name FROM v"}
+    views = {"v": {"format": "parquet", "path": str(tmp_path)}}
+    feed = open_feed(lambda: spark, table(**query, views=views), deleted_column=DELETED)
+    assert rows(feed) == [["b'caf\\xe9'"], ["b'plain'"]]
