@@ -1,6 +1,7 @@
 """Values of Parquet files that both feeds would change or spoil: nanoseconds of INT96, text that is not UTF-8."""
 
 import io
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,7 +85,7 @@ def test_text_that_is_not_utf_8_fails_the_load(spark, tmp_path, prefer):
     pq.write_table(pa.table({"n": [1, 2], "name": text}), tmp_path / "a.parquet")
     with pytest.raises(ValueUnrepresentableError, match="text of column 'name' is not UTF-8"):
         load(spark, tmp_path, prefer)
-    query = {"format": None, "path": None, "sql": "SELECT CAST(name AS BINARY) AS name FROM v"}
+    query: dict[str, Any] = {"format": None, "path": None, "sql": "SELECT CAST(name AS BINARY) AS name FROM v"}
     views = {"v": {"format": "parquet", "path": str(tmp_path)}}
     feed = open_feed(lambda: spark, table(**query, views=views), deleted_column=DELETED)
     assert rows(feed) == [["b'caf\\xe9'"], ["b'plain'"]]
