@@ -31,7 +31,14 @@ DOORS = {
     "datafusion": (ENGINES, set[str]()),
     "yaml": (
         "YAML only in the dialects",
-        {"dialects", "dialects.airbyte", "dialects.common", "dialects.estuary", "dialects.supaflow"},
+        {
+            "dialects",
+            "dialects.airbyte",
+            "dialects.common",
+            "dialects.estuary",
+            "dialects.lakewriter_s3",
+            "dialects.supaflow",
+        },
     ),
     "click": (TERMINAL, {"cli", "cli.airbyte"}),
     "rich": (TERMINAL, {"cli"}),

@@ -19,7 +19,8 @@ def stages(settings: Settings) -> Iterator[str]:
             yield from (
                 f"deployment.stages: {name!r} lets parties from outside write databases named {prefix}*, and the "
                 f"database {database!r} of {open_name!r} is one; expected stages out of each other's reach. Give "
-                f"deployment.stages.{open_name} a glue_database_prefix that does not begin with {prefix!r}."
+                f"deployment.stages.{open_name} a {lake.spec.access.key_names.database_prefix} that does not begin "
+                f"with {prefix!r}."
                 for prefix, database in _reached(lake, open_lake)
             )
 
@@ -44,7 +45,7 @@ def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     for database in sorted(databases(first) & databases(second)):
         yield (
             f"both write the Glue database {database!r}; expected databases of their own. "
-            f"Give deployment.stages.{other} another destination_prefix."
+            f"Give deployment.stages.{other} another {second.spec.access.key_names.database}."
         )
 
 

@@ -1,6 +1,7 @@
 """The command line without Spark: exit codes, what is printed, and never a traceback."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from lakewriter.cli.main import main
+from tests.dialects import test_lakewriter_s3 as lakewriter_s3
 from tests.dialects.files import TABLE, lake
 
 ROOT = Path(__file__).parents[2]
@@ -182,3 +184,38 @@ def test_commands_start_without_what_few_loads_need():
     slow = ["pandas", "datafusion", "pyiceberg.catalog", "pyiceberg.io.pyarrow"]
     done = subprocess.run([sys.executable, "-c", code, *slow], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+CHECKED = """\
+✓ identity: the credentials are those of arn:aws:sts::123456789012:user/moto.
+✓ bucket: bucket 'acme-lake' exists in us-east-1.
+✓ clock: clock and store differ by N s.
+✓ requester pays: the bucket does not make its requesters pay.
+✓ list: keys under 'data/production/' can be listed.
+✓ put: objects can be created under 'data/production/_lakewriter/orders'.
+✓ conditional write: the store enforces conditions on PutObject.
+✓ read: objects read as they were written; they are stored as they are.
+✓ multipart upload: uploads can be created, filled and completed.
+✓ conditional completion: the store enforces conditions on CompleteMultipartUpload.
+✓ list uploads: incomplete uploads can be listed.
+✓ abort upload: uploads can be aborted.
+✓ delete: objects can be deleted; the probes' own are gone.
+! lifecycle: no lifecycle rule aborts incomplete multipart uploads.
+    Add a lifecycle rule that aborts incomplete multipart uploads after 30 days: \
+what a killed load left staged is invisible, and is paid for until then.
+✓ pending loads: no load has been pending for 15 days.
+✓ source files: no source needs a library that is not here.
+✓ glue database supaflow_public: database 'supaflow_public' does not exist yet; the \
+first load creates it (glue:CreateDatabase cannot be tried without creating it.).
+✓ glue write supaflow_public: tables and partitions of 'supaflow_public' can be written
+✓ glue table supaflow_public.orders: table 'supaflow_public.orders' does not exist yet; the first load creates it.
+- policies: the file names no role that writes: a role that the stacks make gets its name from CloudFormation.
+18 ok, 0 failed, 1 warning, 1 skipped
+"""
+
+
+def test_check_of_a_destination_without_a_vendor(tmp_path, bucket):
+    path = lakewriter_s3.lake(tmp_path, location=f"s3://{bucket}/data/production", catalog="glue", database="supaflow")
+    result = lakewriter("check", path)
+    assert result.exit_code == 0, result.stdout
+    assert re.sub(r"differ by \d+ s", "differ by N s", result.stdout) == CHECKED

@@ -64,17 +64,17 @@ MISTAKES = [
      "source, source_root, tables."]),
     (S, "type: supaflow-s3-data-lake", "type: supaflow-s3-datalake", [
      "lake.yaml:3: destination.type: 'supaflow-s3-datalake' is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'; did you mean "
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'; did you mean "
      "'supaflow-s3-data-lake'?"]),
     (S, "type: supaflow-s3-data-lake", "type: snowflake", [
      "lake.yaml:3: destination.type: 'snowflake' is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."]),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."]),
     (S, "  type: supaflow-s3-data-lake\n", "", [
      "lake.yaml:2: destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
-     "'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."]),
+     "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."]),
     (S, "type: supaflow-s3-data-lake", "type: [a, b]", [
      "lake.yaml:3: destination.type: a list is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."]),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."]),
     (S, "s3_bucket_name: acme-lake", "s3_bucket_name: Acme_Lake", [
      "lake.yaml:4: destination.s3_bucket_name: 'Acme_Lake': expected a bucket name: 3 to 63 lower-case letters, "
      "digits, '.' and '-'."]),

@@ -28,6 +28,10 @@ DESTINATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] =
         ESTUARY, OF_ESTUARY,
         {"region": "region", "endpoint": "advanced.endpoint", "key": "awsAccessKeyId", "secret": "awsSecretAccessKey"},
     ),
+    "lakewriter-s3": (
+        {"type": "lakewriter-s3", "location": "s3://my-bucket/data", "region": "us-east-1"}, PLAIN,
+        {"role": "role_arn", "region": "region", "endpoint": "endpoint"},
+    ),
 }  # fmt: skip
 SUPAFLOWS = {
     "role": "iam_role_arn", "external_id": "external_id", "region": "bucket_region", "endpoint": "custom_s3_endpoint",

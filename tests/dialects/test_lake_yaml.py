@@ -41,7 +41,8 @@ PROBLEMS = [
     ({"type": "supaflow-s3", "update_aws_glue_catalog": True}, "destination.update_aws_glue_catalog: unknown key, "
      "with value true; did you mean 'sync_schema_with_aws_glue_catalog'?"),
     ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'; did you mean 'supaflow-s3'?"),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'; did you mean "
+     "'supaflow-s3'?"),
     ({"file_name_pattern": "part-{seq}"}, "destination.file_name_pattern: 'part-{seq}': two loads would give "
      "their files one name; add {supa_job_id} or {uuid}."),
     ({"file_name_pattern": "{supa_job_id}"}, "destination.file_name_pattern: '{supa_job_id}': two files of a load "
@@ -57,9 +58,9 @@ PROBLEMS = [
     ({"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "us_1"}, "destination.bucket_region: 'us_1': "
      "expected the store's name for its region, such as 'us-east-1' or 'nyc3'."),
     ({"type": ["a"]}, "destination.type: a list is no known destination; expected 'supaflow-s3', "
-     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."),
+     "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."),
     ({"type": None}, "destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
-     "'airbyte-s3', 'heropixel-s3' or 'estuary-s3-parquet'."),
+     "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."),
     ({"top": {"destination": "s3"}}, "destination: 's3': expected a mapping with the key 'type'."),
     ({"tables": []}, "tables: an empty list: expected at least one table."),
     ({"tables": [TABLE | {"cursor_lag": "1 hour"}]}, "tables.0.cursor_lag: 'cursor_lag' needs 'cursor' beside it."),

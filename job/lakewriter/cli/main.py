@@ -192,7 +192,7 @@ def _find_control(context: Context, table: str) -> Control:
 def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
     """Print SQL that reads the tables."""
     context = open_context(lake, stage)
-    if context.spec.tracking and isinstance(context.spec.catalog, NoCatalog):
+    if isinstance(context.spec.catalog, NoCatalog) and not queries.reads_files(context.spec):
         warn("Athena sees the tables once they are in Glue, which is off here")
     found = _write_queries(context, stage)
     if as_json:

@@ -64,6 +64,8 @@ class GlueAction(ControlObject):
     columns: tuple[tuple[str, str], ...]
     partition_key: str | None
     strategy: str = ""
+    compression: str = "gzip"
+    """The codec of the files, which the table tells of; 0.1.0 had no other."""
     partition: str | None
     partition_location: str | None
 

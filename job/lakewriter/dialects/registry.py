@@ -13,10 +13,11 @@ from lakewriter.dialects.common.dialect import Dialect
 from lakewriter.dialects.common.problems import listed
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.dialect import DIALECT as ESTUARY
+from lakewriter.dialects.lakewriter_s3.dialect import DIALECT as LAKEWRITER
 from lakewriter.dialects.supaflow.dialect import DIALECT as SUPAFLOW
 from lakewriter.spec.model import Model
 
-DIALECTS: Final[tuple[Dialect[Any], ...]] = (SUPAFLOW, AIRBYTE, ESTUARY)
+DIALECTS: Final[tuple[Dialect[Any], ...]] = (SUPAFLOW, AIRBYTE, ESTUARY, LAKEWRITER)
 
 BY_TYPE: Final = {kind: dialect for dialect in DIALECTS for kind in dialect.types}
 """For each ``destination.type`` its dialect."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.specification import Spec, TableSpec, Tracking
 
 _RESERVED: Final = re.compile(
@@ -33,20 +34,27 @@ class Query:
 def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
     """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in.
 
-    Tables without tracking columns are in no catalog: of them the files are read, by DuckDB.
+    A statement is left out where the pipeline has not the tracking columns for it. Files without a catalog are read by
+    DuckDB.
     """
+    if reads_files(spec):
+        return tuple(Query(table.id, "Read the files with DuckDB", _files(spec, table)) for table in spec.tables)
     queries = []
     for table in spec.tables:
-        if not spec.tracking:
-            queries.append(Query(table.id, "Read the files with DuckDB", _files(spec, table)))
-            continue
         job_id = (latest or {}).get(table.id, "latest-job-id")
-        queries += [
-            Query(table.id, "Query latest sync", _latest(spec, table, job_id)),
-            Query(table.id, "Find all synced records for a table", _syncs(spec, table)),
-            Query(table.id, "Deduplicate (latest version of each record)", _current(spec, table)),
-        ]
+        found = (
+            ("Query latest sync", _latest(spec, table, job_id)),
+            ("Find all synced records for a table", _syncs(spec, table)),
+            ("Deduplicate (latest version of each record)", _current(spec, table)),
+        )
+        known = [Query(table.id, title, sql) for title, sql in found if sql]
+        queries += known or [Query(table.id, "Query a table", f"SELECT *\nFROM {_name(table)}\nLIMIT 100;")]
     return tuple(queries)
+
+
+def reads_files(spec: Spec) -> bool:
+    """Whether the tables are in no catalog, and are not such as a vendor's documents register by hand."""
+    return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
 def _files(spec: Spec, table: TableSpec) -> str:
@@ -77,11 +85,15 @@ def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tupl
 
 def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:
     names = _tracking(spec)
+    if Tracking.JOB_ID not in names:
+        return ""
     return f"SELECT *\nFROM {_name(table)}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
 
 
 def _syncs(spec: Spec, table: TableSpec) -> str:
     names = _tracking(spec)
+    if not {Tracking.JOB_ID, Tracking.SYNCED} <= names.keys():
+        return ""
     job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
     return (
         f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
@@ -92,12 +104,15 @@ def _syncs(spec: Spec, table: TableSpec) -> str:
 def _current(spec: Spec, table: TableSpec) -> str:
     """Within one load all rows have one sync time, so the row's index decides between versions of a record."""
     names = _tracking(spec)
+    if not {Tracking.ID, Tracking.SYNCED, Tracking.INDEX} <= names.keys():
+        return ""
     order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
+    there = f" AND {names[Tracking.DELETED]} = false" if Tracking.DELETED in names else ""
     return (
         "SELECT * FROM (\n"
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
         f"FROM {_name(table)}\n"
-        f") WHERE rn = 1 AND {names[Tracking.DELETED]} = false;"
+        f") WHERE rn = 1{there};"
     )
 
 

@@ -62,11 +62,17 @@ def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Qu
         Query(table.id, title, _create(spec, table, name, table.schema_name)),
         Query(table.id, "Keep the metadata in sync", f"ALTER ICEBERG TABLE {name} SET AUTO_REFRESH = TRUE;"),
         Query(table.id, "Query synced data", f"SELECT *\nFROM {name}\nLIMIT 100;"),
-        Query(
-            table.id,
-            "Filter by tracking columns",
-            f"SELECT *\nFROM {name}\nWHERE {tracking[Tracking.DELETED]} = false\n"
-            f"ORDER BY {tracking[Tracking.SYNCED]} DESC;",
+        *(
+            [
+                Query(
+                    table.id,
+                    "Filter by tracking columns",
+                    f"SELECT *\nFROM {name}\nWHERE {tracking[Tracking.DELETED]} = false\n"
+                    f"ORDER BY {tracking[Tracking.SYNCED]} DESC;",
+                )
+            ]
+            if {Tracking.DELETED, Tracking.SYNCED} <= tracking.keys()
+            else []
         ),
         Query(
             table.id,

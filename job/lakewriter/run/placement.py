@@ -16,7 +16,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, GlueService, IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Encoding, Spec, TableSpec
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
@@ -78,7 +78,9 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
         columns=(),
         partition_key=spec.catalog.partition_key,
         strategy=spec.catalog.strategy,
-        partition=names.folders if partitioned else None,
+        compression=spec.encoding.codec if isinstance(spec.encoding, Encoding) else "gzip",
+        # A folder may be named key=value, as Hive does.
+        partition=names.folders.removeprefix(f"{spec.catalog.partition_key}=") if partitioned else None,
         partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
     )
 

@@ -14,6 +14,7 @@ from lakewriter.documents.inference import Seen, merged, seen_in
 from lakewriter.documents.schema import declared_properties, record_type
 from lakewriter.documents.types import Record
 from lakewriter.errors import TableNotEmptyError
+from lakewriter.naming import column_names, unique
 from lakewriter.receipt import Cursor
 from lakewriter.report import counted
 from lakewriter.run.sync import TableSync
@@ -25,12 +26,13 @@ from lakewriter.shape.inferred_columns import Known
 from lakewriter.shape.partitions import grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
+from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.source.column_names import quoted
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.specification import Mode, Spec, TableSpec
-from lakewriter.spec.stream import AvroEncoding, Envelope
+from lakewriter.spec.stream import AvroEncoding, Envelope, TextEncoding
 
 SparkFactory = Callable[[], SparkSession]
 
@@ -91,14 +93,15 @@ def _plan_shape(
         return _plan_envelope(feed.schema, spec, table, spec.envelope, sync)
     if table.collection is not None:
         return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known)
-    shape = plan_shape(feed.schema, spec, table)
+    rename = unique if spec.column_names == "kept" else column_names
+    shape = plan_shape(feed.schema, spec, table, rename=rename)
     there = in_place.columns() if table.contract else None
     discard = columns_to_discard(table, shape, there)
     fitting = in_place.types({field.name.lower(): field.type for field in shape.schema})
     if fitting or discard:
-        shape = plan_shape(feed.schema, spec, table, fitting, discard=discard)
+        shape = plan_shape(feed.schema, spec, table, fitting, rename=rename, discard=discard)
     require_types(table, shape, there)
-    return shape
+    return plan_text_rows(shape) if isinstance(spec.encoding, TextEncoding) else shape
 
 
 def _plan_envelope(

@@ -9,8 +9,9 @@ from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper
 from lakewriter.shape.flattening import Flattener, FlattenPlan
 from lakewriter.shape.table import ShapePlan, Shaper
+from lakewriter.shape.text_rows import TextRowsPlan, TextRowsShaper
 
-AnyPlan = ShapePlan | EnvelopePlan | FlattenPlan
+AnyPlan = ShapePlan | TextRowsPlan | EnvelopePlan | FlattenPlan
 
 
 class AnyShaper(Protocol):
@@ -32,4 +33,6 @@ def shaper(plan: AnyPlan, *, job_id: str, start: datetime, first_index: int) -> 
         return Flattener(plan)
     if isinstance(plan, EnvelopePlan):
         return EnvelopeShaper(plan, job_id=job_id, start=start, first_index=first_index)
+    if isinstance(plan, TextRowsPlan):
+        return TextRowsShaper(plan, job_id=job_id, start=start, first_index=first_index)
     return Shaper(plan, job_id=job_id, start=start, first_index=first_index)

@@ -67,6 +67,8 @@ class KeyNames(Model):
     external_id: str = "external_id"
     access_key_id: str = "access_key_id"
     secret_access_key: str = "secret_access_key"
+    database_prefix: str = "glue_database_prefix"
+    database: str = "destination_prefix"
 
 
 class Access(Model):

@@ -15,6 +15,8 @@ from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream
 from lakewriter.spec.vendor_policy import VendorPolicy
 
 MIB: Final = 1024 * 1024
+BLOCK_BYTES: Final = 16 * MIB
+"""Rows gathered for one block of a format that has no row groups."""
 
 
 class Tracking(StrEnum):
@@ -161,6 +163,10 @@ class Limits(Model):
     row_group_bytes: int = 192 * MIB
     parallel_tables: int = 2
 
+    def without_row_groups(self) -> "Limits":
+        """The same for a format without row groups, whose rows are gathered in blocks."""
+        return self.model_copy(update={"row_group_bytes": min(BLOCK_BYTES, self.target_file_bytes)})
+
 
 class Encoding(Model):
     """How Parquet files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
@@ -196,6 +202,9 @@ class Spec(Model):
     """The folders that the tables lie in, where they have none in common."""
     database_prefix: str = ""
     """The name of the vendor's database without a schema in Glue; ``databases_below`` begins those of all others."""
+    folder_keys: tuple[str, ...] = ()
+    """Keys in the names of folders, ``key=value``: readers make columns of them."""
+    column_names: Literal["normalised", "kept"] = "normalised"
     vendor_policy: VendorPolicy | None = None
     """The document of the vendor's set-up page; None where there is none."""
     warnings: tuple[str, ...] = ()
@@ -235,6 +244,7 @@ class Spec(Model):
         names = [column.name for column in self.tracking]
         if isinstance(self.catalog, GlueCatalog) and self.catalog.partition_key:
             names.append(self.catalog.partition_key)
+        names += [key for key in self.folder_keys if key not in names]
         return (*names, *(self.envelope.names if self.envelope else ()))
 
     def table_location(self, table: TableSpec) -> str:

@@ -35,9 +35,6 @@ from lakewriter.spec.stream import AvroEncoding, Envelope, Stream, TextEncoding
 AirbyteForm = AirbyteS3 | HeroPixelS3
 
 EXTERNAL_ID: Final = "AWS_ASSUME_ROLE_EXTERNAL_ID"
-BLOCK_BYTES: Final = 16 * MIB
-"""Rows gathered for one block of a format that has no row groups."""
-
 _AVRO: Final = {
     NoCodec: "null",
     Deflate: "deflate",
@@ -80,10 +77,9 @@ def translate(file: Lakefile[AirbyteForm]) -> Spec:
 
 def limits(form: AirbyteForm, wanted: Limits) -> Limits:
     """``wanted``, with the row groups that the format asks for."""
-    is_parquet = isinstance(form.format, Parquet)
-    size = form.format.block_size_mb * MIB if isinstance(form.format, Parquet) else BLOCK_BYTES
-    smaller = min(size, wanted.target_file_bytes) if not is_parquet else size
-    return wanted.model_copy(update={"row_group_bytes": smaller})
+    if isinstance(form.format, Parquet):
+        return wanted.model_copy(update={"row_group_bytes": form.format.block_size_mb * MIB})
+    return wanted.without_row_groups()
 
 
 def encoding(form: AirbyteForm) -> Encoding | AvroEncoding | TextEncoding:

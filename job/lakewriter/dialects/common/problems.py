@@ -238,9 +238,9 @@ def _same_meaning(key: str, known: Sequence[str]) -> str:
 
 
 _SAME: Final = (
-    ("bucket", "bucket_name", "s3_bucket_name"),
+    ("bucket", "bucket_name", "s3_bucket_name", "location"),
     ("region", "aws_region", "bucket_region", "s3_bucket_region"),
-    ("prefix", "path_prefix", "s3_path_prefix", "s3_bucket_path"),
+    ("prefix", "path_prefix", "s3_path_prefix", "s3_bucket_path", "location"),
     ("endpoint", "endpoint_url", "s3_endpoint", "custom_s3_endpoint"),
     ("role", "role_arn", "iam_role_arn"),
     ("aws_access_key_id", "access_key_id", "awsAccessKeyId"),

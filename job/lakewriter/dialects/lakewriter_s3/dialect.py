@@ -1,0 +1,14 @@
+"""``lakewriter-s3``: S3 for people without a vendor."""
+
+from typing import Final
+
+from lakewriter.dialects.common.dialect import Dialect
+from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
+from lakewriter.dialects.lakewriter_s3.translate import form_fields, limits, translate
+
+DIALECT: Final = Dialect[LakewriterS3](
+    types={"lakewriter-s3": LakewriterS3},
+    translate=translate,
+    form_fields=form_fields,
+    limits=limits,
+)

@@ -1,0 +1,179 @@
+"""The settings of ``lakewriter-s3``, for people without a vendor: the keys are the field's own words, checked."""
+
+import re
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+
+from lakewriter.dialects.common.destination import Destination, ExternalId, RoleArn, require_bucket, require_region
+from lakewriter.dialects.common.places import require_plain, require_url
+from lakewriter.dialects.common.problems import listed, nearest
+from lakewriter.dialects.lakewriter_s3.file_formats import check_compression
+from lakewriter.naming import join_key
+from lakewriter.spec.access import KeyNames, SecretText
+from lakewriter.spec.specification import Tracking
+
+TRACKING: Final = {
+    "loaded_at": Tracking.SYNCED,
+    "load_id": Tracking.JOB_ID,
+    "row_number": Tracking.INDEX,
+    "row_id": Tracking.ID,
+    "deleted": Tracking.DELETED,
+}
+"""The words for tracking columns; a column's own name is the word behind an underscore, unless the file gives one."""
+
+OPEN_CATALOG_KEYS: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret")
+
+_COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_LOCATION: Final = "s3://acme-lake/production"
+
+
+_WORDS_OR_NAMES: Final = {
+    "anyOf": [
+        {"type": "array", "items": {"enum": list(TRACKING)}},
+        {"type": "object", "propertyNames": {"enum": list(TRACKING)}, "additionalProperties": {"type": "string"}},
+    ]
+}
+
+
+class LakewriterS3(Destination):
+    """Tables of files, Hive tables in Glue, or Iceberg tables."""
+
+    key_names: ClassVar = KeyNames(
+        bucket="location",
+        region="region",
+        prefix="location",
+        endpoint="endpoint",
+        role_arn="role_arn",
+        database="database",
+        database_prefix="database",
+    )
+
+    type: Literal["lakewriter-s3"]
+    location: str
+    """``s3://bucket/prefix``; everything lies under it."""
+    endpoint: str | None = None
+    """Of an S3-compatible store."""
+    region: str
+    role_arn: RoleArn | None = None
+    """Left out, with the keys, where the job's own role or profile may write."""
+    external_id: ExternalId | None = None
+    access_key_id: SecretText | None = None
+    secret_access_key: SecretText | None = None
+    format: Literal["parquet", "avro", "csv", "jsonl"] = "parquet"
+    compression: str | None = None
+    """The format's codec: zstd for Parquet, deflate for Avro, gzip for text, where it is left out."""
+    compression_level: int | None = None
+    catalog: Literal["none", "glue", "iceberg", "open_catalog"] = "none"
+    """``glue`` for Hive tables and ``iceberg`` for Iceberg tables, both in AWS Glue; ``open_catalog`` for Iceberg in
+    Snowflake Open Catalog or another Polaris."""
+    catalog_endpoint: str | None = None
+    catalog_name: str | None = None
+    client_id: SecretText | None = None
+    client_secret: SecretText | None = None
+    """By reference only: an intent has to name it for whoever recovers."""
+    principal_role: str = Field("ALL", min_length=1)
+    database: str = ""
+    """The catalog's database of tables without a schema; that of the others is ``{database}_{schema}``."""
+    partition_strategy: Literal["none", "day", "hour", "load"] = "day"
+    """The folders of files: by the time of the load, by its id, or none. Iceberg tables have ``partition_by``."""
+    column_names: Literal["normalised", "kept"] = "normalised"
+    tracking: Annotated[dict[str, str], WithJsonSchema(_WORDS_OR_NAMES)] = Field(
+        default_factory=lambda: _named(["loaded_at", "load_id"])
+    )
+    """The columns that a load adds: words, or words with names for their columns."""
+
+    @field_validator("location")
+    @classmethod
+    def _location(cls, value: str) -> str:
+        scheme, separator, rest = value.partition("://")
+        if scheme != "s3" or not separator:
+            raise ValueError(f"expected s3://bucket/prefix, such as {_LOCATION!r}")
+        require_bucket(rest.partition("/")[0])
+        return require_plain(value, _LOCATION)
+
+    @field_validator("endpoint")
+    @classmethod
+    def _endpoint(cls, value: str | None) -> str | None:
+        return value and require_url(value, "http://localhost:9000")
+
+    @field_validator("region")
+    @classmethod
+    def _region(cls, value: str, others: ValidationInfo) -> str:
+        return require_region(value, endpoint=others.data.get("endpoint"))
+
+    @field_validator("catalog_endpoint")
+    @classmethod
+    def _catalog_url(cls, value: str | None) -> str | None:
+        example = "https://org-account.snowflakecomputing.com/polaris/api/catalog"
+        return value and require_url(value, example).rstrip("/")
+
+    @field_validator("client_secret")
+    @classmethod
+    def _referenced(cls, value: SecretText | None) -> SecretText | None:
+        if value is not None and value.reference is None:
+            raise ValueError("expected a reference: ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}")
+        return value
+
+    @field_validator("tracking", mode="before")
+    @classmethod
+    def _words(cls, value: Any) -> Any:
+        return _named(value) if isinstance(value, list) else value
+
+    @field_validator("tracking")
+    @classmethod
+    def _columns(cls, value: dict[str, str]) -> dict[str, str]:
+        for word, column in value.items():
+            if word not in TRACKING:
+                raise ValueError(f"{word!r} is not known; expected {listed(list(TRACKING))}{nearest(word, TRACKING)}")
+            if not _COLUMN.fullmatch(column):
+                raise ValueError(f"{column!r} is no column's name; expected letters, digits and '_', no digit first")
+        if len({column.lower() for column in value.values()}) < len(value):
+            raise ValueError("two tracking columns have one name")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "LakewriterS3":
+        check_compression(self.format, self.compression, self.compression_level)
+        if self.catalog != "none" and self.format != "parquet":
+            raise ValueError(
+                f"'catalog' {self.catalog!r} has tables of Parquet files; expected 'format: parquet', or "
+                f"'catalog: none' for {self.format} files"
+            )
+        if self.column_names == "kept" and (self.catalog != "none" or self.format == "avro"):
+            what = "Avro" if self.format == "avro" else "a catalog"
+            raise ValueError(f"'column_names' can be kept in files without a catalog, but not in Avro; here is {what}")
+        if self.is_iceberg and "partition_strategy" in self.model_fields_set:
+            raise ValueError("'partition_strategy' is for files; Iceberg tables have 'partition_by' in their entry")
+        if self.catalog == "none" and self.database:
+            raise ValueError("'database' is only for a 'catalog'; files lie under the table's 'schema'")
+        self._check_open_catalog()
+        return self
+
+    def _check_open_catalog(self) -> None:
+        given = [key for key in (*OPEN_CATALOG_KEYS, "principal_role") if key in self.model_fields_set]
+        if self.catalog != "open_catalog" and given:
+            raise ValueError(f"{given[0]!r} is only for 'catalog: open_catalog'")
+        missing = [key for key in OPEN_CATALOG_KEYS if not getattr(self, key)]
+        if self.catalog == "open_catalog" and missing:
+            raise ValueError(f"'catalog' {self.catalog!r} needs {', '.join(map(repr, missing))}")
+
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether the tables are Iceberg's."""
+        return self.catalog in ("iceberg", "open_catalog")
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of ``location``."""
+        return self.location.removeprefix("s3://").partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """What stands behind the bucket in ``location``, without slashes around it."""
+        return join_key(self.location.removeprefix("s3://").partition("/")[2])
+
+
+def _named(words: Any) -> Any:
+    """Words with their columns' own names; what is no word is left for the checks."""
+    return {word: f"_{word}" for word in words} if all(isinstance(word, str) for word in words) else words

@@ -1,0 +1,158 @@
+"""What ``lakewriter-s3`` means: folders, names, catalogs, tracking columns."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.tables import TableSource
+from lakewriter.dialects.lakewriter_s3.file_formats import encoding, extension
+from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
+from lakewriter.errors import NameCollisionError
+from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
+from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.specification import IndexKind, Limits, Mode, Spec, TableSpec, TrackingColumn
+
+PARTITIONS: Final = {
+    "none": ("", ""),
+    "day": ("load_date", "{date:%Y-%m-%d}"),
+    "hour": ("load_hour", "{date:%Y-%m-%d-%H}"),
+    "load": ("load_id", "{job_id}"),
+}
+"""For each strategy the key and the value in its folders' names."""
+
+
+def translate(file: Lakefile[LakewriterS3]) -> Spec:
+    """The neutral Spec."""
+    own = file.destination
+    key, _ = _partition(own)
+    return Spec(
+        pipeline=file.pipeline,
+        dialect=own.type,
+        access=own.access(bucket=own.bucket, prefix=own.prefix),
+        catalog=_catalog(own),
+        tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in own.tracking.items()),
+        tables=_tables(own, [entry.at(file.root) for entry in file.tables]),
+        encoding=encoding(own.format, own.compression, own.compression_level),
+        database_prefix=schema_name(own.database) if own.catalog in ("glue", "iceberg") else "",
+        folder_keys=(key,) if key else (),
+        column_names=own.column_names,
+        warnings=own.notes_on_secrets(),
+    )
+
+
+def limits(own: LakewriterS3, wanted: Limits) -> Limits:
+    """``wanted``, with smaller blocks for formats without row groups."""
+    return wanted if own.format == "parquet" else wanted.without_row_groups()
+
+
+def form_fields(own: LakewriterS3) -> tuple[FormField, ...]:
+    """What somebody needs who reads the lake, or writes to it from elsewhere."""
+    return (
+        FormField("Location", own.location),
+        FormField("Region", own.region),
+        FormField("Role ARN", Provided.ROLE_ARN),
+    )
+
+
+def _partition(own: LakewriterS3) -> tuple[str, str]:
+    """Key and value of the folders that files lie in; blank for none."""
+    return ("", "") if own.is_iceberg else PARTITIONS[own.partition_strategy]
+
+
+def _catalog(own: LakewriterS3) -> Catalog:
+    if own.catalog == "glue":
+        return GlueCatalog(partition_key=_partition(own)[0] or None, strategy=own.partition_strategy)
+    if own.catalog == "iceberg":
+        return IcebergCatalog(service=GlueService())
+    if own.catalog_endpoint and own.catalog_name and own.client_id and own.client_secret:
+        own.require_tls("catalog_endpoint")
+        service = RestService(
+            uri=own.catalog_endpoint,
+            warehouse=own.catalog_name,
+            client_id=own.client_id.text,
+            client_secret=own.client_secret,
+            scope=f"PRINCIPAL_ROLE:{own.principal_role}",
+        )
+        return IcebergCatalog(service=service)
+    return NoCatalog()
+
+
+def _tables(own: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
+    tables = tuple(_table(own, number, source) for number, source in enumerate(sources))
+    _refuse_shared(tables, join_key(own.prefix, CONTROL_DIRECTORY))
+    return tables
+
+
+def _table(own: LakewriterS3, number: int, source: TableSource) -> TableSpec:
+    _refuse_unfit(own, number, source)
+    schema = schema_name(own.database, source.source_schema)
+    if own.catalog != "none" and not schema:
+        raise FaultError(
+            ("tables", number),
+            f"table {source.source_table!r} has no schema, and the catalog needs a database.",
+            remedy="Give destination.database, or the table's schema.",
+        )
+    (name,) = table_names([source.source_table])
+    path = join_key(own.prefix, schema, name)
+    # Rows are counted before a load only where their numbers are asked for.
+    index = source.index if "row_number" in own.tracking else IndexKind.SPARSE
+    return TableSpec(
+        **source.model_dump(exclude={"read", "partition_by", "index"}),
+        read=source.read,
+        partition_by=source.partition_by,
+        index=index,
+        schema_name=schema,
+        name=name,
+        layout=_layout(own, path, len(source.partition_by)),
+        path=path,
+    )
+
+
+def _layout(own: LakewriterS3, path: str, depth: int) -> Layout:
+    """The one place that knows how a key is made up."""
+    end = extension(own.format, own.compression)
+    if own.is_iceberg:
+        # With a UUID nobody has to look through all of a table's partitions for names that are taken.
+        file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
+        return Layout(join_key(path, "data"), Template.parse(file + end), depth)
+    key, value = _partition(own)
+    folder = f"{key}={value}/" if key else ""
+    return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
+
+
+def _refuse_unfit(own: LakewriterS3, number: int, source: TableSource) -> None:
+    if source.mode is not Mode.APPEND:
+        raise FaultError(
+            ("tables", number, "mode"),
+            f"table {source.source_table!r} has mode {source.mode.value!r}; this destination appends, and has no full "
+            "refresh yet.",
+            remedy="Leave mode out.",
+        )
+    if source.partition_by and not own.is_iceberg:
+        raise FaultError(
+            ("tables", number, "partition_by"),
+            f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
+            remedy="Set catalog: iceberg, or leave partition_by out; files have partition_strategy.",
+        )
+    if source.deleted is not None and "deleted" not in own.tracking:
+        raise FaultError(
+            ("tables", number, "deleted"),
+            f"table {source.source_table!r} has 'deleted', and no column for it.",
+            remedy="Add 'deleted' to destination.tracking, or leave it out.",
+        )
+
+
+def _refuse_shared(tables: Sequence[TableSpec], control: str) -> None:
+    """Two tables at one place would be read as one, and one under the control prefix not at all."""
+    for number, table in enumerate(tables):
+        for other in (control, *(each.path for each in tables[:number]), *(each.path for each in tables[number + 1 :])):
+            if f"{table.path}/".startswith(f"{other}/"):
+                raise FaultError(
+                    ("tables", number),
+                    f"table {table.source_table!r} would lie at {table.path!r}, in {other!r}, which is taken.",
+                    remedy="Give the table another name, or another schema.",
+                    kind=NameCollisionError,
+                )

@@ -1,0 +1,76 @@
+"""Typed rows for text formats: shaped as for files with types, then every column as JSON text."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json
+from lakewriter.documents.types import JSON, KIND
+from lakewriter.errors import ValueUnrepresentableError
+from lakewriter.receipt import Cursor, Findings
+from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper
+from lakewriter.spec.specification import Partition
+
+
+@dataclass(frozen=True)
+class TextRowsPlan:
+    """What is done to every batch: ``rows`` shapes it, ``schema`` has a column of JSON text for each of its columns."""
+
+    rows: ShapePlan
+    schema: pa.Schema
+    notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[ColumnPlan, ...]:
+        """Source columns and what becomes of them."""
+        return self.rows.columns
+
+    @property
+    def partition(self) -> Partition:
+        """None: only Iceberg tables have partitions, and their files are Parquet."""
+        return ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Source columns that have no type."""
+        return self.rows.left_out
+
+
+def plan_text_rows(rows: ShapePlan) -> TextRowsPlan:
+    """The plan for a text format."""
+    fields = [pa.field(name, pa.string(), metadata={KIND: JSON}) for name in rows.schema.names]
+    return TextRowsPlan(rows, pa.schema(fields), rows.notes)
+
+
+class TextRowsShaper:
+    """Shapes the batches of one task in order; see ``Shaper``."""
+
+    def __init__(self, plan: TextRowsPlan, *, job_id: str, start: datetime, first_index: int) -> None:
+        self.plan = plan
+        self._rows = Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
+        self._first_index = first_index
+
+    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """``batch`` as text; ``VALUE_UNREPRESENTABLE`` for NaN and the infinities, which JSON has no text for."""
+        index = self._first_index + self._rows.rows
+        shaped = self._rows.shape(batch)
+        texts = []
+        for name, column in zip(shaped.schema.names, shaped.columns, strict=True):
+            if odd := find_non_finite(column):
+                raise ValueUnrepresentableError(
+                    f"column {name!r}, row {index + odd[0]}: {column[odd[0]].as_py()} has no text in JSON.",
+                    remedy=f"Clear it in the source, or declare text, for example columns: {{{name}: string}}; Parquet "
+                    "and Avro files hold it as it is.",
+                    column=name,
+                )
+            texts.append(render_json(column, COMPACT))
+        return pa.RecordBatch.from_arrays(texts, schema=self.plan.schema)
+
+    def take_cursor(self) -> tuple[Cursor | None, int]:
+        """See ``Shaper``."""
+        return self._rows.take_cursor()
+
+    def take_findings(self) -> Findings:
+        """See ``Shaper``."""
+        return self._rows.take_findings()

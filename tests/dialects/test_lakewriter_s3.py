@@ -1,0 +1,275 @@
+"""``lakewriter-s3``: what its settings mean, and what is said of settings that do not go together.
+
+The keys and names are this project's own: docs/guide-lakewriter.md is where the expectations come from.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
+from lakewriter.errors import LakeError
+from lakewriter.operate.queries import athena
+from lakewriter.spec.specification import Encoding, IndexKind, Spec
+from lakewriter.spec.stream import AvroEncoding, TextEncoding
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BASE = {"type": "lakewriter-s3", "location": "s3://acme-lake/production", "region": "us-east-1"}
+TABLE = {"table": "Orders", "schema": "public", "read": {"format": "csv", "path": "a.csv"}}
+ROLE = "arn:aws:iam::123456789012:role/Lake"
+OPEN_CATALOG = {
+    "catalog": "open_catalog", "catalog_endpoint": "https://polaris.example/api/catalog", "catalog_name": "lake",
+    "client_id": "me", "client_secret": "${env:SECRET}",
+}  # fmt: skip
+ALL = ["loaded_at", "load_id", "row_number", "row_id", "deleted"]
+
+
+def lake(folder: Path, *tables: dict[str, Any], top: Any = None, **destination: Any) -> Path:
+    own = {key: value for key, value in (BASE | destination).items() if value is not None}
+    content = {"pipeline": "orders", "destination": own, "tables": list(tables or [TABLE]), **(top or {})}
+    path = folder / "lake.yaml"
+    path.write_text(yaml.safe_dump(content), "utf-8")
+    return path
+
+
+def key(spec: Spec, seq: int = 0) -> str:
+    names = spec.tables[0].layout.bind(job_id="j1", attempt="a", start=datetime(2027, 1, 4, 6, 30, tzinfo=UTC))
+    return names.object_key(seq)
+
+
+KEYS: list[tuple[dict[str, Any], str]] = [
+    # settings, and the key of the second file of load j1 that started on 4 January 2027 at 6:30
+    ({}, "production/public/orders/load_date=2027-01-04/part-j1-00001.parquet"),
+    ({"location": "s3://acme-lake"}, "public/orders/load_date=2027-01-04/part-j1-00001.parquet"),
+    ({"location": "s3://acme-lake//a//b/"}, "a/b/public/orders/load_date=2027-01-04/part-j1-00001.parquet"),
+    ({"partition_strategy": "hour"}, "production/public/orders/load_hour=2027-01-04-06/part-j1-00001.parquet"),
+    ({"partition_strategy": "load"}, "production/public/orders/load_id=j1/part-j1-00001.parquet"),
+    ({"partition_strategy": "none"}, "production/public/orders/part-j1-00001.parquet"),
+    ({"format": "csv"}, "production/public/orders/load_date=2027-01-04/part-j1-00001.csv.gz"),
+    ({"format": "csv", "compression": "none"}, "production/public/orders/load_date=2027-01-04/part-j1-00001.csv"),
+    ({"format": "jsonl"}, "production/public/orders/load_date=2027-01-04/part-j1-00001.jsonl.gz"),
+    ({"format": "avro"}, "production/public/orders/load_date=2027-01-04/part-j1-00001.avro"),
+    ({"compression": "gzip"}, "production/public/orders/load_date=2027-01-04/part-j1-00001.parquet"),
+    ({"catalog": "glue"}, "production/public/orders/load_date=2027-01-04/part-j1-00001.parquet"),
+    ({"catalog": "glue", "database": "Sales"},
+     "production/sales_public/orders/load_date=2027-01-04/part-j1-00001.parquet"),
+    ({"catalog": "iceberg"}, "production/public/orders/data/part-j1-00001.parquet"),
+    (OPEN_CATALOG, "production/public/orders/data/part-j1-00001.parquet"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "expected"), KEYS)
+def test_key(tmp_path, settings, expected):
+    assert key(load_spec(lake(tmp_path, **settings)), 1) == expected
+
+
+ENCODINGS: list[tuple[dict[str, Any], Any]] = [
+    ({}, Encoding(codec="zstd", level=3)),
+    ({"compression": "zstd", "compression_level": 9}, Encoding(codec="zstd", level=9)),
+    ({"compression": "gzip"}, Encoding(codec="gzip", level=4)),
+    ({"compression": "brotli"}, Encoding(codec="brotli", level=5)),
+    ({"compression": "snappy"}, Encoding(codec="snappy", level=0)),
+    ({"compression": "lz4"}, Encoding(codec="lz4", level=0)),
+    ({"compression": "none"}, Encoding(codec="uncompressed", level=0)),
+    ({"format": "avro"}, AvroEncoding(codec="deflate", level=6)),
+    ({"format": "avro", "compression": "deflate", "compression_level": 0}, AvroEncoding(codec="deflate", level=0)),
+    ({"format": "avro", "compression": "zstd"}, AvroEncoding(codec="zstandard", level=3)),
+    ({"format": "avro", "compression": "xz"}, AvroEncoding(codec="xz", level=6)),
+    ({"format": "avro", "compression": "bzip2"}, AvroEncoding(codec="bzip2")),
+    ({"format": "avro", "compression": "snappy"}, AvroEncoding(codec="snappy")),
+    ({"format": "avro", "compression": "none"}, AvroEncoding(codec="null")),
+    ({"format": "csv"}, TextEncoding(kind="csv", gzip=True)),
+    ({"format": "csv", "compression": "none"}, TextEncoding(kind="csv", gzip=False)),
+    ({"format": "jsonl", "compression": "gzip"}, TextEncoding(kind="jsonl", gzip=True)),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), ENCODINGS)
+def test_encoding(tmp_path, settings, expected):
+    assert load_spec(lake(tmp_path, **settings)).encoding == expected
+
+
+TRACKING: list[tuple[Any, dict[str, str], IndexKind]] = [
+    # the setting, what columns hold by their names, and whether rows are counted before a load
+    (None, {"_loaded_at": "synced", "_load_id": "job_id"}, IndexKind.SPARSE),
+    ([], {}, IndexKind.SPARSE),
+    (["row_id"], {"_row_id": "id"}, IndexKind.SPARSE),
+    (ALL, {"_loaded_at": "synced", "_load_id": "job_id", "_row_number": "index", "_row_id": "id",
+           "_deleted": "deleted"}, IndexKind.CONTIGUOUS),
+    ({"loaded_at": "synced_at"}, {"synced_at": "synced"}, IndexKind.SPARSE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("setting", "expected", "index"), TRACKING)
+def test_tracking(tmp_path, setting, expected, index):
+    spec = load_spec(lake(tmp_path, tracking=setting))
+    assert {column.name: str(column.holds) for column in spec.tracking} == expected
+    assert spec.tables[0].index is index
+
+
+CATALOGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    # settings, the neutral catalog, and what databases of others the vendors' policies begin with
+    ({}, {"kind": "none"}, ""),
+    ({"catalog": "glue"}, {"kind": "glue", "partition_key": "load_date", "strategy": "day"}, ""),
+    ({"catalog": "glue", "database": "Sales"},
+     {"kind": "glue", "partition_key": "load_date", "strategy": "day"}, "sales"),
+    ({"catalog": "glue", "partition_strategy": "none"},
+     {"kind": "glue", "partition_key": None, "strategy": "none"}, ""),
+    ({"catalog": "iceberg", "database": "Sales"}, {"kind": "iceberg", "service": {"kind": "glue"}}, "sales"),
+    (OPEN_CATALOG | {"principal_role": "WRITER"},
+     {"kind": "iceberg", "service": {
+         "kind": "rest", "uri": "https://polaris.example/api/catalog", "warehouse": "lake", "client_id": "me",
+         "client_secret": "${env:SECRET}", "scope": "PRINCIPAL_ROLE:WRITER"}}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "catalog", "prefix"), CATALOGS)
+def test_catalog(tmp_path, settings, catalog, prefix):
+    spec = load_spec(lake(tmp_path, **settings))
+    assert (spec.catalog.model_dump(mode="json"), spec.database_prefix) == (catalog, prefix)
+
+
+def test_iceberg_partitions_by_columns(tmp_path):
+    table = TABLE | {"partition_by": ["region", "day(ordered_at)"]}
+    (own,) = load_spec(lake(tmp_path, table, catalog="iceberg")).tables
+    assert [str(field) for field in own.partition_by] == ["region", "day(ordered_at)"]
+    names = own.layout.bind(job_id="j1", attempt="a", start=datetime(2027, 1, 4, tzinfo=UTC))
+    assert names.object_key(0, "region=EU/ordered_at_day=2027-01-04").startswith(
+        "production/public/orders/data/region=EU/ordered_at_day=2027-01-04/part-j1-00000-"
+    )
+
+
+def test_folders_reserve_their_columns_name(tmp_path):
+    spec = load_spec(lake(tmp_path, partition_strategy="hour"))
+    assert spec.reserved_columns == ("_loaded_at", "_load_id", "load_hour")
+    assert load_spec(lake(tmp_path, catalog="iceberg")).reserved_columns == ("_loaded_at", "_load_id")
+
+
+def test_access_and_form(tmp_path):
+    whole = load(lake(tmp_path, role_arn=ROLE, external_id="acme-1"))
+    access = whole.spec.access
+    assert (access.bucket, access.prefix, access.role_arn) == ("acme-lake", "production", ROLE)
+    assert (access.key_names.bucket, access.key_names.region) == ("location", "region")
+    assert whole.form == (
+        FormField("Location", "s3://acme-lake/production"),
+        FormField("Region", "us-east-1"),
+        FormField("Role ARN", Provided.ROLE_ARN),
+    )
+    assert whole.principal is None
+
+
+UNFIT: list[tuple[dict[str, Any], str]] = [
+    # settings, and what is said behind ``lake.yaml:N: destination.``
+    ({"location": "acme-lake/production"}, "location: 'acme-lake/production': expected s3://bucket/prefix, such as "
+     "'s3://acme-lake/production'."),
+    ({"location": "s3://Acme/x"}, "location: 's3://Acme/x': expected a bucket name: 3 to 63 lower-case letters, "
+     "digits, '.' and '-'."),
+    ({"location": None, "bucket": "acme-lake"}, "bucket: unknown key, with value 'acme-lake'; did you mean "
+     "'location'?"),
+    ({"compresion": "gzip"}, "compresion: unknown key, with value 'gzip'; did you mean 'compression'?"),
+    ({"format": "orc"}, "format: 'orc' is not allowed; expected 'parquet', 'avro', 'csv' or 'jsonl'."),
+    ({"compression": "deflate"}, "compression: 'compression' 'deflate' is not for 'format: parquet'; expected 'zstd', "
+     "'gzip', 'brotli', 'snappy', 'lz4' or 'none'."),
+    ({"format": "csv", "compression": "zstd"}, "compression: 'compression' 'zstd' is not for 'format: csv'; expected "
+     "'gzip' or 'none'."),
+    ({"compression_level": 40}, "compression_level: 'compression_level' 40 is not for 'zstd'; expected 1 to 22, or "
+     "leave it out for 3."),
+    ({"compression": "snappy", "compression_level": 1}, "compression_level: 'compression_level' is for codecs with "
+     "levels, and 'snappy' of 'parquet' has none."),
+    ({"format": "csv", "catalog": "glue"}, "catalog: 'catalog' 'glue' has tables of Parquet files; expected 'format: "
+     "parquet', or 'catalog: none' for csv files."),
+    ({"column_names": "kept", "catalog": "glue"}, "column_names: 'column_names' can be kept in files without a "
+     "catalog, but not in Avro; here is a catalog."),
+    ({"column_names": "kept", "format": "avro"}, "column_names: 'column_names' can be kept in files without a "
+     "catalog, but not in Avro; here is Avro."),
+    ({"catalog": "iceberg", "partition_strategy": "day"}, "partition_strategy: 'partition_strategy' is for files; "
+     "Iceberg tables have 'partition_by' in their entry."),
+    ({"database": "sales"}, "database: 'database' is only for a 'catalog'; files lie under the table's 'schema'."),
+    ({"catalog": "iceberg", "catalog_name": "x"}, "catalog_name: 'catalog_name' is only for 'catalog: open_catalog'."),
+    ({"catalog": "open_catalog", "catalog_name": "x"}, "catalog: 'catalog' 'open_catalog' needs "
+     "'catalog_endpoint', 'client_id', 'client_secret'."),
+    (OPEN_CATALOG | {"client_secret": "hush"}, "client_secret: (not shown): expected a reference: ${env:NAME}, "
+     "${secret:ARN[:json-key]} or ${ssm:NAME}."),
+    ({"tracking": ["loaded"]}, "tracking: a list: 'loaded' is not known; expected 'loaded_at', 'load_id', "
+     "'row_number', 'row_id' or 'deleted'; did you mean 'loaded_at'?"),
+    ({"tracking": {"load_id": "1st"}}, "tracking: '1st' is no column's name; expected letters, digits and '_', no "
+     "digit first."),
+    ({"tracking": {"load_id": "a", "row_id": "A"}}, "tracking: two tracking columns have one name."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "said"), UNFIT)
+def test_unfit_settings(tmp_path, settings, said):
+    with pytest.raises(LakeError) as caught:
+        load_spec(lake(tmp_path, **settings))
+    assert f"destination.{said}" in str(caught.value)
+
+
+UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; this destination appends, and has "
+     "no full refresh yet. Leave mode out."),
+    ({"partition_by": ["region"]}, {}, "tables.0.partition_by: table 'Orders' has partition_by, which only Iceberg "
+     "tables have. Set catalog: iceberg, or leave partition_by out; files have partition_strategy."),
+    ({"deleted": "op = 'D'"}, {}, "tables.0.deleted: table 'Orders' has 'deleted', and no column for it. Add "
+     "'deleted' to destination.tracking, or leave it out."),
+    ({"schema": ""}, {"catalog": "glue"}, "tables.0: table 'Orders' has no schema, and the catalog needs a database. "
+     "Give destination.database, or the table's schema."),
+    ({"table": "_lakewriter", "schema": ""}, {}, "tables.0: table '_lakewriter' would lie at "
+     "'production/_lakewriter', in 'production/_lakewriter', which is taken."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "settings", "said"), UNFIT_TABLES)
+def test_unfit_tables(tmp_path, entry, settings, said):
+    with pytest.raises(LakeError) as caught:
+        load_spec(lake(tmp_path, TABLE | entry, **settings))
+    assert said in str(caught.value)
+
+
+def test_two_tables_at_one_place(tmp_path):
+    with pytest.raises(LakeError, match=r"NAME_COLLISION: .*'orders' would lie at 'production/public/orders'"):
+        load_spec(lake(tmp_path, TABLE | {"table": "orders"}, TABLE))
+
+
+@pytest.mark.parametrize("key_", ["source", "delta_encodings"])
+def test_keys_of_other_destinations(tmp_path, key_):
+    given: Any = {"messages": "a.jsonl", "catalog": {"streams": [{"stream": {"name": "s"}}]}}
+    top = {"source": given, "tables": []} if key_ == "source" else {"delta_encodings": True}
+    path = lake(tmp_path, top=top)
+    content = yaml.safe_load(path.read_text("utf-8"))
+    path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value != []}), "utf-8")
+    with pytest.raises(LakeError, match=f"'{key_}' is only for the destinations '"):
+        load_spec(path)
+
+
+SQL: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["SELECT *\nFROM read_parquet('s3://acme-lake/production/public/orders/load_date=*/part-*-*.parquet', "
+          "union_by_name = true)\nLIMIT 100;"]),
+    ({"format": "jsonl"}, ["SELECT *\nFROM read_json('s3://acme-lake/production/public/orders/load_date=*/"
+                           "part-*-*.jsonl.gz', union_by_name = true)\nLIMIT 100;"]),
+    ({"catalog": "glue", "tracking": []}, ["SELECT *\nFROM public.orders\nLIMIT 100;"]),
+    ({"catalog": "glue"}, [
+        "SELECT *\nFROM public.orders\nWHERE _load_id = 'latest-job-id'\nLIMIT 100;",
+        "SELECT _load_id, COUNT(*) as record_count, MIN(_loaded_at) as sync_time\nFROM public.orders\n"
+        "GROUP BY _load_id\nORDER BY sync_time DESC;"]),
+    ({"catalog": "iceberg", "tracking": ["row_id", "row_number", "loaded_at"]}, [
+        "SELECT * FROM (\nSELECT *, ROW_NUMBER() OVER (PARTITION BY _row_id ORDER BY _loaded_at DESC, _row_number "
+        "DESC) as rn\nFROM public.orders\n) WHERE rn = 1;"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "expected"), SQL)
+def test_queries(tmp_path, settings, expected):
+    assert [query.sql for query in athena(load_spec(lake(tmp_path, **settings)))] == expected
+
+
+def test_example(tmp_path):
+    path = EXAMPLES / "lakewriter-s3.yaml"
+    spec = load_spec(path)
+    assert (spec.dialect, [table.id for table in spec.tables]) == ("lakewriter-s3", ["shop_public.orders"])
+    jsonschema.validate(yaml.safe_load(path.read_text("utf-8")), LakeFile.model_json_schema())
