@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.load.lakes import BUCKET, PREFIX, table
+from lakewriter.commit.retention import sweep
+from tests.load.lakes import BUCKET, PREFIX, completes, table, uploads_part
 from tests.load.materializations import Materialization, binding
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 
@@ -109,3 +111,38 @@ def test_documents_that_cannot_be_decoded_are_set_aside(tmp_path, aws, bucket, s
     ]  # fmt: skip
     assert {line["file"] for line in kept} == {str(tmp_path / "d.jsonl")}
     assert lake.rows("SELECT id FROM t ORDER BY 1", "docs") == [(1,), (5,)]
+
+
+def writes_state(call) -> bool:
+    """The PutObject that registers a load, and then the one that binds its intent."""
+    return call.method == "PUT" and call.key.endswith("/state.json")
+
+
+KILLS = [
+    # where the load is killed, how many such calls pass before; SIGKILL in the night
+    pytest.param(uploads_part, 0, "cut_off", id="while staging"),
+    pytest.param(uploads_part, 0, "killed", marks=pytest.mark.exhaustive, id="killed while staging"),
+    pytest.param(writes_state, 1, "killed", marks=pytest.mark.exhaustive, id="before the intent is bound"),
+    pytest.param(completes, 0, "killed", marks=pytest.mark.exhaustive, id="while completing"),
+]
+
+
+@pytest.mark.parametrize(("match", "after", "how"), KILLS)
+def test_killed_then_the_same_load(lake, match, after, how):
+    rule = {"action": "set_aside", "at_most": 0.5}
+    lake.write(table("cities", lake.csv("cities.csv", CITIES), primary_key=["id"], on_bad_row=rule))
+    getattr(lake, how)("abc123", match, after=after)
+    [result] = lake.load("abc123").tables
+    # What was bound is finished before the load begins again.
+    assert result.status == ("already_done" if match is completes else "done")
+    assert (result.rows, result.set_aside.rows) == (2, 1)
+    assert lake.rows("SELECT id FROM t ORDER BY 1", "supaflow_nyc_public/cities") == [(1,), (3,)]
+    # Each attempt keeps its own; the report names those of the one that was bound, and verify finds them.
+    kept = aside(lake)
+    assert {gzip.decompress(body) for body in kept.values()} == {gzip.decompress(kept[result.set_aside.keys[0]])}
+    assert len({key.split("/bad_rows/")[0] for key in result.set_aside.keys}) == 1
+    assert not lake.aws.uploads(BUCKET)
+    # They go with the load's other records.
+    control = lake.control("cities")
+    assert sweep(control, datetime.now(UTC) + timedelta(days=31), timedelta(days=30))
+    assert not aside(lake)
