@@ -7,9 +7,10 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from lakewriter.documents.decoding import COLLECTION, Documents, decode_nested_texts
+from lakewriter.documents.decoding import Documents
 from lakewriter.documents.nesting import LEVELS, is_too_deep, outline
 from lakewriter.documents.types import Items, Leaf, Record
+from lakewriter.documents.values import COLLECTION, decode_nested_texts
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.shape.flattening import Flattener
 from lakewriter.source.messages.contents import Contents

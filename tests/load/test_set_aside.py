@@ -11,6 +11,7 @@ from lakewriter.commit.retention import sweep
 from tests.load.lakes import BUCKET, PREFIX, completes, table, uploads_part
 from tests.load.materializations import Materialization, binding
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
+from tests.support.call import Call
 
 pytestmark = pytest.mark.spark
 
@@ -113,7 +114,7 @@ def test_documents_that_cannot_be_decoded_are_set_aside(tmp_path, aws, bucket, s
     assert lake.rows("SELECT id FROM t ORDER BY 1", "docs") == [(1,), (5,)]
 
 
-def writes_state(call) -> bool:
+def writes_state(call: Call) -> bool:
     """The PutObject that registers a load, and then the one that binds its intent."""
     return call.method == "PUT" and call.key.endswith("/state.json")
 

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, storable
-from lakewriter.documents.decoding import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
 from lakewriter.documents.inference import Seen
 from lakewriter.documents.nesting import NULL, Levels, Path, cut, json_pointer
 from lakewriter.documents.parsing import NULLED
 from lakewriter.documents.rendering import COMPACT, render_json
 from lakewriter.documents.types import ARROW
+from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings, InferredColumn
 from lakewriter.shape.conversion import conversion

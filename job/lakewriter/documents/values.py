@@ -1,0 +1,263 @@
+"""Decode JSON values of one kind into Arrow columns, and choose the branch of a union that keeps a value."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.documents.nesting import NULL, Raw, open_object, require_shallow
+from lakewriter.documents.parsing import (
+    LENIENT,
+    NO_FIT,
+    NULLED,
+    RFC_3339,
+    TOO_LARGE,
+    TRUNCATED,
+    UNREADABLE,
+    Grammar,
+    Parsed,
+    ParseError,
+    parse_json_boolean,
+    parse_json_integer,
+    parse_json_number,
+    parse_text,
+    parse_usual,
+)
+from lakewriter.documents.types import ARROW, DocumentType, Items, Leaf, Record, Union
+from lakewriter.spec.collection import Kind
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What kinds of documents differ in.
+
+    ``grammar`` is that of dates and times. With ``any_text`` a string column takes the JSON text of any other value,
+    and what stays JSON stays as the source wrote it; otherwise it is refused, and white space is left out of JSON.
+    """
+
+    grammar: Grammar
+    any_text: bool
+
+
+RECORDS: Final = Profile(LENIENT, any_text=True)
+"""Of Airbyte's sources, whose destinations turn what is no string into text.
+
+See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
+"""
+COLLECTION: Final = Profile(RFC_3339, any_text=False)
+"""Of a collection, whose documents its JSON Schema has validated."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why the value at a position is not what the source gave: a change and a reason as Airbyte's protocol names them,
+    and the reason in words."""
+
+    position: int
+    change: str
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A column, in which a value that does not fit is null, and what is at fault in it."""
+
+    array: pa.Array
+    faults: Sequence[Fault] = ()
+
+
+_RAWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_STRINGS: Final = msgspec.json.Decoder(list[str | None])
+_NATIVE: Final[dict[Kind, msgspec.json.Decoder[Any]]] = {
+    Kind.INTEGER: msgspec.json.Decoder(list[int | None]),
+    Kind.NUMBER: msgspec.json.Decoder(list[float | None]),
+    Kind.BOOLEAN: msgspec.json.Decoder(list[bool | None]),
+    Kind.STRING: _STRINGS,
+}
+_NESTED: Final[dict[Kind, msgspec.json.Decoder[Any]]] = {
+    Kind.OBJECT: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
+    Kind.MAP: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
+    Kind.ARRAY: msgspec.json.Decoder(list[msgspec.Raw] | None),
+}
+_NUMBERS: Final[dict[Kind, Callable[[bytes], Any]]] = {
+    Kind.INTEGER: parse_json_integer,
+    Kind.NUMBER: parse_json_number,
+    Kind.BOOLEAN: parse_json_boolean,
+    Kind.MIXED_INTEGER: parse_json_integer,
+    Kind.MIXED_NUMBER: parse_json_number,
+}
+_AS_TEXT: Final = {
+    Kind.INTEGER: Kind.TEXT_INTEGER,
+    Kind.MIXED_INTEGER: Kind.TEXT_INTEGER,
+    Kind.NUMBER: Kind.TEXT_NUMBER,
+    Kind.MIXED_NUMBER: Kind.TEXT_NUMBER,
+}
+"""What a number in a string is read as."""
+
+
+def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
+    """The column of JSON values."""
+    if not kind.scalar and not profile.any_text:
+        compact = (None if raw == NULL else _compact(bytes(raw)) for raw in raws)
+        return Decoded(pa.array(compact, pa.string()))
+    if kind is Kind.JSON:
+        written = pa.array([bytes(raw).decode() for raw in raws], pa.string())
+        return Decoded(pc.if_else(pc.equal(written, "null"), pa.scalar(None, pa.string()), written))
+    if kind in _NATIVE:
+        try:
+            return Decoded(pa.array(_NATIVE[kind].decode(make_list(raws)), ARROW[kind]))
+        except (msgspec.MsgspecError, OverflowError, pa.ArrowInvalid):
+            return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
+    if kind in _NUMBERS or not kind.scalar or kind is Kind.VALUE:
+        return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
+    try:
+        texts = pa.array(_STRINGS.decode(make_list(raws)), pa.string())
+    except msgspec.MsgspecError:
+        return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
+    return decode_texts(kind, texts, profile.grammar)
+
+
+def decode_texts(kind: Kind, texts: pa.Array, grammar: Grammar) -> Decoded:
+    """The column of a scalar kind out of plain text."""
+    if kind is Kind.STRING:
+        return Decoded(texts)
+    kind = _AS_TEXT.get(kind, kind)
+    whole = parse_usual(kind, texts)
+    if whole is not None:
+        return Decoded(whole)
+    return _decode_each(kind, texts.to_pylist(), lambda text: parse_text(kind, text, grammar))
+
+
+def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decoded:
+    """The column of objects or arrays that a source has as JSON text."""
+    raws = [None if text is None else text.strip().encode() for text in texts.to_pylist()]
+
+    def decode(raw: bytes) -> Parsed:
+        require_shallow(raw)
+        try:
+            _NESTED[kind].decode(raw)
+        except msgspec.MsgspecError as error:
+            raise ParseError(f"it is no JSON text of one ({error})") from error
+        return _decode_value(kind, raw, profile)
+
+    return _decode_each(kind, raws, decode)
+
+
+def _decode_each(kind: Kind, values: Sequence[Any], decode: Callable[[Any], Parsed]) -> Decoded:
+    decoded: list[Any] = []
+    faults: list[Fault] = []
+    for position, value in enumerate(values):
+        found, is_cut = None, False
+        try:
+            if value is not None:
+                found, is_cut = decode(value)
+        except ParseError as error:
+            faults.append(Fault(position, NULLED, error.reason, str(error)))
+        except ValueError as error:
+            faults.append(Fault(position, NULLED, NO_FIT, str(error)))
+        if is_cut:
+            faults.append(Fault(position, TRUNCATED, TOO_LARGE))
+        decoded.append(found)
+    return Decoded(pa.array(decoded, ARROW[kind]), faults)
+
+
+def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
+    if raw == NULL:
+        return None, False
+    is_string = raw.startswith(b'"')
+    if kind is Kind.VALUE:
+        return _respell(raw), False
+    if not kind.scalar:
+        return raw.decode() if profile.any_text else _compact(raw), False
+    if kind is Kind.STRING and profile.any_text and not is_string:
+        return raw.decode(), False
+    if kind in _NUMBERS and not (is_string and kind in (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER)):
+        return _NUMBERS[kind](raw), False
+    try:
+        text = msgspec.json.decode(raw, type=str)
+    except msgspec.MsgspecError as error:
+        raise ParseError(str(error), UNREADABLE if is_string else NO_FIT) from error
+    return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.grammar)
+
+
+def _compact(raw: bytes) -> str:
+    """JSON text without white space, its numbers and the order of its members as they were."""
+    return msgspec.json.format(raw, indent=-1).decode()
+
+
+def _respell(raw: bytes) -> str:
+    """A string, number or boolean as JSON text: a string with no more escapes than it needs, so that one value has one
+    text; a number with its digits."""
+    if b"\\" not in raw:
+        return raw.decode()
+    try:
+        return json.dumps(msgspec.json.decode(raw, type=str), ensure_ascii=False)
+    except msgspec.MsgspecError:
+        # Half of a pair: there is no character for it, and the escape says what the source wrote.
+        return raw.decode()
+
+
+def choose_branch(union: Union, raw: bytes) -> str | None:
+    """The branch that keeps all of a value, else one that takes it as text, else one that takes some of it; None for
+    null or no branch."""
+    if raw == b"null":
+        return None
+    name, shape = {b"{": ("object", Record), b"[": ("array", Items)}.get(raw[:1], ("", Leaf))
+    branches = dict(union.branches)
+    texts = [own for own, t in branches.items() if t in _TEXTS]
+    typed = [own for own, t in branches.items() if isinstance(t, shape) and t not in _TEXTS]
+    if whole := next((own for own in typed if _holds(branches[own], raw)), None):
+        return whole
+    is_string = raw.startswith(b'"')
+    free = ["string"] if is_string else [name, "unknown"]
+    some = typed if shape is not Leaf else []
+    # Text of any other name holds what has no branch of its own.
+    ordered = [*(own for own in free if own in texts), *some, *sorted(texts, key=lambda own: own != "string")]
+    return next(iter(ordered), None)
+
+
+_TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
+
+
+def _holds(t: DocumentType, raw: bytes) -> bool:
+    """Whether a column of the type keeps a value as it is, all of its properties included."""
+    if raw == b"null":
+        return True
+    if isinstance(t, Leaf):
+        return (t.kind is not Kind.STRING or raw.startswith(b'"')) and _is_kept(t.kind, raw)
+    if isinstance(t, Union):
+        return any(_holds(own, raw) for _, own in t.branches)
+    try:
+        if isinstance(t, Items):
+            return all(_holds(t.item, bytes(each)) for each in msgspec.json.decode(raw, type=list[msgspec.Raw]))
+        fields = dict(t.fields)
+        members = open_object(raw)
+    except msgspec.MsgspecError:
+        return False
+    return all(name in fields and _holds(fields[name], bytes(each)) for name, each in members.items())
+
+
+def _is_kept(kind: Kind, raw: bytes) -> bool:
+    try:
+        return not _decode_value(kind, raw, RECORDS)[1]
+    except ParseError:
+        return False
+
+
+def read_text(raw: bytes) -> str | None:
+    """The text of any value; None for a string that cannot be read."""
+    try:
+        text: str | None = _decode_value(Kind.STRING, raw, RECORDS)[0]
+    except ParseError:
+        return None
+    return text
+
+
+def make_list(raws: Sequence[Raw]) -> bytes:
+    """The JSON list of values."""
+    return b"[" + b",".join(raws) + b"]"
