@@ -27,7 +27,7 @@ from lakewriter.operate.repair import abandon as abandon_load
 from lakewriter.operate.repair import adopt, begin_backfill, reset_cursor
 from lakewriter.receipt import Cursor
 from lakewriter.shape.cursor import parsed_cursor
-from lakewriter.spec.catalogs import IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.catalogs import NoCatalog
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -203,13 +203,13 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
 
 
 def _write_queries(context: Context, stage: str | None) -> tuple[queries.Query, ...]:
-    spec, catalog = context.spec, context.spec.catalog
-    if isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, RestService):
-        return snowflake.statements(spec, context.deployment, catalog.service, stage)
+    spec = context.spec
+    if spec.rest_service:
+        return snowflake.statements(spec, context.deployment, spec.rest_service, stage)
     states = _read_states(context)
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
     times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
-    more = queries.time_travel(spec, times) if isinstance(catalog, IcebergCatalog) else ()
+    more = queries.time_travel(spec, times) if spec.iceberg else ()
     return (*queries.athena(spec, jobs), *more)
 
 

@@ -21,14 +21,14 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import ControlKeys
 from lakewriter.report import TableReport
-from lakewriter.spec.catalogs import IcebergCatalog, RestService
+from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
 
 
 def control_of(spec: Spec, table: TableSpec, store: Store) -> "Control":
     """The control objects of one table of a pipeline."""
-    is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and isinstance(spec.catalog.service, RestService)
+    is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     return Control(store, keys, table.id, layout=None if is_elsewhere else table.layout)
 

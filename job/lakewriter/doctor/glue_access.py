@@ -10,7 +10,6 @@ from lakewriter.aws.answers import GLUE_REMEDY
 from lakewriter.doctor.probe import Finding, Probe, call, code_behind
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE
-from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog
 from lakewriter.spec.specification import Spec, TableSpec
 
 _MISSING: Final = "EntityNotFoundException"
@@ -33,8 +32,7 @@ class CatalogProbes:
 
     def probes(self) -> list[Probe]:
         """None when the spec has no Glue catalog."""
-        catalog = self.spec.catalog
-        if not (isinstance(catalog, GlueCatalog) or _iceberg_in_glue(catalog)):
+        if not self.spec.in_glue:
             return []
         databases = dict.fromkeys(table.schema_name for table in self.spec.tables)
         probes = []
@@ -90,7 +88,7 @@ class CatalogProbes:
         if self._without_effect(name):
             yield "CreateTable", glue.create_table, {"DatabaseName": name, "TableInput": table}
         yield "UpdateTable", glue.update_table, {"DatabaseName": name, "TableInput": table}
-        if _iceberg_in_glue(self.spec.catalog):
+        if self.spec.iceberg:
             return
         yield "GetPartition", glue.get_partition, {**there, "PartitionValues": [self.mark]}
         partition = {"Values": [self.mark]}
@@ -104,7 +102,3 @@ class CatalogProbes:
             if code_behind(error) != _MISSING:
                 raise
             return None
-
-
-def _iceberg_in_glue(catalog: Catalog) -> bool:
-    return isinstance(catalog, IcebergCatalog) and isinstance(catalog.service, GlueService)

@@ -14,7 +14,7 @@ from lakewriter.naming import join_key
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import GlueCatalog, GlueService, IcebergCatalog
+from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Encoding, Spec, TableSpec
 
@@ -60,12 +60,11 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
     """The catalog action of the load, without columns: those are known once the source is open."""
     location = spec.table_location(table)
     if isinstance(spec.catalog, IcebergCatalog):
-        is_glue = isinstance(spec.catalog.service, GlueService)
         return IcebergAction(
             service=spec.catalog.service,
             namespace=table.schema_name,
             table=table.name,
-            location=location if is_glue else "",
+            location="" if spec.catalog.service.chooses_location else location,
         )
     if not isinstance(spec.catalog, GlueCatalog):
         return FilesAction()

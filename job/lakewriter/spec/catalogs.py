@@ -1,6 +1,6 @@
 """The catalogs that a pipeline's tables can be in."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ class GlueCatalog(Model):
 class GlueService(Model):
     """Iceberg tables in the Glue Data Catalog."""
 
+    chooses_location: ClassVar = False
     kind: Literal["glue"] = "glue"
 
 
@@ -34,6 +35,7 @@ class RestService(Model):
     ``client_id`` may be a reference, as a secret may; the secret must be one.
     """
 
+    chooses_location: ClassVar = True
     kind: Literal["rest"] = "rest"
     uri: str
     warehouse: str
@@ -43,6 +45,7 @@ class RestService(Model):
 
 
 IcebergService = Annotated[GlueService | RestService, Field(discriminator="kind")]
+"""``chooses_location`` where the catalog decides where a table lies, and the layout does not."""
 
 
 class IcebergCatalog(Model):
