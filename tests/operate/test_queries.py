@@ -1,11 +1,13 @@
 """The statements of the documents' section on Athena, for the table they are written for."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.operate.queries import athena
+from lakewriter.operate.queries import READERS, athena
+from lakewriter.spec.specification import FileEncoding
 from tests.dialects.files import READ, lake
 
 EXPECTED = [
@@ -62,3 +64,9 @@ FILES = [
 def test_files_without_tracking_columns(example, expected):
     (query, *_) = athena(load_spec(Path("examples", f"{example}.yaml")))
     assert query.sql == f"SELECT *\nFROM {expected}\nLIMIT 100;"
+
+
+def test_every_format_has_a_reader():
+    """Formats are told by their ``kind``, and DuckDB has a function for each."""
+    kinds = [kind for form in get_args(FileEncoding) for kind in get_args(form.model_fields["kind"].annotation)]
+    assert sorted(kinds) == sorted(READERS)

@@ -3,10 +3,8 @@
 from lakewriter.encode import parquet
 from lakewriter.encode.csv_and_jsonl import TextEncoder
 from lakewriter.encode.encoder import Encoder
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.specification import FileEncoding
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
-
-FileEncoding = Encoding | AvroEncoding | TextEncoding
 
 
 def encoder(encoding: FileEncoding) -> Encoder:

@@ -18,7 +18,7 @@ _RESERVED: Final = re.compile(
     r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
 )
 """Words that Trino takes for a name only in quotes."""
-_READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
+READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
 """DuckDB's functions by file format."""
 
 
@@ -59,10 +59,10 @@ def reads_files(spec: Spec) -> bool:
 
 def _files(spec: Spec, table: TableSpec) -> str:
     """Backfills lie side by side, and files of one table may differ in their columns."""
-    kind = getattr(table.encoding or spec.encoding, "kind", "parquet")
+    kind = (table.encoding or spec.encoding).kind
     place = f"s3://{spec.access.bucket}/{table.layout.glob}".replace("'", "''")
     by_name = "" if kind == "avro" else ", union_by_name = true"
-    return f"SELECT *\nFROM {_READERS[kind]}('{place}'{by_name})\nLIMIT 100;"
+    return f"SELECT *\nFROM {READERS[kind]}('{place}'{by_name})\nLIMIT 100;"
 
 
 def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:

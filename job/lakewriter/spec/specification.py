@@ -171,6 +171,7 @@ class Limits(Model):
 class Encoding(Model):
     """How Parquet files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
 
+    kind: Literal["parquet"] = "parquet"
     codec: str = "gzip"
     level: int = 4
     engine: Literal["auto", "arro3", "pyarrow"] = "auto"
@@ -178,6 +179,10 @@ class Encoding(Model):
     page_bytes: int | None = None
     dictionary_page_bytes: int | None = None
     dictionary: bool = True
+
+
+FileEncoding = Encoding | AvroEncoding | TextEncoding
+"""The file formats, each told by its ``kind``."""
 
 
 class Spec(Model):
@@ -189,7 +194,7 @@ class Spec(Model):
     catalog: Catalog
     tracking: tuple[TrackingColumn, ...]
     tables: tuple[TableSpec, ...]
-    encoding: Encoding | AvroEncoding | TextEncoding = Encoding()
+    encoding: FileEncoding = Encoding()
     envelope: Envelope | None = None
     source: MessageSource | None = None
     purge_first: bool = False

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakewriter.aws import Clients, shared_clients
 from lakewriter.aws.vended import Vendor
-from lakewriter.encode.formats import FileEncoding, encoder
+from lakewriter.encode.formats import encoder
 from lakewriter.encode.parquet_footer import Tail, column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import LOAD_METADATA
@@ -21,7 +21,7 @@ from lakewriter.receipt import Receipt
 from lakewriter.shape.shapers import AnyPlan, shaper
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Limits
+from lakewriter.spec.specification import FileEncoding, Limits
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
 from lakewriter.staging.upload import StagedUpload

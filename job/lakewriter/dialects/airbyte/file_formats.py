@@ -90,7 +90,6 @@ class Snappy(Model):
     codec: Literal["snappy"]
 
 
-_CODECS: Final = {name.lower(): name for name in ("no compression", "Deflate", "bzip2", "xz", "zstandard", "snappy")}
 AvroCodec = Annotated[NoCodec | Deflate | Bzip2 | Xz | Zstandard | Snappy, Field(discriminator="codec")]
 
 
@@ -127,9 +126,8 @@ class Parquet(Model):
 
 Format = Annotated[Csv | JsonLines | Avro | Parquet, Field(discriminator="format_type")]
 FORMATS: Final[dict[str, type[Model]]] = {"CSV": Csv, "JSONL": JsonLines, "Avro": Avro, "Parquet": Parquet}
-PARTS: Final[dict[str, type[Model]]] = {
-    "No Compression": NoCompression,
-    "GZIP": Gzip,
+COMPRESSIONS: Final[dict[str, type[Model]]] = {"No Compression": NoCompression, "GZIP": Gzip}
+CODECS: Final[dict[str, type[Model]]] = {
     "no compression": NoCodec,
     "Deflate": Deflate,
     "bzip2": Bzip2,
@@ -137,19 +135,25 @@ PARTS: Final[dict[str, type[Model]]] = {
     "zstandard": Zstandard,
     "snappy": Snappy,
 }
-"""The models of a format's own objects, by what tells them apart."""
+"""The models of formats and of their own objects, by what tells them apart."""
+
+_CODEC_NAMES: Final = {name.lower(): name for name in CODECS}
 
 FORMAT_TAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "format_type": tuple(FORMATS),
-    "compression_type": ("No Compression", "GZIP"),
-    "codec": ("no compression", "Deflate", "bzip2", "xz", "zstandard", "snappy"),
+    "compression_type": tuple(COMPRESSIONS),
+    "codec": tuple(CODECS),
 }
 """The keys that tell the members of unions apart, each with what it may hold."""
 
 
 def part_of(value: Mapping[str, Any]) -> type[Model] | None:
     """The model of a format's own object, if what it says it is is known."""
-    return PARTS.get(str(_codec(value["codec"]) if "codec" in value else value.get("compression_type")))
+    return (
+        CODECS.get(str(_codec(value["codec"])))
+        if "codec" in value
+        else COMPRESSIONS.get(str(value.get("compression_type")))
+    )
 
 
 def filled(value: Any) -> Any:
@@ -162,4 +166,4 @@ def filled(value: Any) -> Any:
 
 def _codec(name: Any) -> Any:
     """A codec as the configuration writes it: the documents have 'deflate' and 'No compression'."""
-    return _CODECS.get(name.lower(), name) if isinstance(name, str) else name
+    return _CODEC_NAMES.get(name.lower(), name) if isinstance(name, str) else name

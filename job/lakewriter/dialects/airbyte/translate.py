@@ -29,7 +29,7 @@ from lakewriter.dialects.common.tables import TableSource, absolute
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.specification import MIB, Encoding, IndexKind, Limits, Mode, Spec, TableSpec
+from lakewriter.spec.specification import MIB, Encoding, FileEncoding, IndexKind, Limits, Mode, Spec, TableSpec
 from lakewriter.spec.stream import AvroEncoding, Envelope, Stream, TextEncoding
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
@@ -82,7 +82,7 @@ def limits(form: AirbyteForm, wanted: Limits) -> Limits:
     return wanted.without_row_groups()
 
 
-def encoding(form: AirbyteForm) -> Encoding | AvroEncoding | TextEncoding:
+def encoding(form: AirbyteForm) -> FileEncoding:
     """The file format with its settings."""
     own = form.format
     if isinstance(own, Parquet):
