@@ -12,8 +12,8 @@ from lakewriter.documents.types import DOCUMENTS
 from lakewriter.encode.formats import encoder
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
 from lakewriter.spec.layout import Layout, Template
-from lakewriter.spec.specification import Encoding, Read, TableSpec
-from lakewriter.spec.stream import AvroEncoding, Envelope, TextEncoding
+from lakewriter.spec.specification import FileEncoding, Read, TableSpec
+from lakewriter.spec.stream import Envelope
 
 ENVELOPE = Envelope(raw_id="_id", extracted_at="_at", meta="_meta", generation="_generation")
 TABLE = TableSpec(
@@ -45,7 +45,7 @@ def shaped(
     return shaper.shape(batch), shaper
 
 
-def written(batch: pa.RecordBatch, encoding: Encoding | AvroEncoding | TextEncoding) -> bytes:
+def written(batch: pa.RecordBatch, encoding: FileEncoding) -> bytes:
     """A file of one batch."""
     sink = io.BytesIO()
     encoder(encoding).write(batch.schema, iter([batch]), sink, 1000)

@@ -136,14 +136,16 @@ def explained(service: IcebergService, clients: aws.Clients, doing: str) -> Iter
     except (aws.ClientError, aws.BotoCoreError) as error:
         raise aws.explain(error, doing=f"glue: {doing}", access=clients.access) from error
     except requests.RequestException as error:
-        assert isinstance(service, RestService)
+        if isinstance(service, GlueService):
+            raise
         raise _silence(service, doing, error, clients.reached) from error
     except (exceptions.RESTError, exceptions.NoSuchNamespaceError) as error:
-        assert isinstance(service, RestService)
+        if isinstance(service, GlueService):
+            raise
         clients.reached.add(service.uri)
         raise _rest_error(service, doing, error) from error
     else:
-        clients.reached.update([service.uri] if isinstance(service, RestService) else [])
+        clients.reached.update([] if isinstance(service, GlueService) else [service.uri])
 
 
 @contextmanager
@@ -218,7 +220,7 @@ _NAME_REMEDY: Final = (
 def check_region(table: Table, service: IcebergService, access: Access) -> None:
     """``CATALOG_REGION_MISMATCH`` where the catalog tells another region than the bucket's."""
     told = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
-    if isinstance(service, RestService) and told not in (None, access.region):
+    if not isinstance(service, GlueService) and told not in (None, access.region):
         raise CatalogRegionMismatchError(
             f"catalog {service.warehouse!r} keeps its tables in {told!r}, and bucket {access.bucket!r} is in "
             f"{access.region!r}; they must be in one region.",
