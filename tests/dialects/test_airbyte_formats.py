@@ -97,6 +97,15 @@ def test_codec_of_the_documents_in_the_vendors_file(tmp_path):
     assert spec.warnings == ("s3.json:1: format.compression_codec.future is not known here and has no effect.",)
 
 
+def test_compression_of_text_is_no_codec(tmp_path):
+    """It is refused as LZO is; to leave it out would write another file than was asked for."""
+    form = {"format_type": "Avro", "compression_codec": {"codec": "GZIP"}}
+    assert problems(from_vendor(tmp_path, {"format": form})) == [
+        "format.compression_codec.codec: 'GZIP' is not allowed; expected 'no compression', 'Deflate', "
+        "'bzip2', 'xz', 'zstandard' or 'snappy'; did you mean 'bzip2'?"
+    ]
+
+
 PROBLEMS = [
     # a format, its problem
     ({"format": {"format_type": "Parquet", "compression_codec": "LZO"}}, "destination.format.compression_codec: "
