@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewriter.dialects.common.problems import listed
-from lakewriter.spec.specification import Encoding
+from lakewriter.spec.specification import Encoding, FileEncoding
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
 
@@ -71,7 +71,7 @@ def check_compression(kind: str, compression: str | None, level: int | None) -> 
         )
 
 
-def encoding(kind: str, compression: str | None, level: int | None) -> Encoding | AvroEncoding | TextEncoding:
+def encoding(kind: str, compression: str | None, level: int | None) -> FileEncoding:
     """The neutral encoding."""
     codecs = FORMATS[kind].codecs
     codec = codecs[compression or next(iter(codecs))]
