@@ -175,6 +175,89 @@ def test_values_that_would_be_changed_are_refused(lake, database):
         assert message in report[name]["message"]
 
 
+UNTOLD = {
+    # SQL type and literal, how the table is read: in the message. Spark would have read the value as the one behind it.
+    "t1": ("timestamp", "'infinity'", "plain", "infinity"),  # 9999-12-31 23:59:59.999
+    "t2": ("timestamptz", "'-infinity'", "plain", "-infinity"),  # 0001-01-03
+    "t3": ("timestamp", "'1582-10-10 12:00'", "plain", "1582-10-10 12:00:00"),  # 1582-10-20
+    "t4": ("timestamp[]", "'{NULL,infinity}'", "plain", "{NULL,infinity}"),
+    "t5": ("date[]", "'{1582-10-14}'", "plain", "{1582-10-14}"),  # {1582-10-24}
+    "t6": ("numeric[]", "'{0.1234567890123456789}'", "plain", "{0.1234567890123456789}"),
+    "t7": ("numeric(50, 40)", "0.12345678901234567890123456789", "plain", "0.1234567890123456789012345678900000000000"),
+    "t8": ("numeric(10, 2)", "'NaN'", "plain", "NaN"),  # an error of the driver
+    "t9": ("numeric[]", "'{-Infinity}'", "plain", "{-Infinity}"),  # an error of the driver
+    "c1": ("timestamp", "'infinity'", "cursor", "infinity"),
+    "c2": ("date", "'-infinity'", "cursor", "-infinity"),
+    "c3": ("numeric", "0.1234567890123456789", "cursor", "0.1234567890123456789"),
+    "c4": ("numeric", "'NaN'", "cursor", "NaN"),
+    "p1": ("date", "'1582-10-10'", "partition", "1582-10-10"),
+    "p2": ("numeric(10, 2)", "'NaN'", "partition", "NaN"),
+    "v1": ("date", "'infinity'", "view", "infinity"),
+    "v2": ("numeric", "0.1234567890123456789", "view", "0.1234567890123456789"),
+    "v3": ("timestamp", "'infinity'", "count", "infinity"),
+    "d1": ("timestamp", "'infinity'", "declared", "infinity"),
+}
+EXACT = {
+    # a cursor's SQL type, the values next to those that are refused, DuckDB's texts of them
+    "e1": (
+        "timestamp",
+        ("'9999-12-31 23:59:59.999'", "'1582-10-04 23:59:59.999999'", "'1582-10-15'", "'1582-10-10 BC'"),
+        (
+            "9999-12-31 23:59:59.999+00",
+            "1582-10-04 23:59:59.999999+00",
+            "1582-10-15 00:00:00+00",
+            "1582-10-10 (BC) 00:00:00+00",
+        ),
+    ),
+    "e2": (
+        "date",
+        ("'1582-10-04'", "'1582-10-15'", "'0044-03-15 BC'", "'9999-12-31'", "'0001-01-03'"),
+        ("1582-10-04", "1582-10-15", "0044-03-15 (BC)", "9999-12-31", "0001-01-03"),
+    ),
+    "e3": (
+        "numeric",
+        ("-0.500000000000000000000", "99999999999999999999.123456789012345678"),
+        ("-0.500000000000000000", "99999999999999999999.123456789012345678"),
+    ),
+    "e4": ("numeric(38, 0)", ("9" * 38, "-1"), ("9" * 38, "-1")),
+}
+
+
+def read_untold(database, name, way):
+    source = read(database, name)
+    if way in ("view", "count"):
+        source = {"sql": "SELECT * FROM v" if way == "view" else "SELECT count(*) AS c FROM v", "views": {"v": source}}
+    if way == "partition":
+        source["partition"] = {"column": "c", "count": 2}
+    if way == "declared":
+        source["options"]["customSchema"] = "t TIMESTAMP"
+    return {"table": name, "schema": "public", "read": source} | ({"cursor": "c"} if way == "cursor" else {})
+
+
+@pytest.mark.exhaustive
+def test_values_that_nothing_tells_from_others_are_refused(lake, database):
+    (jar,) = jars([DRIVER])
+    tables = []
+    for name, (kind, literal, way, _) in UNTOLD.items():
+        database.execute(f"CREATE TABLE {name} (t time, c {kind}); INSERT INTO {name} VALUES ('12:00', {literal});")
+        tables.append(read_untold(database, name, way))
+    for name, (kind, literals, _) in EXACT.items():
+        rows = ", ".join(f"({literal})" for literal in literals)
+        database.execute(f"CREATE TABLE {name} (c {kind}); INSERT INTO {name} VALUES {rows}, (NULL);")
+        tables.append(read_untold(database, name, "cursor"))
+    lake.write(*tables)
+    command = [sys.executable, "-m", "lakewriter", "run", "lake.yaml", "--json"]
+    done = run(lake, command, code=1, PYSPARK_SUBMIT_ARGS=f"--jars {jar} pyspark-shell")
+    report = {table["table"]: table for table in json.loads(done.stdout)["tables"]}
+    assert {name: report[name].get("code") for name in UNTOLD} == dict.fromkeys(UNTOLD, "VALUE_UNREPRESENTABLE"), report
+    for name, (_, _, _, value) in UNTOLD.items():
+        assert f"table '{SCHEMA}.{name}', column 'c': {value}, which Spark would change: " in report[name]["message"]
+    assert [key for key in lake.data() if any(f"/{name}/" in key for name in UNTOLD)] == []
+    for name, (_, _, expected) in EXACT.items():
+        texts = [row[0] for row in lake.rows("SELECT c::VARCHAR FROM t", f"{SCHEMA}/{name}")]
+        assert sorted(texts, key=str) == sorted([*expected, None], key=str), report[name]
+
+
 @pytest.mark.exhaustive
 def test_recipe_of_the_guide(lake, database):
     """The YAML and the commands of the guide as they are printed, but for the database's address and password."""

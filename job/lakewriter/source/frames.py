@@ -70,7 +70,7 @@ def loaded(
     if is_jdbc(read) and read.columns is None:
         native = [cursor] if cursor else []
         options = reader_options(read, secrets)
-        found = load_by_case(session, lambda: from_database(session, options, read.partition, native))
+        found = load_by_case(session, lambda: from_database(session, options, read.partition, native, table=table))
         return Loaded(with_marks(found) if aside else found)
     return _by_header(session, read, secrets, table, _named(session, read, secrets, table, aside=aside), aside=aside)
 
@@ -159,7 +159,7 @@ def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], t
         return Loaded(session.sql(read.sql), tuple(notes), tuple(checks))
     options = reader_options(read, secrets)
     if is_jdbc(read) and read.columns is None:
-        return Loaded(from_database(session, options, read.partition))
+        return Loaded(from_database(session, options, read.partition, table=table))
     reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)

@@ -11,6 +11,7 @@ from pyspark.sql.types import DateType, DecimalType, NumericType, StructField, T
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.column_names import quoted
+from lakewriter.source.postgresql import guard_source, is_postgresql, limit_bound, refuse_changed
 from lakewriter.spec.specification import JdbcPartition, Read
 
 # A driver that comes with --packages or --jars is not in the class loader that java.sql.DriverManager asks: without its
@@ -55,26 +56,43 @@ def from_database(
     options: Mapping[str, str],
     partition: JdbcPartition | None,
     native: Collection[str] | None = None,
+    *,
+    table: str,
 ) -> DataFrame:
     """The rows of a table or query; a time of day is that time on 1970-01-01, with its microseconds.
 
     Drivers give java.sql.Time, which ends at milliseconds: such columns are read as text. So are PostgreSQL's dates and
     numerics, which Java and Spark would change, but for ``native`` columns, which the database compares; None is all.
+    Values of PostgreSQL's other columns that would be changed are refused, with the name of the ``table``.
     """
     options = with_bounds(session, options, partition) if partition is not None else dict(options)
     frame = session.read.format("jdbc").options(**options).load()
-    is_exact = native is not None and re.match("jdbc:postgresql:", _option(options, "url"), re.IGNORECASE) is not None
+    as_declared = _option(options, "customschema") != ""
+    texts = {} if as_declared else _from_texts(frame, options, native)
+    source = None
+    if is_postgresql(_option(options, "url")):
+        others = [field for field in frame.schema if field.name not in texts]
+        source = guard_source(_source(options), table, others, as_declared=as_declared)
+    if source is not None:
+        options = {**_without_source(options), "dbtable": source}
+    if texts:
+        options = {**options, "customSchema": ", ".join(f"{quoted(name)} STRING" for name in texts)}
+    if source is None and not texts:
+        return frame
+    read = session.read.format("jdbc").options(**options).load()
+    rows = read if source is None else refuse_changed(read)
+    return rows.withColumns(texts)
+
+
+def _from_texts(frame: DataFrame, options: Mapping[str, str], native: Collection[str] | None) -> dict[str, Column]:
+    """The columns of a frame that are read as text, with their values from it."""
+    is_exact = native is not None and is_postgresql(_option(options, "url"))
     compared = {name.lower() for name in [*(native or ()), _option(options, "partitioncolumn")]}
-    found = {
+    return {
         field.name: value
         for field in frame.schema
         if (value := _from_text(field, exact=is_exact and field.name.lower() not in compared)) is not None
     }
-    if not found or _option(options, "customschema"):
-        return frame
-    texts = ", ".join(f"{quoted(name)} STRING" for name in found)
-    read = session.read.format("jdbc").options(**options, customSchema=texts).load()
-    return read.withColumns(found)
 
 
 def _from_text(field: StructField, *, exact: bool) -> Column | None:
@@ -102,23 +120,26 @@ def with_bounds(session: SparkSession, options: Mapping[str, str], partition: Jd
     """The options with the lowest and the highest value of the column, for which the database is asked.
 
     They cut the table into tasks and leave out no row: the first task reads nulls and what is below, the last one what
-    is above. A table without rows, or with nulls alone, is read by one task.
+    is above. A table without rows, with nulls alone, or with a NaN or an infinity of PostgreSQL, is read by one task.
     """
-    source = _option(options, "dbtable") or f"({_option(options, 'query')}) lakewriter_source"
-    plain = {name: value for name, value in options.items() if name.lower() not in ("dbtable", "query")}
+    source, plain = _source(options), _without_source(options)
     whole = {**plain, "dbtable": source}
     field = _field(list(session.read.format("jdbc").options(**whole).load().schema), partition.column)
     jvm = session._jvm
     assert jvm is not None
     name = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(_option(options, "url")).quoteIdentifier(field.name)
-    bounds = f"(SELECT MIN({name}) AS lowest, MAX({name}) AS highest FROM {source}) lakewriter_bounds"
+    lowest, highest = f"MIN({name})", f"MAX({name})"
+    if is_postgresql(_option(options, "url")) and isinstance(field.dataType, DecimalType):
+        lowest, highest = limit_bound(lowest), limit_bound(highest)
+    bounds = f"(SELECT {lowest} AS lowest, {highest} AS highest FROM {source}) lakewriter_bounds"
     found = session.read.format("jdbc").options(**{**plain, "dbtable": bounds}).load().toDF("lowest", "highest")
     ends = [F.col("lowest"), F.col("highest")]
     if isinstance(field.dataType, NumericType):
         # Spark takes whole numbers of 64 bits only.
         ends = [F.floor(ends[0]).cast("bigint"), F.ceil(ends[1]).cast("bigint")]
     (row,) = found.select(*[end.cast("string") for end in ends]).collect()
-    if row[0] is None:
+    # A Row looks for names among its fields.
+    if None in tuple(row):
         return whole
     return {
         **whole,
@@ -127,6 +148,15 @@ def with_bounds(session: SparkSession, options: Mapping[str, str], partition: Jd
         "upperBound": row[1],
         "numPartitions": str(partition.count),
     }
+
+
+def _source(options: Mapping[str, str]) -> str:
+    """The table or query, as it stands behind FROM."""
+    return _option(options, "dbtable") or f"({_option(options, 'query')}) lakewriter_source"
+
+
+def _without_source(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if name.lower() not in ("dbtable", "query")}
 
 
 def _option(options: Mapping[str, str], name: str) -> str:
