@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from infra.settings import Settings
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.policy.bucket import start_of
-from lakewriter.policy.checkpoint import place_of
+from lakewriter.policy.bucket import find_key_prefix
+from lakewriter.policy.checkpoint import locate_checkpoints
 from lakewriter.spec.streamable import unfit
 
 
@@ -18,13 +18,13 @@ def continuous(settings: Settings) -> Iterator[str]:
         yield f"deployment.spark.mode is STREAMING: {problem.message} {problem.remedy}".strip()
     if spec.checkpoint is None:
         return
-    place = place_of(spec)
+    place = locate_checkpoints(spec)
     if place is None:
         yield (
             f"checkpoint: {spec.checkpoint!r} is on this machine; expected s3://..., in a folder of the pipeline's own."
         )
         return
-    taken = {start_of(table): f"table {table.id!r}" for table in spec.tables}
+    taken = {find_key_prefix(table): f"table {table.id!r}" for table in spec.tables}
     taken[f"{join_key(spec.access.prefix, CONTROL_DIRECTORY)}/"] = "the job's own records"
     whose = next((what for start, what in taken.items() if f"{place[1]}/".startswith(start)), None)
     if place[0] == spec.access.bucket and whose:

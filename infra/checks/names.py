@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from infra.settings import Settings
 from lakewriter.errors import LakeError
-from lakewriter.policy.roles import snowflake_of
+from lakewriter.policy.roles import find_snowflake
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
 
@@ -21,7 +21,7 @@ def region(settings: Settings) -> Iterator[str]:
 def snowflake_bucket(settings: Settings) -> Iterator[str]:
     """Snowflake reaches a bucket at a host of its name, which no certificate fits when the name has dots."""
     bucket = settings.spec.access.bucket
-    if snowflake_of(settings.spec, settings.deployment) and "." in bucket:
+    if find_snowflake(settings.spec, settings.deployment) and "." in bucket:
         yield (
             f"the destination's bucket {bucket!r} has dots in its name, and a Snowflake external volume cannot use it; "
             "expected a name of letters, digits and '-'. Take another bucket, or leave out deployment.snowflake."

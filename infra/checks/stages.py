@@ -6,7 +6,7 @@ from itertools import combinations, permutations, product
 from infra.settings import Settings
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.naming import join_key
-from lakewriter.policy.s3_statements import held
+from lakewriter.policy.s3_statements import list_written_prefixes
 
 
 def stages(settings: Settings) -> Iterator[str]:
@@ -28,7 +28,7 @@ def stages(settings: Settings) -> Iterator[str]:
 def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     bucket = first.spec.access.bucket
     if bucket == second.spec.access.bucket:
-        if any(_nested(one, two) for one, two in product(held(first.spec), held(second.spec))):
+        if any(_nested(one, two) for one, two in product(list_written_prefixes(first.spec), list_written_prefixes(second.spec))):
             key = None if second.spec.roots else second.spec.access.key_names.prefix
             yield (
                 f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "

@@ -8,7 +8,7 @@ from aws_cdk import aws_ssm as ssm
 from infra.destination.policies import Declared
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.roles import roles, snowflake_of
+from lakewriter.policy.roles import find_snowflake, list_roles
 from lakewriter.spec.trust import Trust
 
 
@@ -16,13 +16,13 @@ def declare(settings: Settings, *, arns: Arns, shown: Arns, external_ids: Mappin
     """The job's first; ``external_ids`` by role."""
     spec, deployment = settings.spec, settings.deployment
     texts = {entry.external_id: external_ids[entry.role] for entry in deployment.trust}
-    made = roles(spec, deployment, arns, shown=texts.__getitem__)
-    return [Declared(*each) for each in zip(made, roles(spec, deployment, shown), strict=True)]
+    made = list_roles(spec, deployment, arns, show=texts.__getitem__)
+    return [Declared(*each) for each in zip(made, list_roles(spec, deployment, shown), strict=True)]
 
 
 def external_ids(stack: Stack, settings: Settings) -> dict[str, str]:
     """By role, for every party outside; what is in an SSM parameter is looked up by every deployment."""
-    snowflake = snowflake_of(settings.spec, settings.deployment)
+    snowflake = find_snowflake(settings.spec, settings.deployment)
     found = {entry.role: _external_id(stack, settings, entry) for entry in settings.deployment.trust}
     if snowflake:
         found |= {

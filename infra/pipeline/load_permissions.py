@@ -11,7 +11,7 @@ from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.shown import shown
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
-from lakewriter.policy.arns import Arns, literal
+from lakewriter.policy.arns import Arns, escape
 
 
 class LoadPermissions(Construct):
@@ -50,7 +50,7 @@ class LoadPermissions(Construct):
         if access.endpoint is None:
             runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
             arns = Arns(stack.partition, stack.account, stack.region)
-            outcomes = arns.objects(access.bucket, f"{literal(runs)}*")
+            outcomes = arns.objects(access.bucket, f"{escape(runs)}*")
             reading = self._policy("Outcomes", _read_outcomes(outcomes, key, stack))
             acknowledge(
                 reading,

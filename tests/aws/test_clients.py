@@ -14,7 +14,7 @@ from botocore.exceptions import (
 )
 from urllib3.exceptions import ProtocolError
 
-from lakewriter.aws import ClientError, Clients, explain, read_object, resolve, shared_clients
+from lakewriter.aws import ClientError, Clients, explain, get_shared_clients, read_object, resolve
 from lakewriter.aws.vended import Vended
 from lakewriter.errors import RoleNotAssumableError, SecretUnresolvedError
 from lakewriter.spec.access import Access, SecretText
@@ -116,7 +116,7 @@ def test_who_signs(aws, bucket, fields, vendor, assumes, signs, shared):
     """``shared`` is how tasks come by their clients, whose access and vendor were pickled."""
     aws.role(ROLE, fields.get("external_id"))
     own = access(**fields)
-    clients = shared_clients(*pickle.loads(pickle.dumps((own, vendor)))) if shared else Clients(own, vendor)
+    clients = get_shared_clients(*pickle.loads(pickle.dumps((own, vendor)))) if shared else Clients(own, vendor)
     clients.s3.list_objects_v2(Bucket=bucket)
     keys = {call.action: call.access_key for call, _ in aws.history}
     assert keys.get("sts:AssumeRole") == assumes

@@ -7,7 +7,7 @@ import pytest
 from botocore.loaders import Loader
 from botocore.retries.standard import ThrottledRetryableChecker, TransientRetryableChecker
 
-from lakewriter.aws.error_codes import MEANINGS, Meaning, meaning_of
+from lakewriter.aws.error_codes import MEANINGS, Meaning, classify
 from lakewriter.aws.required_fields import REQUIRED
 
 SERVICES = {"secrets-manager": "secretsmanager"}
@@ -43,9 +43,9 @@ def test_every_modelled_code_has_a_meaning():
 
 
 def test_what_the_sdk_tries_again_is_transient():
-    wrong = {code for code in retried_codes() if meaning_of(code, 400) not in RETRIED}
+    wrong = {code for code in retried_codes() if classify(code, 400) not in RETRIED}
     assert wrong == set()
-    assert {status for status in (429, 500, 502, 503, 504, 509) if meaning_of("?", status) not in RETRIED} == set()
+    assert {status for status in (429, 500, 502, 503, 504, 509) if classify("?", status) not in RETRIED} == set()
 
 
 MEANT = [
@@ -83,4 +83,4 @@ MEANT = [
 
 @pytest.mark.parametrize(("code", "status", "message", "meaning"), MEANT)
 def test_meaning(code, status, message, meaning):
-    assert meaning_of(code, status, message) is meaning
+    assert classify(code, status, message) is meaning

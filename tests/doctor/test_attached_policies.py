@@ -8,7 +8,7 @@ from lakewriter.aws import Clients
 from lakewriter.doctor.attached_policies import PolicyProbes
 from lakewriter.doctor.probe import Finding, run_probes
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.role_documents import Document, Who, documents
+from lakewriter.policy.role_documents import Document, Who, make_documents
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from tests.doctor.pipeline import ROLE, spec
@@ -40,12 +40,12 @@ def attach(aws: StrictAws, role: str, found: dict[str, Document]) -> None:
 
 
 def probed(wanted: Spec, deployment: Deployment | None = None) -> Finding:
-    probes = PolicyProbes(wanted, deployment or Deployment(), Clients(wanted.access), "role").probes()
+    probes = PolicyProbes(wanted, deployment or Deployment(), Clients(wanted.access), "role").list_probes()
     return next(run_probes(probes))
 
 
 def needed(deployment: Deployment | None = None, arns: Arns = ARNS) -> dict[str, Document]:
-    return documents(PIPELINE, deployment or Deployment(), Who.LOADER, arns)
+    return make_documents(PIPELINE, deployment or Deployment(), Who.LOADER, arns)
 
 
 def test_what_the_file_needs_is_attached(aws: StrictAws, role: str) -> None:
@@ -65,7 +65,7 @@ def test_key_that_a_stack_made(aws: StrictAws, role: str) -> None:
 
 def test_policies_of_an_older_file(aws: StrictAws, role: str) -> None:
     older = PIPELINE.model_copy(update={"tables": (PIPELINE.tables[0].model_copy(update={"name": "planes"}),)})
-    attach(aws, role, documents(older, Deployment(), Who.LOADER, ARNS))
+    attach(aws, role, make_documents(older, Deployment(), Who.LOADER, ARNS))
     found = probed(PIPELINE)
     table = "arn:aws:glue:us-east-1:123456789012:table/nyc_public"
     assert found.status == "warning"
@@ -108,9 +108,9 @@ def test_role_of_another_account(aws: StrictAws, bucket: str) -> None:
 
 UNNAMED = (
     "skipped",
-    "the file names no role that writes: a role that the stacks make gets its name from CloudFormation.",
-    "A role of your own is compared once iam_role_arn or deployment.existing.job_role_arn names it; for the stacks' "
-    "own have CloudFormation detect the drift of the destination's stack.",
+    "the file names no role that writes: CloudFormation names the role that the stacks make.",
+    "For a role of your own, set iam_role_arn or deployment.existing.job_role_arn; for the stacks' role, have "
+    "CloudFormation detect the drift of the destination's stack.",
 )
 
 
@@ -137,10 +137,10 @@ def test_administrator_who_asks_is_not_the_job(aws: StrictAws, bucket: str, monk
 
 def test_role_that_is_brought(aws: StrictAws, role: str) -> None:
     brought = Deployment.model_validate({"existing": {"job_role_arn": ROLE}})
-    attach(aws, role, documents(spec(), brought, Who.JOB, ARNS))
+    attach(aws, role, make_documents(spec(), brought, Who.JOB, ARNS))
     assert probed(spec(), brought).status == "ok"
 
 
 def test_only_aws_has_such_policies(aws: StrictAws, bucket: str) -> None:
     wanted = spec(endpoint=aws.url)
-    assert PolicyProbes(wanted, Deployment(), Clients(wanted.access), "identity").probes() == []
+    assert PolicyProbes(wanted, Deployment(), Clients(wanted.access), "identity").list_probes() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.doctor.identity import session_arn
+from lakewriter.doctor.identity import derive_session_arn
 from lakewriter.spec.access import SecretText
 from tests.doctor.pipeline import ROLE, checked, spec, statuses
 from tests.support.call import Answer, Call
@@ -59,7 +59,7 @@ SESSIONS = [
 
 @pytest.mark.parametrize(("role", "session"), SESSIONS)
 def test_session_of_the_role(role: str, session: str) -> None:
-    found = session_arn(role)
+    found = derive_session_arn(role)
     assert found is not None
     assert session.startswith(found)
 

@@ -17,7 +17,7 @@ DEPLOYED = Deployment(protect=True)
 
 def probed(deployment: Deployment | None = None, **source: Any) -> Finding:
     own = spec().model_copy(update={"source": MessageSource(**source)})
-    (found,) = run_probes(MessageProbes(own, deployment).probes())
+    (found,) = run_probes(MessageProbes(own, deployment).list_probes())
     return found
 
 

@@ -36,7 +36,7 @@ def test_tables_apart_from_the_control_prefix(aws: StrictAws, bucket: str) -> No
     apart = spec(prefix="").model_copy(update={"roots": ("changes", "shop/orders")})
     findings = checked(apart)
     assert findings["list"].message == "keys under 'changes/', 'shop/orders/' can be listed."
-    assert findings["table paths"].message == "uploads can be begun and aborted under 'changes/', 'shop/orders/'."
+    assert findings["table paths"].message == "uploads can be created and aborted under 'changes/', 'shop/orders/'."
     assert (aws.objects(bucket), aws.uploads(bucket)) == ({}, [])
 
 

@@ -105,7 +105,7 @@ def test_renewed_five_minutes_before(seconds, uses, asked):
 
 def test_nothing_new_at_the_end():
     credentials = need(VendedCredentials(given(30)).load())
-    with pytest.raises(CatalogUnauthorizedError, match="gives none any more"):
+    with pytest.raises(CatalogUnauthorizedError, match="vends none now"):
         credentials.get_frozen_credentials()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.role_documents import Document, Who, documents
+from lakewriter.policy.role_documents import Document, Who, make_documents
 from tests.dialects import files
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
@@ -73,4 +73,4 @@ def statement(sid: str, actions: list[str], resources: list[str], condition: Any
 def made(folder: Path, who: Who, deployment: Any = None, tables: Any = None, **destination: Any) -> dict[str, Document]:
     loaded = lake(folder, deployment, tables, **destination)
     key = KEY if loaded.deployment.encryption == "SSE-KMS" else None
-    return documents(loaded.spec, loaded.deployment, who, replace(ARNS, key=key))
+    return make_documents(loaded.spec, loaded.deployment, who, replace(ARNS, key=key))

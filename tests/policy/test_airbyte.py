@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lakewriter.policy.bucket import append_only, control_objects_denied
-from lakewriter.policy.role_documents import Who, documents
-from lakewriter.policy.s3_statements import loader, vendor
-from lakewriter.policy.sources import sources
+from lakewriter.policy.bucket import deny_control_objects, deny_replacement
+from lakewriter.policy.role_documents import Who, make_documents
+from lakewriter.policy.s3_statements import allow_loader, allow_vendor
+from lakewriter.policy.sources import allow_sources
 from tests.policy.airbyte import airbyte, messages, stream, table
 from tests.policy.lakes import ARNS, BUCKET
 
@@ -36,10 +36,10 @@ def test_constant_part_of_the_path(
     tmp_path: Path, path: str, form: str, listed: Any, written: str, control: str
 ) -> None:
     spec = airbyte(tmp_path, s3_bucket_path=path, s3_path_format=form).spec
-    listing, _, objects = loader(spec, ARNS)
+    listing, _, objects = allow_loader(spec, ARNS)
     assert listing.get("Condition") == (listed and {"StringLike": {"s3:prefix": listed}})
     assert objects["Resource"] == [f"{BUCKET}/{written}"]
-    assert control_objects_denied(spec, ARNS, roles=["r"])[0]["Resource"] == [f"{BUCKET}/{control}"]
+    assert deny_control_objects(spec, ARNS, roles=["r"])[0]["Resource"] == [f"{BUCKET}/{control}"]
 
 
 APPENDED = [
@@ -58,7 +58,7 @@ APPENDED = [
 @pytest.mark.parametrize(("form", "tables", "kept"), APPENDED)
 def test_what_is_appended_to_is_never_replaced(tmp_path: Path, form: str, tables: Any, kept: Any) -> None:
     spec = airbyte(tmp_path, s3_path_format=form, top={"tables": tables}).spec
-    found = append_only(spec, ARNS)
+    found = deny_replacement(spec, ARNS)
     assert [statement["Resource"] for statement in found] == ([[f"{BUCKET}/{key}" for key in kept]] if kept else [])
 
 
@@ -75,7 +75,7 @@ def test_what_is_appended_to_is_never_replaced(tmp_path: Path, form: str, tables
 def test_many_streams(tmp_path: Path, path: str, form: str, kept: list[str]) -> None:
     tables = [table(f"stream_{n}") for n in range(300)]
     spec = airbyte(tmp_path, s3_bucket_path=path, s3_path_format=form, top={"tables": tables}).spec
-    assert append_only(spec, ARNS)[0]["Resource"] == kept
+    assert deny_replacement(spec, ARNS)[0]["Resource"] == kept
 
 
 DELETING = [
@@ -92,13 +92,13 @@ DELETING = [
 @pytest.mark.parametrize(("top", "deletes"), DELETING)
 def test_who_writes_beside_the_job_deletes_where_files_are_replaced(tmp_path: Path, top: Any, deletes: bool) -> None:
     spec = airbyte(tmp_path, top=top).spec
-    assert ["s3:DeleteObject" in each["Action"] for each in vendor(spec, ARNS)] == [False, False, deletes, False]
+    assert ["s3:DeleteObject" in each["Action"] for each in allow_vendor(spec, ARNS)] == [False, False, deletes, False]
 
 
 def test_documents_of_the_job(tmp_path: Path) -> None:
     lake = airbyte(tmp_path, top=messages(path=["s3://acme-landing/crm/", "s3a://other/m.jsonl.gz"]))
-    assert list(documents(lake.spec, lake.deployment, Who.JOB, ARNS)) == ["S3", "Sources"]
-    assert [(each["Sid"], each["Resource"]) for each in sources(lake.spec, lake.deployment, ARNS)] == [
+    assert list(make_documents(lake.spec, lake.deployment, Who.JOB, ARNS)) == ["S3", "Sources"]
+    assert [(each["Sid"], each["Resource"]) for each in allow_sources(lake.spec, lake.deployment, ARNS)] == [
         ("ListSource1", ["arn:aws:s3:::acme-landing"]),
         ("ReadSource1", ["arn:aws:s3:::acme-landing/crm", "arn:aws:s3:::acme-landing/crm/*"]),
         ("ListSource2", ["arn:aws:s3:::other"]),
@@ -109,7 +109,7 @@ def test_documents_of_the_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["airbyte-s3", "heropixel-s3"])
 def test_vendors_own_document(tmp_path: Path, kind: str) -> None:
     lake = airbyte(tmp_path, type=kind, top={"deployment": {"vendor_verbatim": True}})
-    found = documents(lake.spec, lake.deployment, Who.VENDOR, ARNS)
+    found = make_documents(lake.spec, lake.deployment, Who.VENDOR, ARNS)
     assert list(found) == ["S3", "Control"]
     (statement,) = found["S3"]["Statement"]
     assert statement == {

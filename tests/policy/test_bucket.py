@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.policy.bucket import append_only, bucket_policy
+from lakewriter.policy.bucket import deny_replacement, make_bucket_policy
 from tests.policy.lakes import ARNS, BUCKET, lake
 from tests.support.iam import Policies, Request, simulate
 from tests.support.lint import findings
@@ -22,7 +22,7 @@ def denied(sid: str, actions: list[str], resources: list[str], condition: Any) -
 
 
 def test_bucket_policy(tmp_path: Path) -> None:
-    found = bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])
+    found = make_bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])
     assert found["Statement"] == [
         denied("RequireTls", ["s3:*"], [BUCKET, f"{BUCKET}/*"], {"Bool": {"aws:SecureTransport": "false"}}),
         denied(
@@ -41,11 +41,11 @@ def test_bucket_policy(tmp_path: Path) -> None:
 
 
 def test_parliament_finds_nothing(tmp_path: Path) -> None:
-    assert findings(bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])) == []
+    assert findings(make_bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])) == []
 
 
 def test_nothing_is_promised_of_unconditional_writers(tmp_path: Path) -> None:
-    assert append_only(lake(tmp_path, single_writer=True).spec, ARNS) == []
+    assert deny_replacement(lake(tmp_path, single_writer=True).spec, ARNS) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_nothing_is_promised_of_unconditional_writers(tmp_path: Path) -> None:
 def test_many_tables(tmp_path: Path, destination: Any, resources: list[str] | None) -> None:
     tables = [{"table": f"table_{n}", "read": {"format": "csv", "path": "a.csv"}} for n in range(300)]
     without_glue: dict[str, Any] = {"update_aws_glue_catalog": False} if resources is None else {}
-    found = append_only(lake(tmp_path, tables=tables, **destination, **without_glue).spec, ARNS)[0]["Resource"]
+    found = deny_replacement(lake(tmp_path, tables=tables, **destination, **without_glue).spec, ARNS)[0]["Resource"]
     assert found == (resources or [f"{BUCKET}/data/table_{n}/*" for n in range(300)])
 
 
@@ -69,7 +69,7 @@ STATE = f"{BUCKET}/data/_lakewriter/p/tables/x/state.json"
 
 @pytest.mark.parametrize(("role", "allowed"), [("supaflow", False), ("supaflow-2", True)])
 def test_kept_out_whatever_the_role_allows(tmp_path: Path, role: str, allowed: bool) -> None:
-    policy = bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])
+    policy = make_bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])
     who = f"arn:aws:sts::123456789012:assumed-role/{role}/session"
     request = Request("s3:PutObject", STATE, {}, who)
     assert [found.allowed for found in simulate([request], Policies({"All": WRITE_ALL}, policy))] == [allowed]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.policy.bucket import bucket_policy
+from lakewriter.policy.bucket import make_bucket_policy
 from lakewriter.policy.role_documents import Document, Who
 from tests.policy.lakes import ARNS, BUCKET, CATALOG, DATABASE, KEY, TABLE, lake, made
 from tests.support.iam import Decision, Policies, Request, simulate
@@ -151,7 +151,7 @@ WITH_SECRET = {"table": "t", "read": {"format": "jdbc", "options": {"password": 
 )
 def test_at_the_destination(tmp_path: Path, who: Who, rows: list[Row]) -> None:
     own = made(tmp_path, who, {"encryption": "SSE-KMS"})
-    at = {"s3": bucket_policy(lake(tmp_path).spec, ARNS), "kms": KEY_POLICY}
+    at = {"s3": make_bucket_policy(lake(tmp_path).spec, ARNS), "kms": KEY_POLICY}
     assert decided(rows, own, at) == [row[-1] for row in rows]
 
 

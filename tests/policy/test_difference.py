@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lakewriter.policy.difference import permissions, uncovered
-from lakewriter.policy.statements import allow, document
+from lakewriter.policy.difference import find_uncovered, list_permissions
+from lakewriter.policy.statements import allow, make_document
 
 OBJECTS = "arn:aws:s3:::acme-lake/data/*"
 PREFIX = {"StringLike": {"s3:prefix": ["data", "data/*"]}}
@@ -40,7 +40,7 @@ CASES = [
 
 @pytest.mark.parametrize(("needed", "given", "lacking"), CASES)
 def test_what_is_lacking(needed: Any, given: Any, lacking: list[str]) -> None:
-    found = uncovered(permissions([document([needed])]), permissions([document([given])]))
+    found = find_uncovered(list_permissions([make_document([needed])]), list_permissions([make_document([given])]))
     assert [each.action for each in found] == lacking
 
 
@@ -49,4 +49,6 @@ def test_documents_as_people_write_them() -> None:
     one = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}}
     denying = [{"Effect": "Deny", "Action": "s3:*", "Resource": "*"}]
     inverted = [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}]
-    assert [str(each) for each in permissions([one, document(denying), document(inverted)])] == ["s3:* on *"]
+    assert [str(each) for each in list_permissions([one, make_document(denying), make_document(inverted)])] == [
+        "s3:* on *"
+    ]

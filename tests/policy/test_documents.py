@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.role_documents import Who, documents
+from lakewriter.policy.role_documents import Who, make_documents
 from tests.policy.lakes import (
     ARNS,
     BUCKET,
@@ -157,4 +157,4 @@ def test_verbatim_is_for_known_vendors(tmp_path: Path) -> None:
     loaded = lake(tmp_path, {"vendor_verbatim": True})
     other = loaded.spec.model_copy(update={"dialect": "other", "vendor_policy": None})
     with pytest.raises(SpecInvalidError, match="no policy of the vendor of 'other' is known"):
-        documents(other, loaded.deployment, Who.VENDOR, ARNS)
+        make_documents(other, loaded.deployment, Who.VENDOR, ARNS)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.bucket import append_only
-from lakewriter.policy.role_documents import Who, documents
+from lakewriter.policy.bucket import deny_replacement
+from lakewriter.policy.role_documents import Who, make_documents
 from tests.policy.estuary import endless, estuary
 from tests.policy.lakes import ARNS, BUCKET, KEY, statement
 from tests.support.lint import findings
@@ -34,21 +34,21 @@ WHOSE = [
 @pytest.mark.parametrize(("who", "listed", "objects"), WHOSE)
 def test_each_path_is_an_entry(tmp_path: Path, who: Who, listed: list[str], objects: dict[str, list[str]]) -> None:
     lake = estuary(tmp_path)
-    listing, _, *others = documents(lake.spec, lake.deployment, who, ARNS)["S3"]["Statement"]
+    listing, _, *others = make_documents(lake.spec, lake.deployment, who, ARNS)["S3"]["Statement"]
     assert listing == statement("ListUnderPrefix", ["s3:ListBucket"], [BUCKET], {"StringLike": {"s3:prefix": listed}})
     found = {each["Sid"]: [arn.removeprefix(f"{BUCKET}/") for arn in each["Resource"]] for each in others}
     assert found == objects
 
 
 def test_no_object_of_a_table_is_replaced(tmp_path: Path) -> None:
-    (kept,) = append_only(estuary(tmp_path).spec, ARNS)
+    (kept,) = deny_replacement(estuary(tmp_path).spec, ARNS)
     assert kept["Resource"] == [f"{BUCKET}/changes/*", f"{BUCKET}/shop/orders/*"]
 
 
 def test_the_vendor_documents_no_policy(tmp_path: Path) -> None:
     lake = estuary(tmp_path, top={"deployment": {"vendor_verbatim": True}})
-    with pytest.raises(SpecInvalidError, match="no policy of the vendor of 'estuary-s3-parquet' is known"):
-        documents(lake.spec, lake.deployment, Who.VENDOR, ARNS)
+    with pytest.raises(SpecInvalidError, match="whose vendors publish a policy, got 'estuary-s3-parquet'"):
+        make_documents(lake.spec, lake.deployment, Who.VENDOR, ARNS)
 
 
 OBJECTS = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
@@ -94,6 +94,6 @@ PLACES: list[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = [
 @pytest.mark.parametrize(("top", "destination", "expected"), PLACES)
 def test_checkpoints(tmp_path: Path, top: Any, destination: Any, expected: Any) -> None:
     lake = estuary(tmp_path, top=top, **destination)
-    found = documents(lake.spec, lake.deployment, Who.JOB, ARNS)
+    found = make_documents(lake.spec, lake.deployment, Who.JOB, ARNS)
     assert found.get("Checkpoint", {"Statement": []})["Statement"] == expected
     assert [each for name in found for each in findings(found[name])] == []

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lakewriter.policy.bucket import append_only
+from lakewriter.policy.bucket import deny_replacement
 from lakewriter.policy.role_documents import Who
-from lakewriter.policy.roles import roles
+from lakewriter.policy.roles import list_roles
 from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, lake, made, statement
 
 GLUE: dict[str, Any] = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}
@@ -55,7 +55,7 @@ def test_open_catalog(tmp_path: Path) -> None:
         ),
         (["ssm:GetParameter"], ["arn:aws:ssm:us-east-1:123456789012:parameter/lake/client-id"]),
     ]
-    assert [role.name for role in roles(found.spec, found.deployment, ARNS)] == [
+    assert [role.name for role in list_roles(found.spec, found.deployment, ARNS)] == [
         "job",
         "snowflake-catalog",
         "snowflake-compute",
@@ -65,7 +65,7 @@ def test_open_catalog(tmp_path: Path) -> None:
 @pytest.mark.parametrize("destination", [GLUE, OPEN_CATALOG])
 def test_engines_may_replace_files(tmp_path: Path, destination: dict[str, Any]) -> None:
     found = lake(tmp_path, **destination)
-    assert append_only(found.spec, ARNS) == []
+    assert deny_replacement(found.spec, ARNS) == []
     (write,) = (
         each for each in made(tmp_path, Who.VENDOR, **destination)["S3"]["Statement"] if each["Sid"] == "WriteObjects"
     )

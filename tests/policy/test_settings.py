@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.role_documents import Who, documents
+from lakewriter.policy.role_documents import Who, make_documents
 from tests.policy.lakes import (
     ARNS,
     BUCKET,
@@ -139,7 +139,7 @@ def test_key(tmp_path: Path, who: Who, actions: list[str]) -> None:
 def test_key_that_nobody_knows(tmp_path: Path) -> None:
     loaded = lake(tmp_path, {"encryption": "SSE-KMS"})
     with pytest.raises(SpecInvalidError, match="Give the key: --kms-key ARN"):
-        documents(loaded.spec, loaded.deployment, Who.JOB, ARNS)
+        make_documents(loaded.spec, loaded.deployment, Who.JOB, ARNS)
 
 
 def test_databases_that_are_there_are_not_made(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lakewriter.policy.role_documents import Document, Who
-from lakewriter.policy.roles import roles
-from lakewriter.policy.trust_policies import Party, closed_trust, job_trust, role_trust
+from lakewriter.policy.roles import list_roles
+from lakewriter.policy.trust_policies import Party, make_closed_trust, make_job_trust, make_role_trust
 from tests.policy.lakes import ARNS, lake
 from tests.support.iam import Policies, Request, simulate
 
@@ -18,7 +18,7 @@ APPLICATION = "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00abc
 
 
 def test_job_trust() -> None:
-    assert job_trust(ARNS)["Statement"] == [
+    assert make_job_trust(ARNS)["Statement"] == [
         {
             "Sid": "TrustEmrServerless",
             "Effect": "Allow",
@@ -30,11 +30,11 @@ def test_job_trust() -> None:
             },
         }
     ]
-    assert "Condition" not in job_trust(ARNS, conditions=False)["Statement"][0]
+    assert "Condition" not in make_job_trust(ARNS, conditions=False)["Statement"][0]
 
 
 def test_each_party_has_a_statement_and_an_id_of_its_own() -> None:
-    assert role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))["Statement"] == [
+    assert make_role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))["Statement"] == [
         {
             "Sid": sid,
             "Effect": "Allow",
@@ -47,7 +47,7 @@ def test_each_party_has_a_statement_and_an_id_of_its_own() -> None:
 
 
 def test_closed_trust() -> None:
-    assert closed_trust(ARNS)["Statement"] == [
+    assert make_closed_trust(ARNS)["Statement"] == [
         {
             "Sid": "NobodyYet",
             "Effect": "Deny",
@@ -57,7 +57,7 @@ def test_closed_trust() -> None:
     ]
 
 
-OPEN = role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))
+OPEN = make_role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))
 MAY_ASSUME = {
     "Version": "2012-10-17",
     "Statement": [{"Sid": "All", "Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}],
@@ -77,8 +77,8 @@ ATTEMPTS: list[tuple[Document, str, dict[str, str], bool]] = [
     (OPEN, "arn:aws:iam::999999999999:user/other", {"sts:ExternalId": "id-2"}, False),
     (OPEN, "arn:aws:sts::111111111111:assumed-role/Service/s", {"sts:ExternalId": "id-1"}, False),
     (OPEN, "arn:aws:sts::123456789012:assumed-role/Admin/s", {"sts:ExternalId": "id-1"}, False),
-    (closed_trust(ARNS), "arn:aws:sts::123456789012:assumed-role/Admin/s", {}, False),
-    (closed_trust(ARNS), SNOWFLAKE, {"sts:ExternalId": "id-2"}, False),
+    (make_closed_trust(ARNS), "arn:aws:sts::123456789012:assumed-role/Admin/s", {}, False),
+    (make_closed_trust(ARNS), SNOWFLAKE, {"sts:ExternalId": "id-2"}, False),
 ]
 
 
@@ -101,7 +101,7 @@ SERVICES: list[tuple[str, dict[str, str], bool]] = [
 
 def test_which_services_run_the_job() -> None:
     requests = [Request("sts:AssumeRole", ROLE, context, who) for who, context, _ in SERVICES]
-    found = simulate(requests, Policies({}, job_trust(ARNS)))
+    found = simulate(requests, Policies({}, make_job_trust(ARNS)))
     assert [decision.allowed for decision in found] == [row[-1] for row in SERVICES]
 
 
@@ -144,6 +144,6 @@ def test_roles_of_a_file(tmp_path: Path, deployment: Any, destination: Any, expe
     loaded = lake(tmp_path, deployment, **destination)
     found = [
         (role.name, role.who, role.trust and role.trust["Statement"][0]["Sid"])
-        for role in roles(loaded.spec, loaded.deployment, ARNS)
+        for role in list_roles(loaded.spec, loaded.deployment, ARNS)
     ]
     assert found == expected

@@ -1,18 +1,18 @@
-"""Sessions, roles, endpoints and clients: the only door to the AWS SDK."""
+"""Make AWS clients, choose their credentials, explain their errors: the only package that imports the AWS SDK."""
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lakewriter.aws.answers import explain
 from lakewriter.aws.clients import (
     Clients,
-    bucket_region,
-    code_of,
-    default_keys,
+    fill_region,
+    find_bucket_region,
+    get_shared_clients,
     list_objects,
-    located,
+    read_default_keys,
+    read_error_code,
     read_object,
-    shared_clients,
-    status_of,
+    read_status,
 )
 from lakewriter.aws.credentials import resolve
 
@@ -20,14 +20,14 @@ __all__ = [
     "BotoCoreError",
     "ClientError",
     "Clients",
-    "bucket_region",
-    "code_of",
-    "default_keys",
     "explain",
+    "fill_region",
+    "find_bucket_region",
+    "get_shared_clients",
     "list_objects",
-    "located",
+    "read_default_keys",
+    "read_error_code",
     "read_object",
+    "read_status",
     "resolve",
-    "shared_clients",
-    "status_of",
 ]

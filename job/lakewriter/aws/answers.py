@@ -1,4 +1,4 @@
-"""From what AWS answered to an error a user can act on."""
+"""Turn an error of the AWS SDK into an error that says what to do."""
 
 import re
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as SdkConnectionError
 
-from lakewriter.aws.error_codes import Meaning, meaning_of
-from lakewriter.aws.request_hooks import never_answered
+from lakewriter.aws.error_codes import Meaning, classify
+from lakewriter.aws.request_hooks import has_never_answered
 from lakewriter.errors import (
     BucketNotFoundError,
     BucketRegionMismatchError,
@@ -50,7 +50,7 @@ _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s\"']+@")
 
 
 def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -> LakeError:
-    """The error to raise for ``error``; ``doing`` is the call, as IAM names it, with what it was called on."""
+    """Make the error to raise for ``error``; ``doing`` is the IAM action and the resource it was called on."""
     if doing.startswith("sts:AssumeRole"):
         doing = f"{doing} on {access.role_arn}"
     if isinstance(error, ClientError):
@@ -63,17 +63,17 @@ def explain(error: ClientError | BotoCoreError, *, doing: str, access: Access) -
             remedy="Configure credentials: a profile, environment variables, or the job's role.",
         )
     if isinstance(error, _UNUSABLE):
-        return CredentialsInvalidError(f"{doing}: {_brief(error)}.", remedy=credentials_remedy(access))
+        return CredentialsInvalidError(f"{doing}: {_summarise(error)}.", remedy=make_credentials_remedy(access))
     if doing.startswith("sts:AssumeRole"):
-        return RoleNotAssumableError(f"{doing}: {_brief(error)}.", remedy=role_remedy(access))
-    return S3AccessDeniedError(f"{doing}: {_brief(error)}.")
+        return RoleNotAssumableError(f"{doing}: {_summarise(error)}.", remedy=make_role_remedy(access))
+    return S3AccessDeniedError(f"{doing}: {_summarise(error)}.")
 
 
 _UNUSABLE: Final = (CredentialRetrievalError, PartialCredentialsError, SSOError, TokenRetrievalError)
 
 
-def role_remedy(access: Access) -> str:
-    """What to do where STS refuses the role."""
+def make_role_remedy(access: Access) -> str:
+    """Say what to do when STS refuses to assume the role."""
     names = access.key_names
     return (
         f"Check that the ARN ({names.role_arn}) is complete and the role exists; that its trust policy names the "
@@ -82,19 +82,19 @@ def role_remedy(access: Access) -> str:
     )
 
 
-def bucket_remedy(access: Access) -> str:
-    """What to do where no bucket has the name."""
+def make_bucket_remedy(access: Access) -> str:
+    """Say what to do when no bucket has the name."""
     names = access.key_names
     return f"Check {names.bucket} for typing errors, and {names.endpoint} if there is one."
 
 
-def region_remedy(access: Access, region: str | None) -> str:
-    """What to do where the bucket is in another region."""
+def make_region_remedy(access: Access, region: str | None) -> str:
+    """Say what to do when the bucket is in another region."""
     return f"Set {access.key_names.region} to {region or 'the region of the bucket'}."
 
 
-def credentials_remedy(access: Access) -> str:
-    """What to do about keys that are not known, or sign wrongly."""
+def make_credentials_remedy(access: Access) -> str:
+    """Say what to do when AWS does not know the keys, or their signature is wrong."""
     names = access.key_names
     if access.access_key_id:
         return (
@@ -104,24 +104,25 @@ def credentials_remedy(access: Access) -> str:
     return "Check the credentials of the profile, the environment variables or the job's role; renew old ones."
 
 
-def timeout_remedy(access: Access) -> str:
-    """What to do where nothing answers for now."""
-    return f"Check {_address(access)} and the network path, and try again."
+def make_timeout_remedy(access: Access) -> str:
+    """Say what to do when a service does not answer."""
+    return f"Check {_find_address_key(access)} and the network path, and try again."
 
 
-def _address(access: Access) -> str:
+def _find_address_key(access: Access) -> str:
     names = access.key_names
     return names.endpoint if access.endpoint else names.region
 
 
 def _explain_silence(error: BotoCoreError, doing: str, access: Access) -> LakeError:
-    if not never_answered(error):
-        return NoAnswerError(f"{doing}: no answer ({_brief(error)}).", remedy=timeout_remedy(access))
-    # What the SDK tells is the address of the call: with the bucket's name, and without a proxy's.
+    if not has_never_answered(error):
+        return NoAnswerError(f"{doing}: no answer ({_summarise(error)}).", remedy=make_timeout_remedy(access))
+    # The SDK's endpoint_url holds the bucket's name and leaves out a proxy's.
     endpoint = _USER_INFO.sub("", str(getattr(error, "kwargs", {}).get("endpoint_url") or access.endpoint or "AWS"))
     return EndpointUnreachableError(
-        f"{doing}: {endpoint} has not answered once ({_brief(error)}).",
-        remedy=f"Check {_address(access)}, and the network path from here: name, port, TLS, proxy, VPC endpoint.",
+        f"{doing}: {endpoint} has not answered once ({_summarise(error)}).",
+        remedy=f"Check {_find_address_key(access)}, and the network path from here: name, port, TLS, proxy, VPC "
+        "endpoint.",
     )
 
 
@@ -130,9 +131,9 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
     code, message = str(details.get("Code", "")), str(details.get("Message", ""))
     said = f"{code}: {message.rstrip('.')}".strip(": ")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    match meaning_of(code, status, message):
+    match classify(code, status, message):
         case Meaning.PASSING:
-            return NoAnswerError(f"{doing} failed ({said}).", remedy=timeout_remedy(access))
+            return NoAnswerError(f"{doing} failed ({said}).", remedy=make_timeout_remedy(access))
         case Meaning.EXPIRED:
             return NoAnswerError(f"{doing}: the credentials have expired ({said}).", remedy=_EXPIRED_REMEDY)
         case Meaning.CLOCK:
@@ -141,7 +142,7 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
             )
         case Meaning.WRONG_KEYS:
             return CredentialsInvalidError(
-                f"{doing}: the credentials are not accepted ({said}).", remedy=credentials_remedy(access)
+                f"{doing}: the credentials are not accepted ({said}).", remedy=make_credentials_remedy(access)
             )
         case Meaning.NO_CATALOG:
             return CatalogNotFoundError(f"{doing}: there is no such catalog ({said}).", remedy=_CATALOG_REMEDY)
@@ -151,11 +152,13 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
 
 def _explain_refusal(error: ClientError, doing: str, access: Access, said: str, meaning: Meaning) -> LakeError:
     if doing.startswith("sts:AssumeRole"):
-        return RoleNotAssumableError(f"{doing} was refused ({said}).", remedy=role_remedy(access))
+        return RoleNotAssumableError(f"{doing} was refused ({said}).", remedy=make_role_remedy(access))
     if meaning is Meaning.NO_BUCKET:
-        return BucketNotFoundError(f"bucket {access.bucket!r} does not exist ({doing}).", remedy=bucket_remedy(access))
+        return BucketNotFoundError(
+            f"bucket {access.bucket!r} does not exist ({doing}).", remedy=make_bucket_remedy(access)
+        )
     if meaning is Meaning.ELSEWHERE:
-        return _elsewhere(error, doing, access, said)
+        return _explain_redirect(error, doing, access, said)
     is_glue = doing.startswith("glue:")
     kind = GlueAccessDeniedError if is_glue else S3AccessDeniedError
     if meaning is Meaning.DENIED:
@@ -163,16 +166,16 @@ def _explain_refusal(error: ClientError, doing: str, access: Access, said: str, 
     return kind(f"{doing} failed ({said}).")
 
 
-def _elsewhere(error: ClientError, doing: str, access: Access, said: str) -> LakeError:
+def _explain_redirect(error: ClientError, doing: str, access: Access, said: str) -> LakeError:
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     named = headers.get("x-amz-bucket-region") or error.response.get("Error", {}).get("Region")
     region = str(named) if named else None
     where = f"it is in {region!r}" if region else said
     return BucketRegionMismatchError(
         f"bucket {access.bucket!r} is not in {access.region!r}: {where} ({doing}).",
-        remedy=region_remedy(access, region),
+        remedy=make_region_remedy(access, region),
     )
 
 
-def _brief(error: Exception) -> str:
+def _summarise(error: Exception) -> str:
     return _USER_INFO.sub("", f"{type(error).__name__}: {error}").rstrip(".")

@@ -1,4 +1,4 @@
-"""Clients for a destination's services, and the region and objects of any bucket."""
+"""Make the clients of a destination's services, and read regions and objects of any bucket."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 from urllib3.exceptions import HTTPError as TransportError
 
 from lakewriter.aws.answers import explain
-from lakewriter.aws.credentials import config, own_client, session
+from lakewriter.aws.credentials import make_config, make_default_client, make_session
 from lakewriter.aws.error_codes import ELSEWHERE
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
@@ -25,28 +25,28 @@ _STREAM_PART: Final = 64 * 1024 * 1024
 _BROKEN_ANSWERS: Final = 5
 
 
-def code_of(error: ClientError) -> str:
-    """The service's error code."""
+def read_error_code(error: ClientError) -> str:
+    """Read the service's error code."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def status_of(error: ClientError) -> int:
-    """The HTTP status of an error answer."""
+def read_status(error: ClientError) -> int:
+    """Read the HTTP status of an error response."""
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def bucket_region(bucket: str) -> str:
-    """The region a source's bucket says it is in, even to those it refuses; us-east-1 where a store names none."""
+def find_bucket_region(bucket: str) -> str:
+    """Find the region of a source's bucket by HEAD, even if it is refused; us-east-1 if the store names none."""
     try:
-        answer: Mapping[str, Any] = own_client("s3").head_bucket(Bucket=bucket)
+        answer: Mapping[str, Any] = make_default_client("s3").head_bucket(Bucket=bucket)
     except ClientError as error:
         answer = error.response
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     return str(headers.get("x-amz-bucket-region") or boto3.Session().region_name or "us-east-1")
 
 
-def located(access: Access) -> Access:
-    """``access`` with the region that the bucket itself says it is in, where none is given."""
+def fill_region(access: Access) -> Access:
+    """Return ``access`` with the bucket's own region filled in, unless a region is given."""
     if access.region:
         return access
     guess = access.model_copy(update={"region": boto3.Session().region_name or "us-east-1"})
@@ -63,8 +63,10 @@ def located(access: Access) -> Access:
 
 
 def list_objects(bucket: str, prefix: str) -> tuple[list[tuple[str, int]], list[str]]:
-    """Of a source's bucket the keys and sizes right under a prefix, in the keys' order, and the folders there."""
-    pages = own_client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    """List the objects (key, size) directly under a prefix of a source's bucket in key order, and the folders there."""
+    pages = (
+        make_default_client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    )
     keys: list[tuple[str, int]] = []
     folders: list[str] = []
     for page in pages:
@@ -73,12 +75,12 @@ def list_objects(bucket: str, prefix: str) -> tuple[list[tuple[str, int]], list[
     return keys, folders
 
 
-def default_keys() -> dict[str, str]:
-    """The default chain's keys under pyarrow's names, for reading a source; none: to read without a signature."""
-    return _named_keys(boto3.Session())
+def read_default_keys() -> dict[str, str]:
+    """Read the default chain's keys under pyarrow's names; empty if there are none: then sources are read unsigned."""
+    return _read_keys(boto3.Session())
 
 
-def _named_keys(session: boto3.Session) -> dict[str, str]:
+def _read_keys(session: boto3.Session) -> dict[str, str]:
     credentials = session.get_credentials()
     if credentials is None:
         return {}
@@ -88,10 +90,10 @@ def _named_keys(session: boto3.Session) -> dict[str, str]:
 
 
 def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
-    """An object's content, or its ``Range``, and its etag.
+    """Read an object's content, or the ``Range`` of it, and its etag.
 
-    The SDK asks again until an answer begins; one that breaks off is asked for again here. Where that is an answer
-    that says no, the SDK lets the transport's own error out.
+    The SDK retries only until a response begins, so a response that breaks off is requested again here. If an error
+    response breaks off, the SDK raises the error of urllib3 instead of its own.
     """
     broken: BotoCoreError
     for _ in range(_BROKEN_ANSWERS):
@@ -110,9 +112,9 @@ def read_object(client: Any, **arguments: Any) -> tuple[bytes, str]:
 class Clients:
     """The clients of one destination; credentials of a role or of a vendor are renewed before they expire.
 
-    ``requests`` counts the HTTP requests sent, by method, retries included. A ``vendor`` is asked before the default
-    chain, not where ``access`` names a role or keys. ``reached`` are services that are known to answer: others that do
-    not are told apart from those that are busy.
+    ``requests`` counts the HTTP requests sent, by method, retries included. If ``access`` names neither a role nor
+    keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
+    answered at least once: a service outside it that does not answer is unreachable, one in it is busy.
     """
 
     def __init__(self, access: Access, vendor: Vendor | None = None, reached: Iterable[str] = ()) -> None:
@@ -120,13 +122,13 @@ class Clients:
         self.reached = set(reached)
         self.requests: Counter[str] = Counter()
         self._counting = threading.Lock()
-        self._session = boto3.Session(botocore_session=session(access, vendor), region_name=access.region)
+        self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
         self._making = threading.Lock()
         self._by: dict[Vendor, Clients] = {}
 
-    def by(self, vendor: Vendor) -> "Clients":
-        """The clients of the same destination with the vendor's credentials; what they send is counted here."""
+    def with_vendor(self, vendor: Vendor) -> "Clients":
+        """Return the clients of the same destination with the vendor's credentials; they share this ``requests``."""
         with self._making:
             if vendor not in self._by:
                 clients = self._by[vendor] = Clients(self.access, vendor)
@@ -136,43 +138,43 @@ class Clients:
 
     @property
     def vended(self) -> bool:
-        """Whether the vendor has given credentials; it is asked now if it has not been before."""
+        """True if the vendor gives credentials; the first use asks it."""
         credentials = self._session.get_credentials()
         return credentials is not None and credentials.method == VendedCredentials.METHOD
 
     @property
     def s3(self) -> Any:
         """S3 in the bucket's region, at the custom endpoint if there is one."""
-        return self._client("s3", endpoint_url=self.access.endpoint, config=_s3_config(self.access))
+        return self._get_client("s3", endpoint_url=self.access.endpoint, config=_make_s3_config(self.access))
 
     @property
     def glue(self) -> Any:
         """Glue in the bucket's region."""
-        return self._client("glue", config=config())
+        return self._get_client("glue", config=make_config())
 
     @property
     def sts(self) -> Any:
         """STS with the destination's own credentials."""
-        return self._client("sts", config=config())
+        return self._get_client("sts", config=make_config())
 
     @property
     def iam(self) -> Any:
         """IAM, which has no regions."""
-        return self._client("iam", config=config())
+        return self._get_client("iam", config=make_config())
 
-    def keys(self) -> dict[str, str]:
-        """The destination's keys under pyarrow's names."""
-        return _named_keys(self._session)
+    def read_keys(self) -> dict[str, str]:
+        """Read the destination's keys under pyarrow's names."""
+        return _read_keys(self._session)
 
     def upload_stream(self, stream: Any, key: str) -> int:
-        """An object of all that a stream gives, up to 640 GB; its size."""
+        """Upload a stream of up to 640 GB as one object and return its size."""
         counted = _Counted(stream)
         self.s3.upload_fileobj(
             counted, self.access.bucket, key, Config=TransferConfig(multipart_chunksize=_STREAM_PART)
         )
         return counted.size
 
-    def _client(self, service: str, **options: Any) -> Any:
+    def _get_client(self, service: str, **options: Any) -> Any:
         with self._making:
             if service not in self._made:
                 client = self._session.client(service, **options)  # type: ignore[call-overload]
@@ -189,7 +191,7 @@ class Clients:
 
 
 class _Counted:
-    """A stream that knows how much was read of it."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -202,25 +204,25 @@ class _Counted:
 
 
 def _refuse_redirect(response: Any, operation: Any, **_: Any) -> None:
-    """Raise what the SDK would otherwise follow: data must not go to a region nobody named."""
+    """Raise a redirect instead of following it: data must not go to a region that the file does not name."""
     parsed: Any = response[1] if response else {}
     if str(parsed.get("Error", {}).get("Code", "")) in ELSEWHERE:
         raise ClientError(parsed, operation.name)
 
 
 @lru_cache(maxsize=32)
-def shared_clients(access: Access, vendor: Vendor | None = None) -> Clients:
-    """One set of clients per destination, vendor and process: Spark's Python workers live for many tasks.
+def get_shared_clients(access: Access, vendor: Vendor | None = None) -> Clients:
+    """Return this process's clients of a destination and vendor: Spark's Python workers live for many tasks.
 
-    The driver has reached the services before there are tasks.
+    They count as reached, since the driver has called the services before it starts tasks.
     """
     return Clients(access, vendor, reached=("s3", "sts", "glue"))
 
 
-def _s3_config(access: Access) -> Config:
+def _make_s3_config(access: Access) -> Config:
     path_style = access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     checksums = "when_required" if access.checksum_algorithm is None else "when_supported"
-    return config(
+    return make_config(
         s3={"addressing_style": "path" if path_style else "auto"},
         request_checksum_calculation=checksums,
         response_checksum_validation=checksums,

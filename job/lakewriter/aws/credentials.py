@@ -1,4 +1,4 @@
-"""Who signs: secrets by their references, the default chain, and the role of a destination."""
+"""Choose the credentials that sign: resolve secrets, use the default chain, assume the destination's role."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from botocore.credentials import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lakewriter.aws.answers import credentials_remedy, explain
+from lakewriter.aws.answers import explain, make_credentials_remedy
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
@@ -32,7 +32,7 @@ _MASKED: Final = re.compile(r"[*•●…]+|<?(redacted|masked|hidden|secret)>?"
 
 
 def resolve(secret: SecretText, *, region: str | None = None) -> str:
-    """The secret's value; it stays in memory. ``SECRET_UNRESOLVED`` names the reference that led nowhere."""
+    """Return the secret's value, which stays in memory; ``SECRET_UNRESOLVED`` names a reference that cannot be read."""
     if secret.reference is None:
         return secret.text
     kind, name = secret.reference
@@ -52,12 +52,12 @@ def _from_secrets_manager(name: str, region: str | None) -> str:
     arn, key = (arn, key) if arn else (name, "")
     if arn.startswith("arn:"):
         region = arn.split(":")[3]
-    value = own_client("secretsmanager", region).get_secret_value(SecretId=arn)["SecretString"]
+    value = make_default_client("secretsmanager", region).get_secret_value(SecretId=arn)["SecretString"]
     return str(json.loads(value)[key]) if key else value
 
 
 def _from_parameter_store(name: str, region: str | None) -> str:
-    answer = own_client("ssm", region).get_parameter(Name=name, WithDecryption=True)
+    answer = make_default_client("ssm", region).get_parameter(Name=name, WithDecryption=True)
     return str(answer["Parameter"]["Value"])
 
 
@@ -73,8 +73,8 @@ _REMEDIES: Final = {
 }
 
 
-def config(**options: Any) -> Config:
-    """What every client has in common."""
+def make_config(**options: Any) -> Config:
+    """Make the configuration that all clients share."""
     return Config(
         connect_timeout=10,
         read_timeout=60,
@@ -85,46 +85,46 @@ def config(**options: Any) -> Config:
     )
 
 
-def own_client(service: str, region: str | None = None) -> Any:
-    """A client with the default chain's credentials, for what is not at the destination."""
-    client = boto3.client(service, region_name=region, config=config())  # type: ignore[call-overload]
+def make_default_client(service: str, region: str | None = None) -> Any:
+    """Make a client with the default chain's credentials, for sources and secrets."""
+    client = boto3.client(service, region_name=region, config=make_config())  # type: ignore[call-overload]
     require_fields(client)
     watch_answers(client, set())
     return client
 
 
-def session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:
-    """A session that signs by the first that is named: the role, the keys, the vendor, the default chain."""
+def make_session(access: Access, vendor: Vendor | None = None) -> botocore.session.Session:
+    """Make a session that signs with the first of these that is given: role, keys, vendor, default chain."""
     if not access.role_arn and access.access_key_id:
-        return _base_session(access)
-    session = _empty_session(access)
+        return _make_base_session(access)
+    session = _make_empty_session(access)
     providers = session.get_component("credential_provider")
     if access.role_arn:
-        # Never in a session with the keys: credentials that are set hide every provider.
+        # Not in a session that has the keys: set_credentials makes botocore skip every provider.
         providers.insert_before("env", _AssumedRole(access))
     elif vendor is not None:
         providers.insert_before("env", VendedCredentials(vendor))
     return session
 
 
-def _empty_session(access: Access) -> botocore.session.Session:
+def _make_empty_session(access: Access) -> botocore.session.Session:
     session = botocore.session.Session()
     session.set_config_variable("region", access.region)
     return session
 
 
-def _base_session(access: Access) -> botocore.session.Session:
-    """A session with the keys given, else with the default chain's credentials: what a role is assumed with."""
-    session = _empty_session(access)
+def _make_base_session(access: Access) -> botocore.session.Session:
+    """Make the session that assumes the role: with the given keys, else with the default chain."""
+    session = _make_empty_session(access)
     if access.access_key_id and access.secret_access_key:
         names = access.key_names
-        key_id = _usable_key(access.access_key_id, names.access_key_id, access)
-        session.set_credentials(key_id, _usable_key(access.secret_access_key, names.secret_access_key, access))
+        key_id = _require_usable_key(access.access_key_id, names.access_key_id, access)
+        session.set_credentials(key_id, _require_usable_key(access.secret_access_key, names.secret_access_key, access))
     return session
 
 
-def _usable_key(secret: SecretText, name: str, access: Access) -> str:
-    """The key's value; ``CREDENTIALS_INVALID`` for one that cannot be a key, such as what a form shows in its place."""
+def _require_usable_key(secret: SecretText, name: str, access: Access) -> str:
+    """Return the key's value; ``CREDENTIALS_INVALID`` if it cannot be a key, such as the mask that a form shows."""
     value = resolve(secret, region=access.region)
     why = (
         "is blank" if not value
@@ -133,12 +133,12 @@ def _usable_key(secret: SecretText, name: str, access: Access) -> str:
         else ""
     )  # fmt: skip
     if why:
-        raise CredentialsInvalidError(f"the value of {name} {why}.", remedy=credentials_remedy(access))
+        raise CredentialsInvalidError(f"the value of {name} {why}.", remedy=make_credentials_remedy(access))
     return value
 
 
 class _AssumedRole(CredentialProvider):
-    """Credentials of the destination's role, signed for with the keys given or the default chain's."""
+    """Assumes the destination's role with the given keys or the default chain's."""
 
     METHOD = "lakewriter-assumed-role"
     CANONICAL_NAME = "LakewriterAssumedRole"
@@ -149,11 +149,11 @@ class _AssumedRole(CredentialProvider):
         self._reached: set[str] = set()
 
     def load(self) -> DeferredRefreshableCredentials:
-        """Credentials that are fetched at their first use."""
+        """Return credentials that are fetched at their first use."""
         return DeferredRefreshableCredentials(method=self.METHOD, refresh_using=self._fetch)
 
     def _fetch(self) -> Any:
-        base = _base_session(self._access)
+        base = _make_base_session(self._access)
         credentials = base.get_credentials()
         if credentials is None:
             raise RoleNotAssumableError(
@@ -165,16 +165,16 @@ class _AssumedRole(CredentialProvider):
             arguments["ExternalId"] = resolve(self._access.external_id, region=self._access.region)
 
         def create(service: str, **options: Any) -> Any:
-            client = base.create_client(service, region_name=self._access.region, config=config(), **options)
+            client = base.create_client(service, region_name=self._access.region, config=make_config(), **options)
             require_fields(client)
             watch_answers(client, self._reached)
             return client
 
         fetcher = AssumeRoleCredentialFetcher(create, credentials, str(self._access.role_arn), extra_args=arguments)
-        return self._insist(fetcher.fetch_credentials)
+        return self._retry_refusals(fetcher.fetch_credentials)
 
-    def _insist(self, fetch: Callable[[], Any]) -> Any:
-        """A role made a moment ago is refused for up to a minute, so a refusal is asked again until then."""
+    def _retry_refusals(self, fetch: Callable[[], Any]) -> Any:
+        """Retry a refusal for ``role_wait_seconds``: IAM refuses a new role for up to a minute."""
         end = time.monotonic() + self._access.role_wait_seconds
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Which error codes of AWS and of S3-compatible stores mean what; all codes of the calls that are made are here."""
+"""Classify error codes of AWS and of S3-compatible stores; the table holds every code of the calls we make."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Meaning(Enum):
-    """What an error answer says of a call; a retry may help with ``PASSING``, ``EXPIRED`` and ``CLOCK``."""
+    """The class of an error response; a retry may help with ``PASSING``, ``EXPIRED`` and ``CLOCK``."""
 
     PASSING = auto()
     EXPIRED = auto()
@@ -63,25 +63,25 @@ _CODES: Final[Mapping[Meaning, str]] = {
 MEANINGS: Final[Mapping[str, Meaning]] = {code: meaning for meaning, codes in _CODES.items() for code in codes.split()}
 
 ELSEWHERE: Final = frozenset(code for code, meaning in MEANINGS.items() if meaning is Meaning.ELSEWHERE)
-"""The bucket is in another region than the one asked."""
+"""Codes that say: the bucket is in another region."""
 
 _PASSING_STATUSES: Final = frozenset({408, 425, 429, 509})
 _NEVER_STATUSES: Final = frozenset({501, 505})
-"""The server has not what was asked for, and will not have it a moment later."""
+"""Server errors that a retry does not cure: not implemented, HTTP version not supported."""
 
 
-def meaning_of(code: str, status: int, message: str = "") -> Meaning:
-    """By the code, and by the status where the code is not known; some codes mean two things, told apart by message."""
-    return next(_meanings(code, status, message.lower()))
+def classify(code: str, status: int, message: str = "") -> Meaning:
+    """Classify by code, else by HTTP status; the message decides for codes with two meanings."""
+    return next(_match_meanings(code, status, message.lower()))
 
 
-def _meanings(code: str, status: int, message: str) -> Iterator[Meaning]:
+def _match_meanings(code: str, status: int, message: str) -> Iterator[Meaning]:
     known = MEANINGS.get(code)
     # STS and Glue answer "Signature expired: ... is now earlier than ..." under the code of a wrong signature.
     if known is Meaning.WRONG_KEYS and ("signature expired" in message or "signature not yet current" in message):
         yield Meaning.CLOCK
-    # "the Credential is mal-formed" and "a non-empty Access Key (AKID) must be provided" come under the code of a
-    # region that is wrong.
+    # S3 answers "the Credential is mal-formed" and "a non-empty Access Key (AKID) must be provided" under the code of
+    # a wrong region.
     if (
         code == "AuthorizationHeaderMalformed"
         and "region" not in message.replace("/region/", "")

@@ -1,7 +1,7 @@
-"""What a successful answer must hold to be the service's own, and what becomes of one that does not.
+"""Treat a 200 that lacks a field the service always sends as a 500.
 
-A proxy, a captive portal or a load balancer may answer 200 in a service's place. Such an answer is turned into a 500:
-the SDK asks again, and in the end whoever called has an answer that says neither yes nor no.
+A proxy, a captive portal or a load balancer may answer 200 in a service's place. As a 500 the SDK retries it, and in
+the end the caller gets an error of unknown outcome instead of a false success.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 FOREIGN: Final = "ForeignAnswer"
-"""The error code of an answer that lacks what the service always sends."""
+"""The error code given to a response that lacks a required field."""
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "s3.AbortMultipartUpload": (),
@@ -31,7 +31,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "glue.GetDatabase": ("Database.Name",),
     "glue.GetPartition": ("Partition.Values",),
     "glue.GetPartitions": ("Partitions", "Partitions[].Values"),
-    # Without a version id the next UpdateTable would write over whatever others have changed.
+    # Without a version id the next UpdateTable would overwrite the changes of others.
     "glue.GetTable": ("Table.Name", "Table.VersionId"),
     "glue.UpdateTable": (),
     "sts.AssumeRole": (
@@ -50,35 +50,34 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "secrets-manager.GetSecretValue": ("ARN",),
     "ssm.GetParameter": ("Parameter.Value",),
 }
-"""By operation the fields that AWS always sends, and S3-compatible stores too; ``x[].y`` is asked of each item."""
+"""By operation: the fields that AWS and S3-compatible stores always send; ``x[].y`` is required of each item."""
 
 _NEXT: Final = {
     "s3.ListObjectsV2": ("NextContinuationToken",),
     # SeaweedFS sends the second alone.
     "s3.ListMultipartUploads": ("NextKeyMarker", "NextUploadIdMarker"),
 }
-"""Where a truncated listing goes on, one of these: with none the SDK would take the page for the last one."""
+"""A truncated listing needs one of these: without any the SDK would take the page for the last one."""
 
 _WITHOUT_BODY: Final = frozenset({"s3.AbortMultipartUpload", "s3.DeleteObject", "s3.PutObject", "s3.UploadPart"})
 
 
 def require_fields(client: Any) -> None:
-    """Make a client of the SDK treat answers without the fields they must have as if they were 500s."""
+    """Make a client of the SDK treat responses without their required fields as a 500."""
     service = client.meta.service_model.service_id.hyphenize()
     client.meta.events.register_first(f"before-parse.{service}.*", _refuse_unreadable)
-    # As near as this to the operation: what is registered for the whole service, such as the SDK's own decision to ask
-    # again, comes after it.
+    # Registered per operation, so that it runs before the SDK's own retry handler, which is registered per service.
     client.meta.events.register_first(f"needs-retry.{service}.*", _refuse_incomplete)
 
 
 def _refuse_unreadable(
     operation_model: Any, response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any
 ) -> None:
-    """A body that is not in the service's protocol would make the parser raise, or be taken for an empty answer."""
+    """Refuse a body that is not in the service's protocol: the parser would raise, or take it for an empty response."""
     status = response_dict["status_code"]
     if status < 300 and not _is_readable(operation_model, status, response_dict["body"]):
         response_dict |= {"status_code": 500, "body": b""}
-        customized_response_dict["Error"] = _error(status, f"a body of {operation_model.name}")
+        customized_response_dict["Error"] = _make_error(status, f"a body of {operation_model.name}")
 
 
 def _is_readable(operation_model: Any, status: int, body: Any) -> bool:
@@ -88,7 +87,7 @@ def _is_readable(operation_model: Any, status: int, body: Any) -> bool:
             return isinstance(json.loads(body), dict)
         if protocol == "query":
             return str(ElementTree.fromstring(body).tag).endswith(f"{operation_model.name}Response")
-        # Of a 200 the SDK sees to it.
+        # The SDK itself checks the body of a 200.
         if status != 200 and body and not operation_model.has_streaming_output:
             ElementTree.fromstring(body)
     except (ValueError, ElementTree.ParseError):
@@ -103,26 +102,26 @@ def _refuse_incomplete(response: Any, operation: Any, request_dict: Mapping[str,
     if "Error" not in parsed:
         name = f"{operation.service_model.service_id.hyphenize()}.{operation.name}"
         ranged = any(header.lower() == "range" for header in request_dict.get("headers", ()))
-        missing = ", ".join(_missing(name, http, parsed, ranged=ranged))
+        missing = ", ".join(_find_missing(name, http, parsed, ranged=ranged))
         if not missing:
             return
-        parsed["Error"] = _error(http.status_code, missing)
+        parsed["Error"] = _make_error(http.status_code, missing)
     if operation.has_streaming_output and "Body" in parsed:
         parsed["Body"].close()
     parsed.setdefault("ResponseMetadata", {})["HTTPStatusCode"] = http.status_code = 500
 
 
-def _error(status: int, missing: str) -> dict[str, str]:
+def _make_error(status: int, missing: str) -> dict[str, str]:
     return {"Code": FOREIGN, "Message": f"HTTP {status} without {missing}: something else answered in its place"}
 
 
-def _missing(name: str, http: Any, parsed: Mapping[str, Any], *, ranged: bool) -> Iterator[str]:
+def _find_missing(name: str, http: Any, parsed: Mapping[str, Any], *, ranged: bool) -> Iterator[str]:
     for path in REQUIRED.get(name, ()):
         items, _, field = path.rpartition("[].")
         if items:
             has = all(item.get(field) is not None for item in parsed.get(items) or ())
         else:
-            has = _value(parsed, path) not in (None, "")
+            has = _look_up(parsed, path) not in (None, "")
         if not has:
             yield path
     if parsed.get("IsTruncated") is True and name in _NEXT and not any(map(parsed.get, _NEXT[name])):
@@ -133,7 +132,7 @@ def _missing(name: str, http: Any, parsed: Mapping[str, Any], *, ranged: bool) -
         yield "ContentRange"
 
 
-def _value(parsed: Any, path: str) -> Any:
+def _look_up(parsed: Any, path: str) -> Any:
     for field in path.split("."):
         parsed = parsed.get(field) if isinstance(parsed, Mapping) else None
     return parsed

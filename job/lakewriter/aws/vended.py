@@ -1,4 +1,4 @@
-"""Credentials that a catalog gives out for one table's files, renewed before they expire."""
+"""Use credentials that a catalog vends for one table's files, and renew them before they expire."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from botocore.credentials import CredentialProvider, RefreshableCredentials
 from lakewriter.errors import CatalogUnauthorizedError
 
 SHORTEST: Final = timedelta(minutes=15)
-"""No session of AWS is shorter; taken where a catalog does not tell."""
+"""The shortest session of AWS; assumed when a catalog does not say when its keys expire."""
 
 RENEWED_SECONDS_BEFORE: Final = 300
 REFUSED_SECONDS_BEFORE: Final = 60
-"""Nearer to their end credentials are not used: whoever gets no new ones fails."""
+"""So near to their expiry, credentials are not used any more: a request without new ones fails."""
 
 
 @dataclass(frozen=True)
 class Vended:
-    """Keys of a session; without ``expires`` nobody told."""
+    """Keys of a session; ``expires`` is None if the catalog did not say."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -28,14 +28,14 @@ class Vended:
 
 
 class Vendor(Hashable, Protocol):
-    """Whoever is asked for credentials, by each process for itself: picklable, and without a secret."""
+    """A callable that fetches credentials. Each process calls it for itself: it is picklable and holds no secret."""
 
     def __call__(self) -> Vended | None:
-        """New ones; None where there are none to be had."""
+        """Fetch new credentials; None if the catalog vends none."""
 
 
 class VendedCredentials(CredentialProvider):
-    """What a vendor gives. Where it gives nothing at first, the next provider is asked."""
+    """Credentials from a vendor; if its first answer is None, the SDK asks the next provider."""
 
     METHOD = "lakewriter-vended"
     CANONICAL_NAME = "LakewriterVended"
@@ -50,24 +50,24 @@ class VendedCredentials(CredentialProvider):
         if first is None:
             return None
         return RefreshableCredentials.create_from_metadata(
-            _metadata(first),
-            refresh_using=self._renewed,
+            _make_metadata(first),
+            refresh_using=self._renew,
             method=self.METHOD,
             advisory_timeout=RENEWED_SECONDS_BEFORE,
             mandatory_timeout=REFUSED_SECONDS_BEFORE,
         )
 
-    def _renewed(self) -> dict[str, Any]:
-        found = self._vendor()
-        if found is None:
+    def _renew(self) -> dict[str, Any]:
+        vended = self._vendor()
+        if vended is None:
             raise CatalogUnauthorizedError(
-                f"{self._vendor} gave credentials for the table's files, and gives none any more.",
+                f"{self._vendor} vended credentials for the table's files before, and vends none now.",
                 remedy="Let the catalog vend credentials again, or name iam_role_arn or keys in lake.yaml.",
             )
-        return _metadata(found)
+        return _make_metadata(vended)
 
 
-def _metadata(found: Vended) -> dict[str, Any]:
-    expires = found.expires or datetime.now(UTC) + SHORTEST
-    keys = {"access_key": found.access_key, "secret_key": found.secret_key, "token": found.token}
+def _make_metadata(vended: Vended) -> dict[str, Any]:
+    expires = vended.expires or datetime.now(UTC) + SHORTEST
+    keys = {"access_key": vended.access_key, "secret_key": vended.secret_key, "token": vended.token}
     return {**keys, "expiry_time": expires.isoformat()}

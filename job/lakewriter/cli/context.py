@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lakewriter.aws import Clients, located
+from lakewriter.aws import Clients, fill_region
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load
@@ -19,7 +19,7 @@ class Context:
 
     def __init__(self, lake: Path, stage: str | None) -> None:
         loaded = load(lake, stage=stage)
-        self.spec: Spec = loaded.spec.model_copy(update={"access": located(loaded.spec.access)})
+        self.spec: Spec = loaded.spec.model_copy(update={"access": fill_region(loaded.spec.access)})
         self.deployment = loaded.deployment
         self.clients = Clients(self.spec.access)
         self._spark: SparkSession | None = None

@@ -9,10 +9,10 @@ import click
 from lakewriter.cli.shared import JSON, LAKE, STAGE, print_json, report_errors
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import EXIT_OK, SpecInvalidError
-from lakewriter.policy.arns import Arns, partition_of
-from lakewriter.policy.bucket import bucket_policy
-from lakewriter.policy.role_documents import Who, documents
-from lakewriter.policy.roles import Role, roles
+from lakewriter.policy.arns import Arns, find_partition
+from lakewriter.policy.bucket import make_bucket_policy
+from lakewriter.policy.role_documents import Who, make_documents
+from lakewriter.policy.roles import Role, list_roles
 
 _UNKNOWN: Final = "ACCOUNT-ID"
 
@@ -31,9 +31,9 @@ def policy(
     """Print the IAM policies of the destination's roles. They are least-privilege, trust policies included."""
     loaded = load(lake, stage=stage)
     region = _find_region(loaded)
-    arns = Arns(partition_of(region), account or _find_account(loaded), region, kms_key)
+    arns = Arns(find_partition(region), account or _find_account(loaded), region, kms_key)
     found = _choose_roles(loaded, arns, Who(who) if who else None)
-    owner = None if who else bucket_policy(loaded.spec, arns)
+    owner = None if who else make_bucket_policy(loaded.spec, arns)
     shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
     if _UNKNOWN in json.dumps(shown):
         raise SpecInvalidError(
@@ -65,10 +65,10 @@ def _find_account(lake: Lake) -> str:
 
 def _choose_roles(lake: Lake, arns: Arns, who: Who | None) -> list[Role]:
     """The file's roles; for ``who`` that the file has none of, what one would need."""
-    found = [role for role in roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
+    found = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
     if found or who is None:
         return found
-    return [Role(who.value, who, documents(lake.spec, lake.deployment, who, arns), None)]
+    return [Role(who.value, who, make_documents(lake.spec, lake.deployment, who, arns), None)]
 
 
 def _show_role(role: Role) -> None:

@@ -220,7 +220,7 @@ class GlueTables:
         try:
             return getattr(self._clients.glue, method)(**arguments)
         except aws.ClientError as error:
-            if aws.code_of(error) in absent:
+            if aws.read_error_code(error) in absent:
                 return None
             doing = f"glue:{action} on {on.database}.{on.table}"
             raise aws.explain(error, doing=doing, access=self._clients.access) from error

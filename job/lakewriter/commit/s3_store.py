@@ -38,7 +38,7 @@ class S3Store:
         try:
             return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
         except aws.ClientError as error:
-            if aws.status_of(error) in (403, 404) and aws.code_of(error) != "NoSuchBucket":
+            if aws.read_status(error) in (403, 404) and aws.read_error_code(error) != "NoSuchBucket":
                 if not self._listed(key):
                     return None
                 if again:
@@ -86,7 +86,7 @@ class S3Store:
         try:
             return _found(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
         except aws.ClientError as error:
-            if aws.status_of(error) in (403, 404):
+            if aws.read_status(error) in (403, 404):
                 if not self._listed(key):
                     return None
                 if again:
@@ -133,9 +133,9 @@ class S3Store:
         try:
             self._clients.s3.delete_object(Bucket=self._bucket, Key=key, **condition)
         except aws.ClientError as error:
-            if aws.status_of(error) == 412 or aws.code_of(error) == "NoSuchKey":
+            if aws.read_status(error) == 412 or aws.read_error_code(error) == "NoSuchKey":
                 return
-            may_be_gone = aws.status_of(error) in (403, 404, 409) and aws.code_of(error) != "NoSuchBucket"
+            may_be_gone = aws.read_status(error) in (403, 404, 409) and aws.read_error_code(error) != "NoSuchBucket"
             if may_be_gone and not self._listed(key):
                 return
             raise aws.explain(error, doing=self._doing("DeleteObject", key), access=self._clients.access) from error
@@ -160,8 +160,8 @@ class S3Store:
         try:
             answer = self._clients.s3.put_object(**arguments)
         except aws.ClientError as error:
-            gone = aws.code_of(error) == "NoSuchKey" and "IfMatch" in condition
-            if aws.status_of(error) == 412 or gone:
+            gone = aws.read_error_code(error) == "NoSuchKey" and "IfMatch" in condition
+            if aws.read_status(error) == 412 or gone:
                 return None
             raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
         except aws.BotoCoreError as error:
@@ -170,24 +170,24 @@ class S3Store:
 
     def _incomplete(self, error: Exception, key: str) -> Completion:
         if isinstance(error, aws.ClientError):
-            if aws.status_of(error) == 412:
+            if aws.read_status(error) == 412:
                 return Completion.REFUSED
-            if aws.code_of(error) == "NoSuchUpload":
+            if aws.read_error_code(error) == "NoSuchUpload":
                 return Completion.GONE
-            if aws.status_of(error) == 409:
+            if aws.read_status(error) == 409:
                 return Completion.CONFLICT
         raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
 
     def _unclear_or_explained(self, error: Any, doing: str) -> Exception:
         explained = aws.explain(error, doing=doing, access=self._clients.access)
-        conflict = isinstance(error, aws.ClientError) and aws.status_of(error) == 409
+        conflict = isinstance(error, aws.ClientError) and aws.read_status(error) == 409
         return Unclear(str(explained)) if explained.transient or conflict else explained
 
     def _ask(self, action: str, key: str, call: Callable[[], Any], accept: tuple[str, ...] = ()) -> Any:
         try:
             return call()
         except aws.ClientError as error:
-            if aws.code_of(error) in accept:
+            if aws.read_error_code(error) in accept:
                 return None
             raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
         except aws.BotoCoreError as error:

@@ -1,4 +1,4 @@
-"""The doctor: every probe runs, every finding has a remedy, and nothing of it stays behind."""
+"""Check a pipeline's access: run every probe, give each finding a remedy, and leave nothing in the bucket."""
 
 from lakewriter.doctor.doctor import run_checks
 from lakewriter.doctor.probe import Finding

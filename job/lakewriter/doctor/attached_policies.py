@@ -1,4 +1,4 @@
-"""Whether the policies that are attached are those the file needs, as far as IAM lets them be read."""
+"""Compare the policies attached to the job's role with those that the file needs, as far as IAM lets us read them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,93 +9,94 @@ from typing import Any, Final
 from lakewriter import aws
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import LakeError
-from lakewriter.policy.arns import Arns, partition_of
-from lakewriter.policy.difference import Permission, permissions, uncovered
-from lakewriter.policy.role_documents import Document, Who, documents
+from lakewriter.policy.arns import Arns, find_partition
+from lakewriter.policy.difference import Permission, find_uncovered, list_permissions
+from lakewriter.policy.role_documents import Document, Who, make_documents
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/(?:.*/)?([^/]+)")
 _MOST_SHOWN: Final = 5
 _REMEDY: Final = "Deploy the stacks again, or attach what `lakewriter policy` prints for this role."
-_UNNAMED: Final = "the file names no role that writes: a role that the stacks make gets its name from CloudFormation."
+_UNNAMED: Final = "the file names no role that writes: CloudFormation names the role that the stacks make."
 _NAME_IT: Final = (
-    "A role of your own is compared once {role_arn} or deployment.existing.job_role_arn names it; for the stacks' "
-    "own have CloudFormation detect the drift of the destination's stack."
+    "For a role of your own, set {role_arn} or deployment.existing.job_role_arn; for the stacks' role, have "
+    "CloudFormation detect the drift of the destination's stack."
 )
 _UNREADABLE: Final = (
-    "Nothing has to be done; with iam:GetRole, iam:ListRolePolicies, iam:GetRolePolicy, iam:ListAttachedRolePolicies, "
-    "iam:GetPolicy and iam:GetPolicyVersion the policies can be compared."
+    "Nothing has to be done. To compare the policies, allow iam:GetRole, iam:ListRolePolicies, iam:GetRolePolicy, "
+    "iam:ListAttachedRolePolicies, iam:GetPolicy and iam:GetPolicyVersion."
 )
 
 
 @dataclass(frozen=True)
 class PolicyProbes:
-    """One probe of the role that the job has at its destination; ``gate`` is what identity depends on."""
+    """One probe of the role that the job has at its destination; ``gate`` is the probe of its credentials."""
 
     spec: Spec
     deployment: Deployment
     clients: aws.Clients
     gate: str
 
-    def probes(self) -> list[Probe]:
-        """None for a store that is not AWS's."""
-        return [] if self.spec.access.endpoint else [Probe("policies", self.policies, (self.gate,))]
+    def list_probes(self) -> list[Probe]:
+        """List the probe; none for a custom endpoint, whose store has no IAM of AWS."""
+        return [] if self.spec.access.endpoint else [Probe("policies", self.check_policies, (self.gate,))]
 
-    def policies(self) -> Iterator[Finding]:
-        """Every permission on its own: how they are put together into statements makes no difference."""
-        found = self._role()
-        if found is None:
+    def check_policies(self) -> Iterator[Finding]:
+        """Compare permission by permission, however they are grouped into statements."""
+        role = self._find_role()
+        if role is None:
             yield Finding(
                 "policies", "skipped", _UNNAMED, _NAME_IT.format(role_arn=self.spec.access.key_names.role_arn)
             )
             return
-        account, name = found
+        account, name = role
         try:
-            attached = permissions(self._attached(name))
+            attached = list_permissions(self._read_attached(name))
         except LakeError as error:
             yield Finding("policies", "skipped", f"role {name!r}: {error.message}", _UNREADABLE)
             return
-        yield self._compared(name, account, attached)
+        yield self._compare(name, account, attached)
 
-    def _compared(self, name: str, account: str, attached: Sequence[Permission]) -> Finding:
-        arns = self._arns(account, attached)
+    def _compare(self, name: str, account: str, attached: Sequence[Permission]) -> Finding:
+        arns = self._make_arns(account, attached)
         who = Who.LOADER if self.spec.access.role_arn else Who.JOB
-        needed = permissions(documents(self.spec, self.deployment, who, arns).values())
-        lacking = uncovered(needed, attached)
-        beyond = [each for each in uncovered(attached, needed) if self._on_destination(each, arns)]
+        needed = list_permissions(make_documents(self.spec, self.deployment, who, arns).values())
+        lacking = find_uncovered(needed, attached)
+        excess = find_uncovered(attached, needed)
+        beyond = [permission for permission in excess if self._is_on_destination(permission, arns)]
         if not lacking and not beyond:
             return Finding("policies", "ok", f"role {name!r} has what the file needs on its destination, and no more.")
-        said = [f"lacks {_shown(lacking)}"] if lacking else []
-        said += [f"may do more than the file needs: {_shown(beyond)}"] if beyond else []
+        said = [f"lacks {_show_permissions(lacking)}"] if lacking else []
+        said += [f"may do more than the file needs: {_show_permissions(beyond)}"] if beyond else []
         return Finding("policies", "warning", f"role {name!r} {'; it '.join(said)}.", _REMEDY)
 
-    def _role(self) -> tuple[str, str] | None:
-        """Account and name of the role that the file names; whoever asks here need not be the job."""
-        found = _ROLE.fullmatch(self.spec.access.role_arn or self.deployment.existing.job_role_arn or "")
-        return (found[1], found[2]) if found else None
+    def _find_role(self) -> tuple[str, str] | None:
+        """Find account and name of the role in the file, since the caller here need not be the job."""
+        arn = _ROLE.fullmatch(self.spec.access.role_arn or self.deployment.existing.job_role_arn or "")
+        return (arn[1], arn[2]) if arn else None
 
-    def _arns(self, account: str, attached: Sequence[Permission]) -> Arns:
-        """A key that a stack made is known by its place in the role's policy alone."""
+    def _make_arns(self, account: str, attached: Sequence[Permission]) -> Arns:
+        """Make the destination's ARNs; the ARN of a key that a stack made is read from the role's policy."""
         region = self.spec.access.region
-        partition = partition_of(region)
-        keys = (each.resource for each in attached if each.action.startswith("kms:"))
+        partition = find_partition(region)
+        keys = (permission.resource for permission in attached if permission.action.startswith("kms:"))
         key = None
         if self.deployment.encryption == "SSE-KMS" and not self.deployment.existing.kms_key_arn:
             key = next(keys, f"arn:{partition}:kms:{region}:{account}:key/*")
         return Arns(partition, account, region, key)
 
-    def _on_destination(self, permission: Permission, arns: Arns) -> bool:
-        """What the role may do elsewhere, such as write its logs, is not this file's business."""
+    def _is_on_destination(self, permission: Permission, arns: Arns) -> bool:
+        """True for S3 and Glue on this destination; other permissions, such as writing logs, are not compared."""
         bucket = arns.bucket(self.spec.access.bucket)
-        ours = permission.action.lower().startswith(("s3:", "glue:", "*"))
-        there = permission.resource in ("*", bucket) or permission.resource.startswith((f"{bucket}/", arns.glue("")))
-        return ours and there
+        if not permission.action.lower().startswith(("s3:", "glue:", "*")):
+            return False
+        return permission.resource in ("*", bucket) or permission.resource.startswith((f"{bucket}/", arns.glue("")))
 
-    def _attached(self, role: str) -> Iterator[Document]:
-        """Inline and managed, read by whoever runs this: the role itself needs no right to read IAM."""
-        own = aws.Clients(self.spec.access.model_copy(update={"role_arn": None, "external_id": None}))
-        ask = partial(self._ask, own.iam)
+    def _read_attached(self, role: str) -> Iterator[Document]:
+        """Read inline and managed policies as the caller: the role itself needs no permission to read IAM."""
+        caller = aws.Clients(self.spec.access.model_copy(update={"role_arn": None, "external_id": None}))
+        ask = partial(self._call_iam, caller.iam)
         ask("GetRole", RoleName=role)
         for name in ask("ListRolePolicies", RoleName=role)["PolicyNames"]:
             yield ask("GetRolePolicy", RoleName=role, PolicyName=name)["PolicyDocument"]
@@ -104,8 +105,8 @@ class PolicyProbes:
             version = ask("GetPolicy", PolicyArn=arn)["Policy"]["DefaultVersionId"]
             yield ask("GetPolicyVersion", PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
 
-    def _ask(self, iam: Any, action: str, **arguments: str) -> Any:
-        """The answer, of a list all pages in one."""
+    def _call_iam(self, iam: Any, action: str, **arguments: str) -> Any:
+        """Call IAM and return its response, with all pages of a list in one."""
         operation = re.sub(r"(?<!^)([A-Z])", r"_\1", action).lower()
 
         def request() -> Any:
@@ -116,7 +117,7 @@ class PolicyProbes:
         return call(f"iam:{action} on {next(iter(arguments.values()))}", self.spec.access, request)
 
 
-def _shown(found: Sequence[Permission]) -> str:
-    shown = ", ".join(map(str, found[:_MOST_SHOWN]))
-    rest = len(found) - _MOST_SHOWN
+def _show_permissions(permissions: Sequence[Permission]) -> str:
+    shown = ", ".join(map(str, permissions[:_MOST_SHOWN]))
+    rest = len(permissions) - _MOST_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown

@@ -1,4 +1,4 @@
-"""All probes of a pipeline, in the order in which a person would ask."""
+"""Run all probes of a pipeline: access first, then objects, sources and catalogs, which build on it."""
 
 import uuid
 from collections.abc import Callable
@@ -17,35 +17,35 @@ from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
 
-def _utc_now() -> datetime:
+def _read_clock() -> datetime:
     return datetime.now(UTC)
 
 
 def run_checks(
-    spec: Spec, clients: Clients, *, deployment: Deployment | None = None, now: Callable[[], datetime] = _utc_now
+    spec: Spec, clients: Clients, *, deployment: Deployment | None = None, now: Callable[[], datetime] = _read_clock
 ) -> tuple[Finding, ...]:
-    """What every probe found; a pipeline is fit to run when none has ``failed``.
+    """Run every probe and return the findings; the pipeline is fit to run if none has ``failed``.
 
-    With ``deployment`` the policies that are attached are compared with those it calls for.
+    With ``deployment``, the attached policies are compared with those that it needs.
     """
     keys, mark = ControlKeys(spec.access.prefix, spec.pipeline), uuid.uuid4().hex
     access, objects = AccessProbes(clients, now), ObjectProbes(clients, keys, mark, spec.roots)
     lake, catalog = LakeProbes(spec, clients, keys, now), CatalogProbes(spec, clients, mark, access.gate)
     messages = MessageProbes(spec, deployment)
     try:
-        probes = [*access.probes(), *objects.probes(), *lake.probes(), *messages.probes()]
-        probes += [*catalog.probes(), *_iceberg_probes(spec, clients, access.gate)]
+        probes = [*access.list_probes(), *objects.list_probes(), *lake.list_probes(), *messages.list_probes()]
+        probes += [*catalog.list_probes(), *_list_iceberg_probes(spec, clients, access.gate)]
         if deployment is not None:
-            probes += PolicyProbes(spec, deployment, clients, access.gate).probes()
+            probes += PolicyProbes(spec, deployment, clients, access.gate).list_probes()
         return tuple(run_probes(probes))
     finally:
         objects.clear_up()
 
 
-def _iceberg_probes(spec: Spec, clients: Clients, gate: str) -> list[Probe]:
+def _list_iceberg_probes(spec: Spec, clients: Clients, gate: str) -> list[Probe]:
     if not spec.iceberg:
         return []
-    # Here, so that a command without an Iceberg table does not wait a second for PyIceberg.
+    # Imported here, since PyIceberg takes a second to import and most pipelines have no Iceberg table.
     from lakewriter.doctor.iceberg_access import IcebergProbes
 
-    return IcebergProbes(spec, clients, gate).probes()
+    return IcebergProbes(spec, clients, gate).list_probes()

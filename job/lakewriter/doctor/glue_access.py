@@ -1,4 +1,4 @@
-"""Whether the job may do in Glue what it has to, asked without leaving anything there."""
+"""Check the job's permissions in Glue without creating anything there."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.aws.answers import GLUE_REMEDY
-from lakewriter.doctor.probe import Finding, Probe, call, code_behind
+from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE
 from lakewriter.spec.specification import Spec, TableSpec
@@ -20,9 +20,9 @@ _NEW_TABLE: Final = "glue:CreateTable cannot be tried without creating one."
 
 @dataclass(frozen=True)
 class CatalogProbes:
-    """Probes of each database and table of a spec; ``gate`` is the probe that credentials depend on.
+    """Probes of each database and table of a spec; ``gate`` is the probe of the credentials.
 
-    Writing is tried on tables that do not exist: whoever may write is told so, whoever may not is denied first.
+    Writes are tried on a table that does not exist: Glue checks the permission before it looks for the table.
     """
 
     spec: Spec
@@ -30,62 +30,63 @@ class CatalogProbes:
     mark: str
     gate: str
 
-    def probes(self) -> list[Probe]:
-        """None when the spec has no Glue catalog."""
+    def list_probes(self) -> list[Probe]:
+        """List the probes; none without a Glue catalog."""
         if not self.spec.in_glue:
             return []
         databases = dict.fromkeys(table.schema_name for table in self.spec.tables)
         probes = []
         for name in databases:
-            probes.append(Probe(f"glue database {name}", partial(self.database, name), (self.gate,)))
-            probes.append(Probe(f"glue write {name}", partial(self.write, name), (self.gate,)))
+            probes.append(Probe(f"glue database {name}", partial(self.check_database, name), (self.gate,)))
+            probes.append(Probe(f"glue write {name}", partial(self.check_write, name), (self.gate,)))
         tables = [
-            Probe(f"glue table {table.id}", partial(self.table, table), (self.gate,)) for table in self.spec.tables
+            Probe(f"glue table {table.id}", partial(self.check_table, table), (self.gate,))
+            for table in self.spec.tables
         ]
         return probes + tables
 
-    def database(self, name: str) -> Iterator[Finding]:
-        """glue:GetDatabase."""
-        found = self._ask("GetDatabase", self.clients.glue.get_database, name, Name=name)
-        message = "exists" if found else f"does not exist yet; the first load creates it ({_NEW_DATABASE})"
+    def check_database(self, name: str) -> Iterator[Finding]:
+        """Call glue:GetDatabase."""
+        database = self._call_glue("GetDatabase", self.clients.glue.get_database, name, Name=name)
+        message = "exists" if database else f"does not exist yet; the first load creates it ({_NEW_DATABASE})"
         yield Finding(f"glue database {name}", "ok", f"database {name!r} {message.rstrip('.')}.")
 
-    def table(self, table: TableSpec) -> Iterator[Finding]:
-        """glue:GetTable."""
+    def check_table(self, table: TableSpec) -> Iterator[Finding]:
+        """Call glue:GetTable."""
         named = {"DatabaseName": table.schema_name, "Name": table.name}
-        found = self._ask("GetTable", self.clients.glue.get_table, table.id, **named)
-        message = "exists" if found else "does not exist yet; the first load creates it"
+        existing = self._call_glue("GetTable", self.clients.glue.get_table, table.id, **named)
+        message = "exists" if existing else "does not exist yet; the first load creates it"
         yield Finding(f"glue table {table.id}", "ok", f"table {table.id!r} {message}.")
 
-    def write(self, name: str) -> Iterator[Finding]:
-        """Every write the job makes, all of them asked: one policy may lack several."""
-        untried = "" if self._without_effect(name) else f"; {_NEW_TABLE}"
+    def check_write(self, name: str) -> Iterator[Finding]:
+        """Try every write that the job makes, and report all denials at once: a policy may lack several."""
+        untried = "" if self._may_try_create_table(name) else f"; {_NEW_TABLE}"
         denied: list[GlueAccessDeniedError] = []
-        for action, request, arguments in self._writes(name):
+        for action, request, arguments in self._list_writes(name):
             try:
-                self._ask(action, request, f"{name}.{self._nowhere}", **arguments)
+                self._call_glue(action, request, f"{name}.{self._absent_table}", **arguments)
             except GlueAccessDeniedError as error:
-                if code_behind(error) not in _PAST_THE_POLICY:
+                if find_cause_code(error) not in _PAST_THE_POLICY:
                     denied.append(error)
         if denied:
             raise GlueAccessDeniedError(" ".join(error.message for error in denied), remedy=GLUE_REMEDY) from denied[0]
         yield Finding(f"glue write {name}", "ok", f"tables and partitions of {name!r} can be written{untried}")
 
     @property
-    def _nowhere(self) -> str:
+    def _absent_table(self) -> str:
         return f"{CHECK_TABLE}{self.mark}"
 
-    def _without_effect(self, name: str) -> bool:
-        """A table can only be refused to be created where there is no database for it."""
+    def _may_try_create_table(self, name: str) -> bool:
+        """True if the database does not exist: then glue:CreateTable fails without creating a table."""
         try:
-            return self._ask("GetDatabase", self.clients.glue.get_database, name, Name=name) is None
+            return self._call_glue("GetDatabase", self.clients.glue.get_database, name, Name=name) is None
         except LakeError:
             return False
 
-    def _writes(self, name: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
-        glue, table = self.clients.glue, {"Name": self._nowhere}
-        there = {"DatabaseName": name, "TableName": self._nowhere}
-        if self._without_effect(name):
+    def _list_writes(self, name: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
+        glue, table = self.clients.glue, {"Name": self._absent_table}
+        there = {"DatabaseName": name, "TableName": self._absent_table}
+        if self._may_try_create_table(name):
             yield "CreateTable", glue.create_table, {"DatabaseName": name, "TableInput": table}
         yield "UpdateTable", glue.update_table, {"DatabaseName": name, "TableInput": table}
         if self.spec.iceberg:
@@ -94,11 +95,11 @@ class CatalogProbes:
         partition = {"Values": [self.mark]}
         yield "BatchCreatePartition", glue.batch_create_partition, {**there, "PartitionInputList": [partition]}
 
-    def _ask(self, action: str, request: Callable[..., Any], on: str, **arguments: Any) -> Any:
-        """The answer, or None when Glue knows no such thing."""
+    def _call_glue(self, action: str, request: Callable[..., Any], on: str, **arguments: Any) -> Any:
+        """Call Glue and return its response; None if the database, table or partition does not exist."""
         try:
             return call(f"glue:{action} on {on}", self.spec.access, partial(request, **arguments))
         except LakeError as error:
-            if code_behind(error) != _MISSING:
+            if find_cause_code(error) != _MISSING:
                 raise
             return None

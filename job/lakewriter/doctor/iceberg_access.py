@@ -1,4 +1,4 @@
-"""Whether the Iceberg catalog lets the job in, knows its tables, and keeps them where it may write."""
+"""Check that the Iceberg catalog admits the job, and where its tables lie."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,35 +14,35 @@ from lakewriter.spec.catalogs import GlueService, IcebergCatalog, IcebergService
 from lakewriter.spec.specification import Spec, TableSpec
 
 CATALOG_REMEDY: Final = (
-    "Add glue:GetCatalog and glue:GetCatalogs on the catalog to the Glue policy, which engines ask for with Iceberg, "
-    "and see that the updated policy is attached to the role. Loads of this job do without."
+    "Add glue:GetCatalog and glue:GetCatalogs on the catalog to the Glue policy of the role: engines that read Iceberg "
+    "tables need them. Loads of this job do not."
 )
 
 
 @dataclass(frozen=True)
 class IcebergProbes:
-    """Probes of the catalog and of each table in it; ``gate`` is the probe that credentials depend on."""
+    """Probes of the catalog and of each table in it; ``gate`` is the probe of the credentials."""
 
     spec: Spec
     clients: aws.Clients
     gate: str
 
-    def probes(self) -> list[Probe]:
-        """None when the spec has no Iceberg catalog."""
+    def list_probes(self) -> list[Probe]:
+        """List the probes; none without an Iceberg catalog."""
         if not isinstance(self.spec.catalog, IcebergCatalog):
             return []
         service = self.spec.catalog.service
-        first = [Probe("glue catalog", self.glue, (self.gate,))]
+        first = [Probe("glue catalog", self.check_glue, (self.gate,))]
         if not isinstance(service, GlueService):
-            first = [Probe("iceberg catalog", partial(self.connected, service), (self.gate,))]
+            first = [Probe("iceberg catalog", partial(self.check_connection, service), (self.gate,))]
         tables = [
-            Probe(f"iceberg table {table.id}", partial(self.table, service, table), (self.gate, first[0].name))
+            Probe(f"iceberg table {table.id}", partial(self.check_table, service, table), (self.gate, first[0].name))
             for table in self.spec.tables
         ]
         return first + tables
 
-    def glue(self) -> Iterator[Finding]:
-        """glue:GetCatalog, of the account's own catalog."""
+    def check_glue(self) -> Iterator[Finding]:
+        """Call glue:GetCatalog on the account's own catalog."""
         account = call("sts:GetCallerIdentity", self.spec.access, self.clients.sts.get_caller_identity)["Account"]
         request = partial(self.clients.glue.get_catalog, CatalogId=account)
         try:
@@ -50,15 +50,15 @@ class IcebergProbes:
         except GlueAccessDeniedError as error:
             yield Finding("glue catalog", "warning", error.message, CATALOG_REMEDY, error.code)
         else:
-            yield Finding("glue catalog", "ok", "the Data Catalog can be looked at.")
+            yield Finding("glue catalog", "ok", "the Data Catalog can be read.")
 
-    def connected(self, service: IcebergService) -> Iterator[Finding]:
-        """A token, and the catalog's configuration with it."""
+    def check_connection(self, service: IcebergService) -> Iterator[Finding]:
+        """Fetch a token, and the catalog's configuration with it."""
         told = Connection(service, self.clients).told
         yield Finding("iceberg catalog", "ok", f"{told} lets the job in.")
 
-    def table(self, service: IcebergService, table: TableSpec) -> Iterator[Finding]:
-        """The table loaded; a region that is not the bucket's is found here, where the catalog tells it."""
+    def check_table(self, service: IcebergService, table: TableSpec) -> Iterator[Finding]:
+        """Load the table; this also finds a catalog whose region is not the bucket's."""
         name = f"iceberg table {table.id}"
         action = IcebergAction(service=service, namespace=table.schema_name, table=table.name, location="")
         location = Connection(service, self.clients).location(action)

@@ -1,4 +1,4 @@
-"""Who the job is, which role it takes, and whether the bucket is where it is said to be."""
+"""Check the job's credentials, the role it assumes, the bucket's region, and the clock."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from lakewriter import aws
-from lakewriter.aws.answers import bucket_remedy, region_remedy
-from lakewriter.doctor.probe import Finding, Probe, call, explained
+from lakewriter.aws.answers import make_bucket_remedy, make_region_remedy
+from lakewriter.doctor.probe import Finding, Probe, call, explain_failure
 from lakewriter.errors import (
     BucketNotFoundError,
     BucketRegionMismatchError,
@@ -43,29 +43,32 @@ class AccessProbes:
 
     @property
     def gate(self) -> str:
-        """The probe that everything else needs."""
+        """The name of the probe of the credentials, which all others need."""
         return "role" if self.access.role_arn else "identity"
 
-    def probes(self) -> list[Probe]:
-        """In the order in which they build on each other."""
-        role = [Probe("external id", self.external_id), Probe("role", self.role, ("identity", "external id"))]
+    def list_probes(self) -> list[Probe]:
+        """List the probes, each after those it needs."""
+        role = [
+            Probe("external id", self.check_external_id),
+            Probe("role", self.check_role, ("identity", "external id")),
+        ]
         return [
-            Probe("identity", self.identity),
+            Probe("identity", self.check_identity),
             *(role if self.access.role_arn else []),
-            Probe("bucket", self.bucket, (self.gate,)),
-            Probe("clock", self.clock, ("bucket",)),
+            Probe("bucket", self.check_bucket, (self.gate,)),
+            Probe("clock", self.check_clock, ("bucket",)),
         ]
 
-    def identity(self) -> Iterator[Finding]:
-        """sts:GetCallerIdentity with the default credentials; it needs no permission."""
+    def check_identity(self) -> Iterator[Finding]:
+        """Call sts:GetCallerIdentity with the default credentials; it needs no permission."""
         if self.access.endpoint and not self.access.role_arn:
             yield Finding("identity", "skipped", f"{self.access.endpoint} has no STS to ask.")
             return
-        own = self.clients
+        clients = self.clients
         if self.access.role_arn:
-            own = aws.Clients(self.access.model_copy(update={"role_arn": None, "external_id": None}))
+            clients = aws.Clients(self.access.model_copy(update={"role_arn": None, "external_id": None}))
         try:
-            who = call("sts:GetCallerIdentity", self.access, own.sts.get_caller_identity)
+            caller = call("sts:GetCallerIdentity", self.access, clients.sts.get_caller_identity)
         except (NoAnswerError, EndpointUnreachableError) as error:
             if self.access.role_arn:
                 raise
@@ -75,10 +78,10 @@ class AccessProbes:
             kind = RoleNotAssumableError if self.access.role_arn else S3AccessDeniedError
             raise kind(error.message, remedy=_CREDENTIALS_REMEDY) from error
         else:
-            yield Finding("identity", "ok", f"the credentials are those of {who['Arn']}.")
+            yield Finding("identity", "ok", f"the credentials are those of {caller['Arn']}.")
 
-    def external_id(self) -> Iterator[Finding]:
-        """Whether the external id can be read, and has no space around it."""
+    def check_external_id(self) -> Iterator[Finding]:
+        """Check that the external id can be read, and has no space around it."""
         if self.access.external_id is None:
             message = "no external id is configured; a trust policy that asks for one refuses the role."
             yield Finding("external id", "ok", message)
@@ -87,14 +90,14 @@ class AccessProbes:
         if value == value.strip():
             yield Finding("external id", "ok", "the external id can be read.")
             return
-        message = "the external id begins or ends with a space, and it is compared to the letter."
+        message = "the external id begins or ends with a space, and STS compares it exactly."
         remedy = f"Remove the space from {self.access.key_names.external_id}, or from the secret it refers to."
         yield Finding("external id", "warning", message, remedy, RoleNotAssumableError.code)
 
-    def role(self) -> Iterator[Finding]:
-        """sts:AssumeRole, asked again while a new role may still be spreading."""
+    def check_role(self) -> Iterator[Finding]:
+        """Call sts:AssumeRole, which is retried while IAM may still be replicating a new role."""
         arn = str(self.access.role_arn)
-        session = session_arn(arn)
+        session = derive_session_arn(arn)
         if session is None:
             raise RoleNotAssumableError(
                 f"{arn!r} is not the ARN of a role; expected arn:aws:iam::<12-digit account>:role/<name>.",
@@ -109,50 +112,50 @@ class AccessProbes:
             )
         yield Finding("role", "ok", f"{arn} was assumed: {who}.")
 
-    def bucket(self) -> Iterator[Finding]:
-        """s3:ListBucket by HeadBucket, whose refusal still tells that the bucket exists, and where."""
+    def check_bucket(self) -> Iterator[Finding]:
+        """Call HeadBucket, which needs s3:ListBucket; even a 403 says that the bucket exists, and its region."""
         name = self.access.bucket
         try:
             answer = self.clients.s3.head_bucket(Bucket=name)
         except aws.ClientError as error:
-            answer = self._refused(error)
+            answer = self._read_refusal(error)
         except aws.BotoCoreError as error:
-            raise explained(error, f"s3:ListBucket on {name}", self.access) from error
+            raise explain_failure(error, f"s3:ListBucket on {name}", self.access) from error
         self._answered = answer["ResponseMetadata"]["HTTPHeaders"]
         self._check_region()
         if answer["ResponseMetadata"]["HTTPStatusCode"] == 403:
-            message = f"bucket {name!r} denies HeadBucket, as to any role restricted to a prefix; 'list' tells more."
+            message = f"bucket {name!r} denies HeadBucket, as to any role restricted to a prefix; see 'list'."
             yield Finding("bucket", "ok", message)
         else:
             yield Finding("bucket", "ok", f"bucket {name!r} exists in {self.access.region}.")
 
-    def _refused(self, error: Any) -> Any:
-        """A HEAD has no body: only status and headers tell."""
-        status, doing = aws.status_of(error), f"s3:ListBucket on {self.access.bucket}"
+    def _read_refusal(self, error: Any) -> Any:
+        """Read status and headers of a failed HEAD, which has no body; 404 and other errors are raised."""
+        status, doing = aws.read_status(error), f"s3:ListBucket on {self.access.bucket}"
         if status == 404:
             raise BucketNotFoundError(
                 f"bucket {self.access.bucket!r} does not exist ({doing}).",
-                remedy=bucket_remedy(self.access),
+                remedy=make_bucket_remedy(self.access),
             ) from error
-        if status == 403 or self._region(error.response) not in {None, self.access.region}:
+        if status == 403 or self._read_region(error.response) not in {None, self.access.region}:
             return error.response
-        raise explained(error, doing, self.access) from error
+        raise explain_failure(error, doing, self.access) from error
 
     def _check_region(self) -> None:
         region = self._answered.get("x-amz-bucket-region")
         if region not in {None, self.access.region} and not self.access.endpoint:
             raise BucketRegionMismatchError(
                 f"bucket {self.access.bucket!r} is in {region!r}, not in {self.access.region!r}.",
-                remedy=region_remedy(self.access, region),
+                remedy=make_region_remedy(self.access, region),
             )
 
     @staticmethod
-    def _region(response: Any) -> str | None:
+    def _read_region(response: Any) -> str | None:
         headers: dict[str, str] = response["ResponseMetadata"].get("HTTPHeaders", {})
         return headers.get("x-amz-bucket-region")
 
-    def clock(self) -> Iterator[Finding]:
-        """This machine's clock against the Date header of the bucket's answer."""
+    def check_clock(self) -> Iterator[Finding]:
+        """Compare this machine's clock with the Date header of the bucket's response."""
         date = self._answered.get("date")
         if date is None:
             yield Finding("clock", "skipped", "the answer has no Date header to compare the clock with.")
@@ -168,10 +171,10 @@ class AccessProbes:
         yield Finding("clock", "warning", message, remedy)
 
 
-def session_arn(role_arn: str) -> str | None:
-    """What the ARNs of a role's sessions begin with, None for what is not the ARN of a role.
+def derive_session_arn(role_arn: str) -> str | None:
+    """Derive the prefix of the ARNs of a role's sessions; None if ``role_arn`` is not the ARN of a role.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html: a role's path is not part of them.
     """
-    found = _ROLE_ARN.fullmatch(role_arn)
-    return f"arn:{found[1]}:sts::{found[2]}:assumed-role/{found[3]}/" if found else None
+    role = _ROLE_ARN.fullmatch(role_arn)
+    return f"arn:{role[1]}:sts::{role[2]}:assumed-role/{role[3]}/" if role else None

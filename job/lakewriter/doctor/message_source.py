@@ -1,4 +1,4 @@
-"""The source of a pipeline that reads messages: files that are there, or a connector that can be run."""
+"""Check the source of a pipeline that reads messages: its files exist, or its connector can be run."""
 
 import shutil
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ class MessageProbes:
     spec: Spec
     deployment: Deployment | None
 
-    def probes(self) -> list[Probe]:
-        """Independent of each other."""
+    def list_probes(self) -> list[Probe]:
+        """List the probe; none for a pipeline without messages."""
         source = self.spec.source
-        return [] if source is None else [Probe("messages", lambda: self._messages(source))]
+        return [] if source is None else [Probe("messages", lambda: self._check_messages(source))]
 
-    def _messages(self, source: MessageSource) -> Iterator[Finding]:
+    def _check_messages(self, source: MessageSource) -> Iterator[Finding]:
         if source.command:
-            yield self._connector(source)
+            yield self._check_connector(source)
         elif source.paths == ("-",):
             yield Finding("messages", "ok", "messages come on standard input.")
         else:
@@ -42,16 +42,16 @@ class MessageProbes:
             size = sum(file.length for file in files) / 1e6
             yield Finding("messages", "ok", f"{counted(len(files), 'file')} of messages, {size:,.1f} MB.")
 
-    def _connector(self, source: MessageSource) -> Finding:
-        """Found as the load finds it: by the PATH, or, named with a folder, from the folder of lake.yaml."""
+    def _check_connector(self, source: MessageSource) -> Finding:
+        """Look the connector up as a load does: on the PATH, or in the folder of lake.yaml if its name has a slash."""
         name = source.command[0]
-        found = shutil.which(str(Path(source.folder, name)) if "/" in name else name)
-        if found is None:
+        program = shutil.which(str(Path(source.folder, name)) if "/" in name else name)
+        if program is None:
             raise SourceFailedError(
-                f"the connector {name!r} is not on this machine, or may not be run.",
+                f"the connector {name!r} is not on this machine, or is not executable.",
                 remedy="Install it, or name its full path.",
             )
         if self.deployment not in (None, Deployment()):
-            message = f"the connector {found} is on this machine; the loads that the stacks run, on EMR, have none."
+            message = f"the connector {program} is on this machine; the loads that the stacks run, on EMR, have none."
             return Finding("messages", "warning", message, _ELSEWHERE)
-        return Finding("messages", "ok", f"the connector is {found}.")
+        return Finding("messages", "ok", f"the connector is {program}.")

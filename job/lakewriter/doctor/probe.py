@@ -1,4 +1,4 @@
-"""Probes and what they find; a probe that cannot be asked says why."""
+"""Run probes and collect their findings; a probe whose need failed is skipped with the reason."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ _KMS_ACTION = re.compile(r"kms:[A-Za-z]+")
 
 @dataclass(frozen=True)
 class Finding:
-    """What one probe found; ``code`` is that of the error a load would meet."""
+    """The result of one probe; ``code`` is the error code that a load would fail with."""
 
     probe: str
     status: Status
@@ -31,9 +31,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Probe:
-    """A question; it is not asked when one of ``needs`` failed or could not be asked for that reason.
+    """A named check, skipped if one of the probes in ``needs`` failed or was skipped itself.
 
-    ``ask`` gives findings; an error out of it is a finding that ``failed``.
+    ``ask`` yields findings; an error that it raises becomes a finding that ``failed``.
     """
 
     name: str
@@ -42,26 +42,26 @@ class Probe:
 
 
 def run_probes(probes: Sequence[Probe]) -> Iterator[Finding]:
-    """Every probe's findings, in order."""
+    """Run the probes in order and yield their findings."""
     blocked: set[str] = set()
     for probe in probes:
         blocker = next((name for name in probe.needs if name in blocked), None)
-        found = [_not_asked(probe, blocker)] if blocker else _findings(probe)
-        if blocker or any(finding.status == "failed" for finding in found):
+        findings = [_skip_probe(probe, blocker)] if blocker else _run_probe(probe)
+        if blocker or any(finding.status == "failed" for finding in findings):
             blocked.add(probe.name)
-        yield from found
+        yield from findings
 
 
 def call(doing: str, access: Access, request: Callable[[], Any]) -> Any:
-    """The answer of one AWS call; ``doing`` is the IAM action with what it is asked on."""
+    """Make one AWS call and return its response; ``doing`` is the IAM action and its resource, for the error."""
     try:
         return request()
     except (aws.ClientError, aws.BotoCoreError) as error:
-        raise explained(error, doing, access) from error
+        raise explain_failure(error, doing, access) from error
 
 
-def explained(error: Any, doing: str, access: Access) -> LakeError:
-    """The error to report; a refusal that names a KMS action has that action in its remedy."""
+def explain_failure(error: Any, doing: str, access: Access) -> LakeError:
+    """Make the error to report; if it names a KMS action, the remedy is to allow that action."""
     failure = aws.explain(error, doing=doing, access=access)
     kms = _KMS_ACTION.search(failure.message)
     if kms is None:
@@ -70,30 +70,30 @@ def explained(error: Any, doing: str, access: Access) -> LakeError:
     return S3AccessDeniedError(failure.message, remedy=remedy)
 
 
-def code_behind(failure: LakeError) -> str:
-    """The service's own code behind an explained error, blank when it never answered."""
-    return aws.code_of(failure.__cause__) if isinstance(failure.__cause__, aws.ClientError) else ""
+def find_cause_code(failure: LakeError) -> str:
+    """Find the service's own error code in the cause of an error; blank if there was no response."""
+    return aws.read_error_code(failure.__cause__) if isinstance(failure.__cause__, aws.ClientError) else ""
 
 
-def status_behind(failure: LakeError) -> int:
-    """The HTTP status behind an explained error, 0 when there was no answer."""
-    return aws.status_of(failure.__cause__) if isinstance(failure.__cause__, aws.ClientError) else 0
+def find_cause_status(failure: LakeError) -> int:
+    """Find the HTTP status in the cause of an error; 0 if there was no response."""
+    return aws.read_status(failure.__cause__) if isinstance(failure.__cause__, aws.ClientError) else 0
 
 
-def _findings(probe: Probe) -> list[Finding]:
-    found: list[Finding] = []
+def _run_probe(probe: Probe) -> list[Finding]:
+    findings: list[Finding] = []
     try:
-        found.extend(probe.ask())
+        findings.extend(probe.ask())
     except LakeError as error:
         remedy = error.remedy or "Read the message; docs/troubleshooting.md has a section for each code."
-        found.append(Finding(probe.name, "failed", error.message, remedy, error.code))
+        findings.append(Finding(probe.name, "failed", error.message, remedy, error.code))
     except Exception as error:
         LOG.exception("The check %r met a fault of the program.", probe.name)
         fault = InternalError.met(f"check {probe.name!r}", error)
-        found.append(Finding(probe.name, "failed", fault.message, fault.remedy, fault.code))
-    return found
+        findings.append(Finding(probe.name, "failed", fault.message, fault.remedy, fault.code))
+    return findings
 
 
-def _not_asked(probe: Probe, blocker: str) -> Finding:
+def _skip_probe(probe: Probe, blocker: str) -> Finding:
     message = f"not asked, since {blocker!r} did not succeed."
     return Finding(probe.name, "skipped", message, f"Settle {blocker!r} first.")

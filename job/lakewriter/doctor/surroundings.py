@@ -1,4 +1,4 @@
-"""What surrounds a load: the bucket's lifecycle, loads that never ended, and what the sources need."""
+"""Check a load's surroundings: the bucket's lifecycle rules, loads left pending, libraries that sources need."""
 
 import importlib.util
 import os
@@ -10,14 +10,15 @@ from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.control_object import decode
-from lakewriter.doctor.probe import Finding, Probe, call, code_behind
+from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from lakewriter.report import counted
 from lakewriter.spec.specification import Read, Spec, TableSpec
 
 LEAST_DAYS: Final = 16
-"""Staged uploads stay incomplete until their load commits; one pending for ``MOST_PENDING`` is still warned of."""
+"""The fewest days before a rule may abort uploads: a load's uploads stay incomplete until it commits, which may take
+until the warning at ``MOST_PENDING``."""
 
 MOST_PENDING: Final = timedelta(days=15)
 
@@ -38,52 +39,56 @@ class LakeProbes:
     keys: ControlKeys
     now: Callable[[], datetime]
 
-    def probes(self) -> list[Probe]:
-        """Independent of each other."""
+    def list_probes(self) -> list[Probe]:
+        """List the probes; none needs another of them."""
         return [
-            Probe("lifecycle", self.lifecycle, ("bucket",)),
-            Probe("pending loads", self.pending, ("bucket", "list")),
-            Probe("source files", self.sources),
+            Probe("lifecycle", self.check_lifecycle, ("bucket",)),
+            Probe("pending loads", self.check_pending, ("bucket", "list")),
+            Probe("source files", self.check_sources),
         ]
 
-    def lifecycle(self) -> Iterator[Finding]:
-        """s3:GetLifecycleConfiguration, which the job itself does not need and may well be denied."""
+    def check_lifecycle(self) -> Iterator[Finding]:
+        """Read the lifecycle rules; loads do not need s3:GetLifecycleConfiguration, so a denial is no failure."""
         doing = f"s3:GetLifecycleConfiguration on {self.spec.access.bucket}"
         request = self.clients.s3.get_bucket_lifecycle_configuration
         try:
             answer = call(doing, self.spec.access, lambda: request(Bucket=self.spec.access.bucket))
         except LakeError as error:
-            if code_behind(error) != "NoSuchLifecycleConfiguration":
+            if find_cause_code(error) != "NoSuchLifecycleConfiguration":
                 yield Finding("lifecycle", "skipped", error.message, _LIFECYCLE_REMEDY)
                 return
             answer = {}
-        # SeaweedFS and rclone leave the list out where no rule is set.
-        yield _judged(answer.get("Rules", []), self.keys.root)
+        # SeaweedFS and rclone omit the list if there is no rule.
+        yield _check_rules(answer.get("Rules", []), self.keys.root)
 
-    def pending(self) -> Iterator[Finding]:
-        """Loads past their point of no return that nobody finished."""
+    def check_pending(self) -> Iterator[Finding]:
+        """Find loads that have begun to commit and were not finished."""
         old = []
-        for key in self._states():
-            since = self._pending_since(key)
+        for key in self._list_states():
+            since = self._read_pending_since(key)
             if since is not None and self.now() - since > MOST_PENDING:
                 old.append(f"{key.removeprefix(self.keys.root + '/tables/').removesuffix('/state.json')} since {since}")
         if not old:
             yield Finding("pending loads", "ok", f"no load has been pending for {MOST_PENDING.days} days.")
             return
-        remedy = "Run the pipeline, which finishes it first; if that fails, `lakewriter abandon` the load it names."
+        remedy = "Run the pipeline, which finishes it first; if that fails, run `lakewriter abandon` for that load."
         yield Finding("pending loads", "warning", f"a load is pending and not finished: {'; '.join(old)}.", remedy)
 
-    def sources(self) -> Iterator[Finding]:
-        """Spark itself reads S3 through hadoop-aws, which PySpark from PyPI lacks and EMR has."""
-        tables = [table.id for table in self.spec.tables if any(map(_in_s3, _paths(table.read))) and _by_rows(table)]
+    def check_sources(self) -> Iterator[Finding]:
+        """Check for hadoop-aws, through which Spark reads S3: EMR has it, PySpark from PyPI does not."""
+        tables = [
+            table.id
+            for table in self.spec.tables
+            if any(map(_is_in_s3, _list_paths(table.read))) and _is_read_by_spark(table)
+        ]
         if not tables or _has_hadoop_aws():
-            yield Finding("source files", "ok", "no source needs a library that is not here.")
+            yield Finding("source files", "ok", "no source needs a library that is missing here.")
             return
-        message = f"Spark reads the files of {', '.join(tables)} from S3, and no hadoop-aws library was found here."
-        remedy = "On EMR nothing is to do. Elsewhere add hadoop-aws of Spark's Hadoop version to spark.jars.packages."
+        message = f"Spark reads the files of {', '.join(tables)} from S3, and there is no hadoop-aws library here."
+        remedy = "On EMR do nothing. Elsewhere, add hadoop-aws of Spark's Hadoop version to spark.jars.packages."
         yield Finding("source files", "warning", message, remedy)
 
-    def _states(self) -> list[str]:
+    def _list_states(self) -> list[str]:
         prefix = f"{self.keys.root}/tables/"
         pages = self.clients.s3.get_paginator("list_objects_v2")
         doing = f"s3:ListBucket on s3://{self.spec.access.bucket}/{prefix}"
@@ -93,7 +98,7 @@ class LakeProbes:
         keys = [entry["Key"] for page in listed for entry in page.get("Contents", ())]
         return [key for key in keys if key.endswith("/state.json")]
 
-    def _pending_since(self, key: str) -> datetime | None:
+    def _read_pending_since(self, key: str) -> datetime | None:
         doing = f"s3:GetObject on s3://{self.spec.access.bucket}/{key}"
         request = self.clients.s3.get_object
         body = call(doing, self.spec.access, lambda: request(Bucket=self.spec.access.bucket, Key=key)["Body"].read())
@@ -107,12 +112,14 @@ class LakeProbes:
             ) from error
 
 
-def _judged(rules: list[Mapping[str, Any]], root: str) -> Finding:
-    """A rule counts when it is enabled and covers the control prefix, under which the data's prefix lies too."""
+def _check_rules(rules: list[Mapping[str, Any]], root: str) -> Finding:
+    """Check the enabled rules that cover the control prefix, which begins with the data's prefix."""
     days = [
         rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
         for rule in rules
-        if rule["Status"] == "Enabled" and "AbortIncompleteMultipartUpload" in rule and root.startswith(_prefix(rule))
+        if rule["Status"] == "Enabled"
+        and "AbortIncompleteMultipartUpload" in rule
+        and root.startswith(_read_prefix(rule))
     ]
     if not days:
         message = "no lifecycle rule aborts incomplete multipart uploads."
@@ -125,28 +132,28 @@ def _judged(rules: list[Mapping[str, Any]], root: str) -> Finding:
     return Finding("lifecycle", "ok", f"incomplete multipart uploads are aborted after {waits}.")
 
 
-def _prefix(rule: Mapping[str, Any]) -> str:
+def _read_prefix(rule: Mapping[str, Any]) -> str:
     where = rule.get("Filter", {})
     return str(rule.get("Prefix") or where.get("Prefix") or where.get("And", {}).get("Prefix") or "")
 
 
-def _paths(read: Read) -> Iterator[str]:
+def _list_paths(read: Read) -> Iterator[str]:
     yield from read.paths
     for view in read.views.values():
-        yield from _paths(view)
+        yield from _list_paths(view)
 
 
-def _in_s3(path: str) -> bool:
+def _is_in_s3(path: str) -> bool:
     return path.lower().startswith(_S3_SCHEMES)
 
 
-def _by_rows(table: TableSpec) -> bool:
-    """Only a bare Parquet scan can be read by the tasks themselves, without Spark's readers."""
+def _is_read_by_spark(table: TableSpec) -> bool:
+    """True unless it is a plain Parquet scan, which our tasks read without Spark's readers."""
     return table.read.format != "parquet" or bool(table.read.sql or table.read.columns or table.deleted or table.cursor)
 
 
 def _has_hadoop_aws() -> bool:
-    """Looks where PySpark keeps its jars, without starting it."""
-    found = importlib.util.find_spec("pyspark")
-    homes = [os.environ.get("SPARK_HOME"), str(Path(found.origin).parent) if found and found.origin else None]
+    """Look in the jar folders of Spark and PySpark, without starting Spark."""
+    pyspark = importlib.util.find_spec("pyspark")
+    homes = [os.environ.get("SPARK_HOME"), str(Path(pyspark.origin).parent) if pyspark and pyspark.origin else None]
     return any(next(Path(home, "jars").glob("hadoop-aws*.jar"), None) is not None for home in homes if home)

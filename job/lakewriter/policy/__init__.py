@@ -1,1 +1,1 @@
-"""IAM documents as pure functions of a lake.yaml: what the stacks attach and ``lakewriter policy`` prints."""
+"""Make IAM documents from a lake.yaml alone: the stacks attach them and ``lakewriter policy`` prints them."""

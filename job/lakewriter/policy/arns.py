@@ -1,4 +1,4 @@
-"""ARNs in one partition, account and region; only texts are put together, so any part may be a CDK token."""
+"""Make ARNs of one partition, account and region by joining text, so that any part may be a CDK token."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +8,7 @@ _PARTITIONS: Final = {"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-
 
 @dataclass(frozen=True)
 class Arns:
-    """Where the destination lies; ``key`` is the ARN of the bucket's KMS key, None where it has none of its own."""
+    """The destination's partition, account and region; ``key`` is the ARN of the bucket's own KMS key, if any."""
 
     partition: str
     account: str
@@ -16,48 +16,48 @@ class Arns:
     key: str | None = None
 
     def bucket(self, name: str) -> str:
-        """A bucket itself."""
+        """Return the ARN of a bucket."""
         return f"arn:{self.partition}:s3:::{name}"
 
     def objects(self, name: str, pattern: str = "*") -> str:
-        """Objects of a bucket; ``pattern`` in the policy language, see ``literal``."""
+        """Return the ARN of objects of a bucket; ``pattern`` may have wildcards, see ``escape``."""
         return f"arn:{self.partition}:s3:::{name}/{pattern}"
 
     def glue(self, path: str) -> str:
-        """Something in the Data Catalog: ``catalog``, ``database/NAME``, ``table/DATABASE/NAME``."""
-        return self._regional("glue", path)
+        """Return the ARN of ``catalog``, ``database/NAME`` or ``table/DATABASE/NAME`` in the Data Catalog."""
+        return self._make_regional("glue", path)
 
     def secret(self, name: str) -> str:
-        """A secret by its name; Secrets Manager ends each ARN in a hyphen and six letters of its own."""
-        return self._regional("secretsmanager", f"secret:{literal(name)}-??????")
+        """Return the ARN of a secret by its name; Secrets Manager appends a hyphen and six random characters."""
+        return self._make_regional("secretsmanager", f"secret:{escape(name)}-??????")
 
     def parameter(self, name: str) -> str:
-        """A parameter by its name, with or without the slash in front."""
-        return self._regional("ssm", f"parameter/{literal(name.removeprefix('/'))}")
+        """Return the ARN of a parameter by its name, with or without a leading slash."""
+        return self._make_regional("ssm", f"parameter/{escape(name.removeprefix('/'))}")
 
     def applications(self) -> str:
-        """Every EMR Serverless application of the account; ids are known only after one is made."""
-        return self._regional("emr-serverless", "/applications/*")
+        """Return the ARN of every EMR Serverless application of the account: an id is known only after creation."""
+        return self._make_regional("emr-serverless", "/applications/*")
 
     def role(self, name: str) -> str:
-        """A role; ``name`` with its path, without the slash in front."""
+        """Return the ARN of a role; ``name`` has its path, without a leading slash."""
         return f"arn:{self.partition}:iam::{self.account}:role/{name}"
 
     def root(self) -> str:
-        """The account as a principal."""
+        """Return the ARN of the account as a principal."""
         return f"arn:{self.partition}:iam::{self.account}:root"
 
-    def _regional(self, service: str, resource: str) -> str:
+    def _make_regional(self, service: str, resource: str) -> str:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
-def partition_of(region: str) -> str:
-    """``aws``, or whichever other partition a region is in."""
+def find_partition(region: str) -> str:
+    """Find the partition of a region; ``aws`` for all but those of China, GovCloud and the ISO partitions."""
     return next((partition for start, partition in _PARTITIONS.items() if region.startswith(start)), "aws")
 
 
-def literal(text: str) -> str:
-    """``text`` with the characters escaped that the policy language gives a meaning to.
+def escape(text: str) -> str:
+    """Escape the characters that have a meaning in the policy language: ``$``, ``*`` and ``?``.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
     """

@@ -1,62 +1,64 @@
-"""Statements of the bucket's own policy: they bind everybody, whatever their roles allow."""
+"""Make the bucket's own policy, which denies regardless of what a role allows."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.policy import s3_statements as storage
-from lakewriter.policy.arns import Arns, literal
-from lakewriter.policy.statements import Conditions, Document, Statement, document
+from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.statements import Conditions, Document, Statement, make_document
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 _BUDGET: Final = 12_000
 """Characters of ARNs in a bucket policy, which S3 limits to 20 KB in all."""
 
 
-def bucket_policy(spec: Spec, arns: Arns, *, kept_out: Sequence[str] = ()) -> Document:
-    """All of it, for the owner of a bucket that no stack makes."""
-    return document(
-        [tls_only(spec, arns), *append_only(spec, arns), *control_objects_denied(spec, arns, roles=kept_out)]
+def make_bucket_policy(spec: Spec, arns: Arns, *, kept_out: Sequence[str] = ()) -> Document:
+    """Make the whole bucket policy; ``kept_out`` are ARNs that may not touch the control objects."""
+    return make_document(
+        [deny_without_tls(spec, arns), *deny_replacement(spec, arns), *deny_control_objects(spec, arns, roles=kept_out)]
     )
 
 
-def tls_only(spec: Spec, arns: Arns) -> Statement:
-    """Nothing goes over the network in the clear."""
+def deny_without_tls(spec: Spec, arns: Arns) -> Statement:
+    """Deny every request without TLS."""
     name = spec.access.bucket
     resources = [arns.bucket(name), arns.objects(name)]
-    return _denied("RequireTls", ["s3:*"], resources, {"Bool": {"aws:SecureTransport": "false"}})
+    return _deny("RequireTls", ["s3:*"], resources, {"Bool": {"aws:SecureTransport": "false"}})
 
 
-def append_only(spec: Spec, arns: Arns) -> list[Statement]:
-    """No object of a table that is appended to is ever replaced.
+def deny_replacement(spec: Spec, arns: Arns) -> list[Statement]:
+    """Deny replacing an object of a table in append mode.
 
     Parts of a multipart upload create no object: ``s3:ObjectCreationOperation`` is false for them.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
     """
-    roots = kept(spec)
+    roots = list_append_only_prefixes(spec)
     if not roots:
         return []
     conditions = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
-    resources = [arns.objects(spec.access.bucket, f"{literal(start)}*") for start in roots]
-    return [_denied("KeepObjectsOfTables", ["s3:PutObject"], resources, conditions)]
+    resources = [arns.objects(spec.access.bucket, f"{escape(start)}*") for start in roots]
+    return [_deny("KeepObjectsOfTables", ["s3:PutObject"], resources, conditions)]
 
 
-def kept(spec: Spec) -> list[str]:
-    """What the keys begin with that nobody may put without ``If-None-Match``; none for a job that writes without
-    conditions, nor for Iceberg, whose files other engines write too, nor where a table's keys could be the job's own
-    records'."""
-    return [] if spec.access.single_writer or spec.iceberg else _roots(spec)
+def list_append_only_prefixes(spec: Spec) -> list[str]:
+    """List the key prefixes under which every PUT must carry ``If-None-Match``.
+
+    Empty for a single writer, which sends no conditions, and for Iceberg, whose files other engines write too. A prefix
+    that control objects share is left out, since the job replaces those.
+    """
+    return [] if spec.access.single_writer or spec.iceberg else _find_append_only_prefixes(spec)
 
 
-def control_objects_denied(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> list[Statement]:
-    """``roles`` are ARNs, compared as texts: a role made anew under its name is still meant."""
+def deny_control_objects(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> list[Statement]:
+    """Deny ``roles`` the control objects; their ARNs are compared as text, so a recreated role is still denied."""
     if not roles:
         return []
     conditions: Conditions = {"ArnEquals": {"aws:PrincipalArn": list(roles)}}
-    return [_denied("KeepOutOfControlObjects", ["s3:*"], storage.control_objects(spec, arns), conditions)]
+    return [_deny("KeepOutOfControlObjects", ["s3:*"], storage.list_control_objects(spec, arns), conditions)]
 
 
-def _denied(sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions) -> Statement:
+def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions) -> Statement:
     return {
         "Sid": sid,
         "Effect": "Deny",
@@ -67,22 +69,24 @@ def _denied(sid: str, actions: Sequence[str], resources: Sequence[str], conditio
     }
 
 
-def _roots(spec: Spec) -> list[str]:
-    """What the tables' keys begin with, or their schemas' where so many would not fit; never what the job's records
-    begin with too, since those it does replace."""
+def _find_append_only_prefixes(spec: Spec) -> list[str]:
+    """Find the tables' key prefixes, or those of their schemas if they do not fit into a bucket policy.
+
+    A prefix that control objects share is left out, since the job replaces those.
+    """
     records = f"{join_key(spec.access.prefix, CONTROL_DIRECTORY)}/"
 
-    def apart(start: str) -> bool:
+    def is_apart(start: str) -> bool:
         return not records.startswith(start)
 
-    exact = [start for table in spec.tables if table.mode is Mode.APPEND and apart(start := start_of(table))]
+    exact = [start for table in spec.tables if table.mode is Mode.APPEND and is_apart(start := find_key_prefix(table))]
     if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= _BUDGET:
         return exact
     above = {start: start.rstrip("/").rpartition("/")[0] for start in exact}
-    shorter = (f"{folder}/" if folder and apart(f"{folder}/") else start for start, folder in above.items())
+    shorter = (f"{folder}/" if folder and is_apart(f"{folder}/") else start for start, folder in above.items())
     return list(dict.fromkeys(shorter))
 
 
-def start_of(table: TableSpec) -> str:
-    """What the keys of a table begin with: its folder, or as much of it as is constant."""
+def find_key_prefix(table: TableSpec) -> str:
+    """Find the prefix that all keys of a table share: its folder, or the constant part of it."""
     return f"{table.path}/" if table.layout.directory else table.layout.prefix

@@ -1,11 +1,11 @@
-"""Every role on a destination: what it is called, what it may do, and who may take it."""
+"""List every role on a destination: its name, its permissions, and who may assume it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.role_documents import Document, Who, documents, who_of
-from lakewriter.policy.trust_policies import Party, closed_trust, job_trust, role_trust
+from lakewriter.policy.role_documents import Document, Who, find_who, make_documents
+from lakewriter.policy.trust_policies import Party, make_closed_trust, make_job_trust, make_role_trust
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -14,7 +14,7 @@ from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
 
 @dataclass(frozen=True)
 class Role:
-    """``trust`` is None where it is not ours to say: a role that is there already, or a user."""
+    """``trust`` is None if the stacks do not write it: for an existing role, and for a user."""
 
     name: str
     who: Who
@@ -22,37 +22,39 @@ class Role:
     trust: Document | None
 
 
-def roles(
-    spec: Spec, deployment: Deployment, arns: Arns, *, shown: Callable[[SecretText], str] = lambda secret: secret.text
+def list_roles(
+    spec: Spec, deployment: Deployment, arns: Arns, *, show: Callable[[SecretText], str] = lambda secret: secret.text
 ) -> Iterator[Role]:
-    """The job's, the one it takes, one for each entry of ``trust``, the key-based user, Snowflake's.
+    """List the job's role, the role it assumes, one for each entry of ``trust``, the IAM user, Snowflake's two.
 
-    ``shown`` gives an external id as a trust policy is to have it; by default a reference stays one.
+    ``show`` returns an external id as the trust policy is to hold it; the default keeps a reference as it is.
     """
 
-    def role(name: str, who: Who, trust: Document | None) -> Role:
-        return Role(name, who, documents(spec, deployment, who, arns), trust)
+    def make_role(name: str, who: Who, trust: Document | None) -> Role:
+        return Role(name, who, make_documents(spec, deployment, who, arns), trust)
 
-    own = None if deployment.existing.job_role_arn else job_trust(arns, conditions=deployment.source_role_conditions)
-    yield role("job", Who.JOB, own)
+    trust = None
+    if not deployment.existing.job_role_arn:
+        trust = make_job_trust(arns, conditions=deployment.source_role_conditions)
+    yield make_role("job", Who.JOB, trust)
     if spec.access.role_arn:
-        yield role(spec.access.role_arn.rpartition("/")[2], Who.LOADER, None)
+        yield make_role(spec.access.role_arn.rpartition("/")[2], Who.LOADER, None)
     for entry in deployment.trust:
-        yield role(entry.role, who_of(entry), role_trust(Party(entry.arn, shown(entry.external_id))))
+        yield make_role(entry.role, find_who(entry), make_role_trust(Party(entry.arn, show(entry.external_id))))
     if deployment.iam_user:
-        yield role("user", Who.VENDOR, None)
-    if snowflake := snowflake_of(spec, deployment):
-        yield role("snowflake-catalog", Who.CATALOG, snowflake_trust(snowflake.catalog, arns))
-        yield role("snowflake-compute", Who.READER, snowflake_trust(snowflake.compute, arns))
+        yield make_role("user", Who.VENDOR, None)
+    if snowflake := find_snowflake(spec, deployment):
+        yield make_role("snowflake-catalog", Who.CATALOG, make_snowflake_trust(snowflake.catalog, arns))
+        yield make_role("snowflake-compute", Who.READER, make_snowflake_trust(snowflake.compute, arns))
 
 
-def snowflake_of(spec: Spec, deployment: Deployment) -> Snowflake | None:
-    """Open Catalog cannot do without its two roles, whatever is known of Snowflake yet."""
+def find_snowflake(spec: Spec, deployment: Deployment) -> Snowflake | None:
+    """Find Snowflake's settings; empty ones for a REST catalog, which needs its two roles before they are known."""
     return deployment.snowflake or (Snowflake() if spec.rest_service else None)
 
 
-def snowflake_trust(principal: SnowflakePrincipal, arns: Arns) -> Document:
-    """Closed until Snowflake has said who it is."""
+def make_snowflake_trust(principal: SnowflakePrincipal, arns: Arns) -> Document:
+    """Make Snowflake's trust policy; it admits nobody until Snowflake's IAM user is known."""
     if principal.iam_user_arn is None:
-        return closed_trust(arns)
-    return role_trust(Party(principal.iam_user_arn, principal.external_id))
+        return make_closed_trust(arns)
+    return make_role_trust(Party(principal.iam_user_arn, principal.external_id))

@@ -1,4 +1,4 @@
-"""What the job's role needs beside the destination: the secrets it resolves, and the role it takes."""
+"""Allow the job to resolve secrets, and to assume the destination's role."""
 
 import re
 from collections.abc import Iterator
@@ -14,45 +14,45 @@ from lakewriter.spec.specification import Spec
 _SUFFIX: Final = re.compile(r"-[A-Za-z0-9]{6}")
 
 
-def secrets(spec: Spec, arns: Arns) -> list[Statement]:
-    """Exactly the secrets and parameters that the file refers to."""
-    named = [*_secrets(spec), *([SecretText.parse(spec.rest_service.client_id)] if spec.rest_service else [])]
+def allow_secrets(spec: Spec, arns: Arns) -> list[Statement]:
+    """Allow exactly the secrets and parameters that the file refers to."""
+    named = [*_find_secrets(spec), *([SecretText.parse(spec.rest_service.client_id)] if spec.rest_service else [])]
     references = dict.fromkeys(secret.reference for secret in named if secret.reference)
-    kept = [_secret(name, arns) for kind, name in references if kind == "secret"]
-    parameters = [_parameter(name, arns) for kind, name in references if kind == "ssm"]
+    kept = [_make_secret_arn(name, arns) for kind, name in references if kind == "secret"]
+    parameters = [_make_parameter_arn(name, arns) for kind, name in references if kind == "ssm"]
     return [
         *([allow("ReadSecrets", ["secretsmanager:GetSecretValue"], list(dict.fromkeys(kept)))] if kept else []),
         *([allow("ReadParameters", ["ssm:GetParameter"], parameters)] if parameters else []),
     ]
 
 
-def assume_role(spec: Spec) -> list[Statement]:
-    """The one role that the file names."""
+def allow_assume_role(spec: Spec) -> list[Statement]:
+    """Allow assuming the role that the file names."""
     role = spec.access.role_arn
     return [allow("TakeDestinationRole", ["sts:AssumeRole"], [role])] if role else []
 
 
-def _secret(name: str, arns: Arns) -> str:
-    """A secret's whole ARN ends in ``-`` and six letters; one without them is matched with any."""
+def _make_secret_arn(name: str, arns: Arns) -> str:
+    """Make the ARN of a secret; if the suffix of ``-`` and six characters is missing, any suffix matches."""
     if not name.startswith("arn:"):
         return arns.secret(name)
     arn = ":".join(name.split(":")[:7])
     return arn if _SUFFIX.fullmatch(arn[-7:]) else f"{arn}-??????"
 
 
-def _parameter(name: str, arns: Arns) -> str:
-    """A parameter without the version or label that may follow it."""
+def _make_parameter_arn(name: str, arns: Arns) -> str:
+    """Make the ARN of a parameter without the version or label that may follow its name."""
     return ":".join(name.split(":")[:6]) if name.startswith("arn:") else arns.parameter(name.partition(":")[0])
 
 
-def _secrets(value: Any) -> Iterator[SecretText]:
-    """All that are anywhere below ``value``."""
+def _find_secrets(value: Any) -> Iterator[SecretText]:
+    """Find every secret anywhere below ``value``."""
     if isinstance(value, SecretText):
         yield value
     elif isinstance(value, BaseModel):
-        yield from _secrets([getattr(value, name) for name in type(value).model_fields])
+        yield from _find_secrets([getattr(value, name) for name in type(value).model_fields])
     elif isinstance(value, dict):
-        yield from _secrets(list(value.values()))
+        yield from _find_secrets(list(value.values()))
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _secrets(item)
+            yield from _find_secrets(item)

@@ -1,30 +1,30 @@
-"""Reading what the tables are made of, where it lies in S3."""
+"""Allow reading the sources that are in S3."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.policy.arns import Arns, literal
-from lakewriter.policy.s3_statements import list_forms
+from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.s3_statements import list_prefix_values
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Read, Spec
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 _S3: Final = {"s3", "s3a", "s3n"}
-_MOST_PLACES: Final = 12
-"""Of one bucket: a managed policy has 6144 characters."""
+_MOST_PATHS: Final = 12
+"""The most paths of one bucket in a policy: a managed policy has 6144 characters."""
 
 
-def sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """The tables' own paths, the messages' and ``deployment.reads``, two statements for each bucket.
+def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Allow reading the tables' paths, the messages' and ``deployment.reads``, by two statements for each bucket.
 
-    Where a bucket has more than a dozen of them, the folders they lie in stand for them.
+    If a bucket has more than a dozen paths, their parent folders are allowed instead.
     """
     buckets: dict[str, list[str]] = {}
     messages = spec.source.paths if spec.source else ()
-    for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in _paths(table.read))):
+    for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in _list_paths(table.read))):
         url = urlsplit(path, allow_fragments=False)
         if url.scheme.lower() in _S3:
             query = f"?{url.query}" if url.query else ""
@@ -32,16 +32,16 @@ def sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
     return [
         statement
         for number, (bucket, paths) in enumerate(buckets.items(), start=1)
-        for statement in _source(number, bucket, _shortened(paths), arns)
+        for statement in _allow_source(number, bucket, _shorten(paths), arns)
     ]
 
 
-def _source(number: int, bucket: str, paths: Sequence[str], arns: Arns) -> list[Statement]:
-    """Spark asks for a folder as if it were an object first, and S3 says 'absent' and not 'denied' only to
-    whoever may list without naming a prefix: hence ``IfExists``."""
-    whole = any(_start(path) == "" for path in paths)
-    patterns = ["*"] if whole else _distinct(form for path in paths for form in _objects(path))
-    listed = _distinct(form for path in paths for form in _listed(path))
+def _allow_source(number: int, bucket: str, paths: Sequence[str], arns: Arns) -> list[Statement]:
+    """Allow one bucket's paths. Spark sends HEAD for a folder as if it were an object first, and S3 answers 404
+    instead of 403 only to callers that may list without a prefix: hence ``IfExists``."""
+    whole = any(_cut_at_wildcard(path) == "" for path in paths)
+    patterns = ["*"] if whole else _drop_duplicates(form for path in paths for form in _list_object_patterns(path))
+    listed = _drop_duplicates(form for path in paths for form in _list_prefix_patterns(path))
     condition = None if whole else {"StringLikeIfExists": {"s3:prefix": listed}}
     return [
         allow(f"ListSource{number}", ["s3:ListBucket"], [arns.bucket(bucket)], condition),
@@ -49,40 +49,41 @@ def _source(number: int, bucket: str, paths: Sequence[str], arns: Arns) -> list[
     ]
 
 
-def _objects(path: str) -> list[str]:
-    start = literal(_start(path))
+def _list_object_patterns(path: str) -> list[str]:
+    start = escape(_cut_at_wildcard(path))
     return [f"{start}*"] if _GLOB.search(path) else [start, f"{start}/*"]
 
 
-def _listed(path: str) -> list[str]:
-    """A wildcard is looked for in the folder that holds it."""
-    start = _start(path)
+def _list_prefix_patterns(path: str) -> list[str]:
+    """List the prefixes that Spark lists for a path; for a wildcard it lists the folder that holds it."""
+    if not _GLOB.search(path):
+        return list_prefix_values(path)
+    start = _cut_at_wildcard(path)
     folder = start.rpartition("/")[0]
-    found = [literal(f"{folder}/" if folder else ""), f"{literal(start)}*"]
-    return found if _GLOB.search(path) else list_forms(path)
+    return [escape(f"{folder}/" if folder else ""), f"{escape(start)}*"]
 
 
-def _start(path: str) -> str:
-    """``path`` up to its first wildcard."""
-    found = _GLOB.search(path)
-    return path[: found.start()] if found else path
+def _cut_at_wildcard(path: str) -> str:
+    """Return ``path`` up to its first wildcard."""
+    wildcard = _GLOB.search(path)
+    return path[: wildcard.start()] if wildcard else path
 
 
-def _shortened(paths: Sequence[str]) -> list[str]:
-    shorter = _distinct(paths)
-    while len(shorter) > _MOST_PLACES:
-        above = _distinct(_start(path).rpartition("/")[0] or path for path in shorter)
+def _shorten(paths: Sequence[str]) -> list[str]:
+    shorter = _drop_duplicates(paths)
+    while len(shorter) > _MOST_PATHS:
+        above = _drop_duplicates(_cut_at_wildcard(path).rpartition("/")[0] or path for path in shorter)
         if above == shorter:
             break
         shorter = above
     return shorter
 
 
-def _paths(read: Read) -> Iterator[str]:
+def _list_paths(read: Read) -> Iterator[str]:
     yield from read.paths
     for view in read.views.values():
-        yield from _paths(view)
+        yield from _list_paths(view)
 
 
-def _distinct(texts: Iterator[str] | Sequence[str]) -> list[str]:
+def _drop_duplicates(texts: Iterator[str] | Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))

@@ -1,4 +1,4 @@
-"""Statements and documents of the policy language."""
+"""Make statements and documents of the IAM policy language."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,21 +11,21 @@ Conditions = Mapping[str, Mapping[str, str | list[str]]]
 def allow(
     sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions | None = None
 ) -> Statement:
-    """An identity's permission."""
-    return _statement("Allow", sid, actions, resources, conditions)
+    """Make a statement of an identity policy that allows."""
+    return _make_statement("Allow", sid, actions, resources, conditions)
 
 
 def deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions | None = None) -> Statement:
-    """An identity's prohibition; it holds whatever else is attached."""
-    return _statement("Deny", sid, actions, resources, conditions)
+    """Make a statement of an identity policy that denies, whatever other policies allow."""
+    return _make_statement("Deny", sid, actions, resources, conditions)
 
 
-def document(statements: Iterable[Statement]) -> Document:
-    """Statements as IAM takes them."""
+def make_document(statements: Iterable[Statement]) -> Document:
+    """Make a policy document of statements."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
 
 
-def _statement(
+def _make_statement(
     effect: str, sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions | None
 ) -> Statement:
     statement: Statement = {"Sid": sid, "Effect": effect, "Action": list(actions), "Resource": list(resources)}

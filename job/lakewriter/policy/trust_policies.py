@@ -1,22 +1,22 @@
-"""Who may take a role: trust policies, each party in a statement of its own."""
+"""Make trust policies, with one statement for each party that may assume the role."""
 
 from typing import NamedTuple
 
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.statements import Document, Statement, document
+from lakewriter.policy.statements import Document, Statement, make_document
 
 SERVICE = "emr-serverless.amazonaws.com"
 
 
 class Party(NamedTuple):
-    """Somebody from outside: a principal's ARN, and the external id that goes with it and no other."""
+    """A principal outside this account, and the external id that it alone must present."""
 
     arn: str
     external_id: str
 
 
-def job_trust(arns: Arns, *, conditions: bool = True) -> Document:
-    """EMR Serverless, for applications of this account in this region; ``conditions`` off: for any account's."""
+def make_job_trust(arns: Arns, *, conditions: bool = True) -> Document:
+    """Trust EMR Serverless for this account's applications in this region; for any account without ``conditions``."""
     statement: Statement = {
         "Sid": "TrustEmrServerless",
         "Effect": "Allow",
@@ -28,17 +28,17 @@ def job_trust(arns: Arns, *, conditions: bool = True) -> Document:
             "StringEquals": {"aws:SourceAccount": arns.account},
             "ArnLike": {"aws:SourceArn": arns.applications()},
         }
-    return document([statement])
+    return make_document([statement])
 
 
-def role_trust(*parties: Party) -> Document:
-    """One statement for each: a list of principals with a list of ids would let each use the others' ids."""
-    return document(_trusted(number, party) for number, party in enumerate(parties, start=1))
+def make_role_trust(*parties: Party) -> Document:
+    """Trust each party in its own statement: in a shared one each could use the others' external ids."""
+    return make_document(_trust_party(number, party) for number, party in enumerate(parties, start=1))
 
 
-def closed_trust(arns: Arns) -> Document:
-    """Nobody: a trust policy has to name a principal, and those it is meant for are not known yet."""
-    return document(
+def make_closed_trust(arns: Arns) -> Document:
+    """Trust nobody yet: a trust policy must name a principal, and the intended one is not known, so deny the root."""
+    return make_document(
         [
             {
                 "Sid": "NobodyYet",
@@ -50,7 +50,7 @@ def closed_trust(arns: Arns) -> Document:
     )
 
 
-def _trusted(number: int, party: Party) -> Statement:
+def _trust_party(number: int, party: Party) -> Statement:
     return {
         "Sid": f"TrustParty{number}",
         "Effect": "Allow",

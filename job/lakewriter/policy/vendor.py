@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy import glue_statements as glue
-from lakewriter.policy.arns import Arns, literal
+from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.vendor_policy import Place, VendorStatement
@@ -12,7 +12,7 @@ from lakewriter.spec.vendor_policy import Place, VendorStatement
 _Places = Mapping[Place, Callable[[], list[str]]]
 
 
-def documented(spec: Spec, arns: Arns) -> dict[str, list[Statement]]:
+def make_vendor_statements(spec: Spec, arns: Arns) -> dict[str, list[Statement]]:
     """``S3`` and ``Glue`` as the vendor's set-up page has them, with its placeholders filled in."""
     policy = spec.vendor_policy
     if policy is None:
@@ -21,7 +21,7 @@ def documented(spec: Spec, arns: Arns) -> dict[str, list[Statement]]:
             remedy="Switch it off; it is for destinations whose vendor publishes one.",
         )
     places = _places(spec, arns)
-    prefix = literal(spec.access.prefix)
+    prefix = escape(spec.access.prefix)
     return {
         "S3": [_filled(statement, places, prefix) for statement in policy.s3],
         "Glue": [_filled(statement, places, prefix) for statement in policy.glue] if glue.used(spec) else [],
@@ -37,7 +37,7 @@ def _filled(statement: VendorStatement, places: _Places, prefix: str) -> Stateme
 
 def _places(spec: Spec, arns: Arns) -> _Places:
     """Without a prefix the vendor's text would open every database of the account: the file's own stand for it."""
-    bucket, prefix, below = spec.access.bucket, literal(spec.access.prefix), literal(spec.database_prefix)
+    bucket, prefix, below = spec.access.bucket, escape(spec.access.prefix), escape(spec.database_prefix)
     databases = [f"{below}*"] if below else list(dict.fromkeys(table.schema_name for table in spec.tables))
     return {
         Place.BUCKET: lambda: [arns.bucket(bucket)],

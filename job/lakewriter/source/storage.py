@@ -10,7 +10,14 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from lakewriter.aws import BotoCoreError, ClientError, bucket_region, default_keys, list_objects, shared_clients
+from lakewriter.aws import (
+    BotoCoreError,
+    ClientError,
+    find_bucket_region,
+    get_shared_clients,
+    list_objects,
+    read_default_keys,
+)
 from lakewriter.source.packing import SourceFile
 from lakewriter.spec.access import Access
 
@@ -32,7 +39,7 @@ class Store:
         """The file system, with the default chain's credentials of the process that asks."""
         if self.region is None:
             return fs.LocalFileSystem()
-        options: dict[str, Any] = {**default_keys()} or {"anonymous": True}
+        options: dict[str, Any] = {**read_default_keys()} or {"anonymous": True}
         if self.endpoint:
             scheme, _, host = self.endpoint.rpartition("://")
             options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
@@ -47,7 +54,7 @@ class BucketStore:
 
     def open(self) -> fs.FileSystem:
         """The file system, with credentials of the process that asks."""
-        options: dict[str, Any] = dict(shared_clients(self.access).keys())
+        options: dict[str, Any] = dict(get_shared_clients(self.access).read_keys())
         endpoint = self.access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         if endpoint:
             scheme, _, host = endpoint.rpartition("://")
@@ -135,7 +142,7 @@ def _local_path(path: str) -> Path:
 @lru_cache(maxsize=32)
 def _s3_store(bucket: str) -> Store:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return Store(bucket_region(bucket), endpoint)
+    return Store(find_bucket_region(bucket), endpoint)
 
 
 def _list_local(path: Path) -> list[SourceFile]:

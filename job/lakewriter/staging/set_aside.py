@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, status_of
+from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, read_status
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside
 from lakewriter.source.bad_rows import BAD
@@ -161,7 +161,7 @@ def object_writer(clients: Clients) -> Callable[[str, bytes], None]:
             try:
                 clients.s3.put_object(Bucket=access.bucket, Key=key, Body=content, **condition, **checksum)
             except (BotoCoreError, ClientError) as error:
-                status = status_of(error) if isinstance(error, ClientError) else 0
+                status = read_status(error) if isinstance(error, ClientError) else 0
                 if status == 412:
                     # Nobody else has the name: an earlier try of this call succeeded.
                     return

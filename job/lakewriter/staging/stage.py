@@ -7,7 +7,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark import SparkContext, TaskContext
 
-from lakewriter.aws import shared_clients
+from lakewriter.aws import get_shared_clients
 from lakewriter.receipt import Receipt, SetAside
 from lakewriter.source.feed import Feed
 from lakewriter.staging.set_aside import BadRowWriter, object_writer
@@ -29,7 +29,7 @@ def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch])
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     # With the destination's own credentials: a catalog's cover the table's folder only.
-    bad = BadRowWriter(plan.aside, partition, object_writer(shared_clients(plan.access))) if plan.aside else None
+    bad = BadRowWriter(plan.aside, partition, object_writer(get_shared_clients(plan.access))) if plan.aside else None
     for receipt in write_partition(plan, partition, batches, bad=bad):
         told = receipt.model_copy(update={"task_attempt": attempt})
         yield json.dumps({"stage": number, "receipt": told.model_dump(mode="json")})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakewriter.aws import Clients, shared_clients
+from lakewriter.aws import Clients, get_shared_clients
 from lakewriter.aws.vended import Vendor
 from lakewriter.encode.formats import encoder
 from lakewriter.encode.parquet_footer import Tail, column_statistics
@@ -71,7 +71,7 @@ def write_partition(
 
     Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
     """
-    writer = _PartitionWriter(plan, partition, clients or shared_clients(plan.access, plan.vendor), bad)
+    writer = _PartitionWriter(plan, partition, clients or get_shared_clients(plan.access, plan.vendor), bad)
     try:
         yield from writer.files(batches)
     except BaseException as error:

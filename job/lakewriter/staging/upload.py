@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import BoundedSemaphore
 from typing import Any, Final, NoReturn
 
-from lakewriter.aws import BotoCoreError, ClientError, code_of, explain
+from lakewriter.aws import BotoCoreError, ClientError, explain, read_error_code
 from lakewriter.errors import SpecInvalidError, StagedLostError
 from lakewriter.receipt import Part
 from lakewriter.spec.access import Access
@@ -70,7 +70,7 @@ class StagedUpload:
         try:
             self._client.abort_multipart_upload(**self._target, UploadId=self._upload_id)
         except Exception as error:  # noqa: BLE001 - must not hide the cause
-            if not (isinstance(error, ClientError) and code_of(error) == "NoSuchUpload"):
+            if not (isinstance(error, ClientError) and read_error_code(error) == "NoSuchUpload"):
                 cause.add_note(
                     f"The upload {self._upload_id!r} of {self._uri} was not aborted ({type(error).__name__}: {error}); "
                     "it is invisible, and the bucket's lifecycle rule for incomplete uploads removes it."
@@ -116,7 +116,7 @@ class StagedUpload:
                 **self._target, UploadId=self._upload_id, PartNumber=number, Body=body, **self._checksum
             )
         except ClientError as error:
-            if code_of(error) != "NoSuchUpload":
+            if read_error_code(error) != "NoSuchUpload":
                 raise
             raise StagedLostError(
                 f"the upload of {self._uri} was aborted before it had all its parts, by another attempt at this load "

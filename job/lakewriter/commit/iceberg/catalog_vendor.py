@@ -42,10 +42,10 @@ def vendor_of(action: CatalogAction, access: Access) -> Vendor | None:
 def data_clients(action: CatalogAction, clients: aws.Clients) -> aws.Clients:
     """The clients for a load's files: ``clients`` themselves unless the catalog is to be asked."""
     vendor = vendor_of(action, clients.access)
-    return clients.by(vendor) if vendor else clients
+    return clients.with_vendor(vendor) if vendor else clients
 
 
 def vendor_of_tasks(action: CatalogAction, clients: aws.Clients) -> Vendor | None:
     """Whom the tasks ask; None where the catalog gives none, so that they need not resolve its secret."""
     vendor = vendor_of(action, clients.access)
-    return vendor if vendor and clients.by(vendor).vended else None
+    return vendor if vendor and clients.with_vendor(vendor).vended else None

@@ -69,8 +69,8 @@ class S3Input(InputFile):
                     return aws.read_object(s3, Bucket=bucket, Key=key)[0]
                 except aws.ClientError as error:
                     if (
-                        aws.status_of(error) in (403, 404)
-                        and aws.code_of(error) != "NoSuchBucket"
+                        aws.read_status(error) in (403, 404)
+                        and aws.read_error_code(error) != "NoSuchBucket"
                         and not self.exists()
                     ):
                         raise LoadGoneError(
@@ -137,7 +137,7 @@ class S3Output(OutputFile):
                 s3.put_object(Bucket=bucket, Key=key, Body=content, **options)
             except aws.ClientError as error:
                 # The name has a UUID in it, so the object in the way is this one: the SDK has sent it twice.
-                if aws.status_of(error) != PRECONDITION_FAILED:
+                if aws.read_status(error) != PRECONDITION_FAILED:
                     raise
 
         _asked("s3:PutObject", self.location, self._clients, create)
@@ -189,7 +189,7 @@ def _mark_of(location: str, clients: aws.Clients) -> str:
             answer = s3.head_object(Bucket=bucket, Key=key)
         except aws.ClientError as error:
             # Every writer that loses a race deletes its own manifests, between the listing and this call too.
-            if aws.status_of(error) in (403, 404) and not S3Input(location, clients).exists():
+            if aws.read_status(error) in (403, 404) and not S3Input(location, clients).exists():
                 return ""
             raise
         metadata = {name.lower(): value for name, value in answer.get("Metadata", {}).items()}

@@ -70,7 +70,7 @@ class _Glue(_OwnFiles, GlueCatalog):
         except aws.BotoCoreError as error:
             raise UnclearCommit from error
         except aws.ClientError as error:
-            if aws.status_of(error) >= 500:
+            if aws.read_status(error) >= 500:
                 raise UnclearCommit from error
             raise
 

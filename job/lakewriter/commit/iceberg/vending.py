@@ -18,7 +18,7 @@ _EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 def vended(service: RestService, namespace: str, name: str, access: Access) -> Vended | None:
     """Loads the table; None where it is not there, or the catalog gives no credentials to it."""
-    clients = aws.shared_clients(access)
+    clients = aws.get_shared_clients(access)
     # The driver has opened the catalog before there are tasks that ask for credentials.
     clients.reached.add(service.uri)
     catalog = open_catalog(service, clients, "", [])
