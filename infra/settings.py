@@ -1,4 +1,4 @@
-"""A lake.yaml and a CDK context, as the stacks take them; the only reader of context and environment."""
+"""Read the settings of a stage from lake.yaml, CDK context and environment; no other module reads the latter two."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from lakewriter.spec.trust import Trust
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 
-def defaults() -> dict[str, Any]:
-    """The context of cdk.json, which the CLI passes on, and ``python app.py`` would not see."""
+def read_defaults() -> dict[str, Any]:
+    """Read the context of cdk.json: the CLI passes it on, ``python app.py`` would not have it."""
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     return context
 
 
-def output_folder() -> Path:
-    """Where the CLI wants the assembly, else ``cdk.out`` beside cdk.json."""
+def choose_output_folder() -> Path:
+    """Choose the folder of the assembly: ``CDK_OUTDIR``, which the CLI sets, else ``cdk.out`` beside cdk.json."""
     return Path(os.environ.get("CDK_OUTDIR", ROOT / "cdk.out"))
 
 
@@ -36,15 +36,15 @@ class Settings:
     stage: str
     bundle: Path
     siblings: Mapping[str, Lake] = field(default_factory=dict)
-    """The file as its other stages have it."""
+    """The same file as read for each other stage."""
 
     @classmethod
     def read(cls, context: Callable[[str], Any]) -> "Settings":
-        """What the context keys ``lake`` and ``bundle``, paths from the folder of cdk.json, and ``stage`` name."""
-        path, stage, bundle = (_text(context, key) for key in ("lake", "stage", "bundle"))
+        """Read the context keys ``stage``, ``lake`` and ``bundle``; paths are relative to the folder of cdk.json."""
+        path, stage, bundle = (_require_text(context, key) for key in ("lake", "stage", "bundle"))
         lake = load(ROOT / path, stage=stage)
-        others = [each for each in lake.deployment.stages if each != stage]
-        return cls(lake, stage, ROOT / bundle, {each: load(ROOT / path, stage=each) for each in others})
+        others = [other for other in lake.deployment.stages if other != stage]
+        return cls(lake, stage, ROOT / bundle, {other: load(ROOT / path, stage=other) for other in others})
 
     @property
     def spec(self) -> Spec:
@@ -58,7 +58,7 @@ class Settings:
 
     @property
     def name(self) -> str:
-        """Begins the name of everything that needs one; no two stages share it."""
+        """The prefix of all resource names; no two stages share it."""
         return deployment_name(self.spec.pipeline, self.stage)
 
     @property
@@ -68,12 +68,15 @@ class Settings:
 
     @property
     def protected(self) -> bool:
-        """Whether stateful resources outlive their stack."""
+        """True if stateful resources are kept when their stack is deleted."""
         protect = self.deployment.protect
         return self.stage != "dev" if protect is None else protect
 
-    def external_id(self, trust: Trust) -> str:
-        """Its text, or ``${ssm:NAME}``, which CloudFormation reads; ``SECRET_UNRESOLVED`` without the variable."""
+    def read_external_id(self, trust: Trust) -> str:
+        """Read an external id: its text, an environment variable, or ``${ssm:NAME}``, which CloudFormation resolves.
+
+        Raises ``SECRET_UNRESOLVED`` if the variable is not set.
+        """
         kind, name = trust.external_id.reference or ("", "")
         if kind != "env":
             return trust.external_id.text
@@ -85,8 +88,8 @@ class Settings:
         return os.environ[name]
 
 
-def _text(context: Callable[[str], Any], key: str) -> str:
+def _require_text(context: Callable[[str], Any], key: str) -> str:
     value = context(key)
     if not isinstance(value, str) or not value:
-        raise SpecInvalidError(f"context key {key!r} is {value!r}; expected text.", remedy=f"Give -c {key}=VALUE.")
+        raise SpecInvalidError(f"context key {key!r}: expected text, got {value!r}.", remedy=f"Give -c {key}=VALUE.")
     return value

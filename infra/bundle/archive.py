@@ -1,4 +1,4 @@
-"""Zip archives that depend on nothing but the files in them: their order, times and modes are fixed."""
+"""Write reproducible zip archives: order, times and modes of their files are fixed."""
 
 import hashlib
 import zipfile
@@ -15,27 +15,27 @@ _MODE: Final = 0o100644 << 16
 
 
 def write_archive(to: Path, files: Mapping[str, bytes | Path], *, compress: bool = False) -> None:
-    """A zip of ``files`` by their names inside. Compressed bytes depend on the version of zlib, stored ones do not."""
+    """Write a zip of ``files`` by their names inside. Compressed bytes depend on zlib's version, stored ones do not."""
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED, compresslevel=LEVEL) as out:
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.create_system, entry.external_attr, entry.compress_type = _UNIX, _MODE, out.compression
-            out.writestr(entry, _bytes(files[name]), compresslevel=LEVEL)
+            out.writestr(entry, _read_bytes(files[name]), compresslevel=LEVEL)
 
 
-def digest(files: Mapping[str, bytes | Path]) -> str:
-    """SHA-256 over names and contents, the same however the files are packed."""
+def compute_digest(files: Mapping[str, bytes | Path]) -> str:
+    """Compute a SHA-256 over names and contents that does not depend on how the files are packed."""
     total = hashlib.sha256()
     for name in sorted(files):
-        total.update(f"{hashlib.sha256(_bytes(files[name])).hexdigest()} {name}\n".encode())
+        total.update(f"{hashlib.sha256(_read_bytes(files[name])).hexdigest()} {name}\n".encode())
     return total.hexdigest()
 
 
-def below(folder: Path) -> dict[str, Path]:
-    """Every file under ``folder`` by its path from there, without what Python compiled."""
-    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(folder).as_posix(): path for path in found if path.suffix != ".pyc"}
+def list_files(folder: Path) -> dict[str, Path]:
+    """List every file under ``folder`` by its relative path, without compiled Python."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(folder).as_posix(): path for path in files if path.suffix != ".pyc"}
 
 
-def _bytes(content: bytes | Path) -> bytes:
+def _read_bytes(content: bytes | Path) -> bytes:
     return content if isinstance(content, bytes) else content.read_bytes()

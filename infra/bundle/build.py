@@ -1,4 +1,4 @@
-"""Builds the bundle: the job's sources, what starts them, and their dependencies for each architecture."""
+"""Build the bundle: the job's sources, its entry point, and its dependencies for each architecture."""
 
 import json
 import shutil
@@ -14,8 +14,16 @@ from typing import Final
 import click
 from pydantic import ValidationError
 
-from infra.bundle.archive import digest, write_archive
-from infra.bundle.dependencies import MACHINES, PYTHON, BundleError, install, needed, packages, refuse_foreign
+from infra.bundle.archive import compute_digest, write_archive
+from infra.bundle.dependencies import (
+    MACHINES,
+    PYTHON,
+    BundleError,
+    install,
+    list_packages,
+    refuse_foreign,
+    select_files,
+)
 from infra.bundle.manifest import (
     ENTRY,
     NAME,
@@ -24,9 +32,9 @@ from infra.bundle.manifest import (
     Dependencies,
     File,
     Manifest,
-    job_digest,
-    job_files,
-    requirements_digest,
+    compute_job_digest,
+    compute_requirements_digest,
+    list_job_files,
 )
 from lakewriter.entry import MARK
 
@@ -34,65 +42,67 @@ SPARK: Final = ".".join(version("pyspark").split(".")[:2])
 """The version that the tests run on."""
 
 Fetch = Callable[[Path, str, Path], None]
-"""Puts what the requirements in a file pin, for an architecture, into a folder."""
+"""Installs the packages pinned in a requirements file, for an architecture, into a folder."""
 
 
 def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch: Fetch = install) -> Manifest:
-    """Fills ``folder``; an archive of dependencies that is there and made from the same pins is kept."""
+    """Build the bundle in ``folder``; an archive of dependencies built from the same pins is reused."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = _kept(folder)
+    kept = _find_reusable(folder)
     (folder / NAME).unlink(missing_ok=True)
     missing = sorted(set(architectures) - set(kept))
     with ThreadPoolExecutor() as threads:
-        made = dict(zip(missing, threads.map(partial(_dependencies, folder, fetch), missing), strict=True))
+        made = dict(zip(missing, threads.map(partial(_build_dependencies, folder, fetch), missing), strict=True))
     for stale in set(folder.glob("dependencies-*.zip")) - {folder / each.name for each in (kept | made).values()}:
         stale.unlink()
     shutil.copyfile(ENTRY, folder / ENTRY.name)
-    sources = job_files()
+    sources = list_job_files()
     write_archive(folder / "job.zip", sources)
     manifest = Manifest(
         python=PYTHON,
         spark=SPARK,
-        job=job_digest(),
-        requirements=requirements_digest(),
-        entry=_file(folder / ENTRY.name, digest({ENTRY.name: ENTRY})),
-        archive=_file(folder / "job.zip", digest(sources)),
+        job=compute_job_digest(),
+        requirements=compute_requirements_digest(),
+        entry=_describe_file(folder / ENTRY.name, compute_digest({ENTRY.name: ENTRY})),
+        archive=_describe_file(folder / "job.zip", compute_digest(sources)),
         dependencies=dict(sorted((kept | made).items())),
     )
     (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
     return manifest
 
 
-def _kept(folder: Path) -> dict[str, Dependencies]:
-    """The archives of an earlier build that a new one would make again byte by byte."""
+def _find_reusable(folder: Path) -> dict[str, Dependencies]:
+    """Find the archives of an earlier build that a new build would reproduce."""
     try:
         earlier = Manifest.model_validate_json((folder / NAME).read_text("utf-8"))
     except (OSError, ValidationError):
         return {}
-    if (earlier.requirements, earlier.python, earlier.spark) != (requirements_digest(), PYTHON, SPARK):
+    if (earlier.requirements, earlier.python, earlier.spark) != (compute_requirements_digest(), PYTHON, SPARK):
         return {}
-    return {name: each for name, each in earlier.dependencies.items() if _sha256(folder / each.name) == each.sha256}
+    return {
+        name: each for name, each in earlier.dependencies.items() if _compute_sha256(folder / each.name) == each.sha256
+    }
 
 
-def _dependencies(folder: Path, fetch: Fetch, architecture: str) -> Dependencies:
+def _build_dependencies(folder: Path, fetch: Fetch, architecture: str) -> Dependencies:
     with tempfile.TemporaryDirectory(prefix="lakewriter-") as scratch:
         installed = Path(scratch)
         fetch(REQUIREMENTS, architecture, installed)
         (installed / MARK).write_text(
             json.dumps({"python": PYTHON, "architecture": architecture, "spark": SPARK}), "utf-8"
         )
-        files = needed(installed)
+        files = select_files(installed)
         refuse_foreign(files, architecture)
         to = folder / f"dependencies-{architecture}.zip"
         write_archive(to, files, compress=True)
-        return Dependencies(**_file(to, digest(files)).model_dump(), packages=packages(installed))
+        return Dependencies(**_describe_file(to, compute_digest(files)).model_dump(), packages=list_packages(installed))
 
 
-def _file(path: Path, contents: str) -> File:
-    return File(name=path.name, bytes=path.stat().st_size, sha256=_sha256(path) or "", contents=contents)
+def _describe_file(path: Path, contents: str) -> File:
+    return File(name=path.name, bytes=path.stat().st_size, sha256=_compute_sha256(path) or "", contents=contents)
 
 
-def _sha256(path: Path) -> str | None:
+def _compute_sha256(path: Path) -> str | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:

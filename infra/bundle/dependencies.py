@@ -1,4 +1,4 @@
-"""The job's packages for one architecture, as pinned, without what the job has no use for."""
+"""Install the job's pinned packages for one architecture, without the files that the job does not need."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from typing import Final
 
 from uv import find_uv_bin
 
-from infra.bundle.archive import below
+from infra.bundle.archive import list_files
 
 PYTHON: Final = "3.11"
 MACHINES: Final = {"x86_64": 62, "aarch64": 183}
@@ -19,10 +19,10 @@ GLIBC: Final = "manylinux_2_28"
 """Amazon Linux 2023 has a newer one."""
 
 CLIENTS: Final = ("glue", "iam", "kms", "s3", "secretsmanager", "signin", "ssm", "sso", "sso-oidc", "sts")
-"""The services whose descriptions botocore keeps; those of all are 28 MB."""
+"""The services whose botocore descriptions stay in the archive; those of all services are 28 MB."""
 
 DROP: Final = (
-    # They differ with whoever installs, and nothing reads them.
+    # Their contents depend on the installer, and nothing reads them.
     "bin/*",
     "*.dist-info/RECORD",
     "*.dist-info/INSTALLER",
@@ -51,11 +51,11 @@ _COPY: Final = re.compile(r"(pyarrow/lib\w+\.so)(\.\d+\.\d+\.\d+)?")
 
 
 class BundleError(Exception):
-    """What the pins ask for cannot be had, or is not fit for the job."""
+    """The pinned packages cannot be installed, or do not fit the job."""
 
 
 def install(requirements: Path, architecture: str, to: Path) -> None:
-    """The wheels that ``requirements`` pins, checked against its hashes and unpacked into ``to``."""
+    """Install the wheels that ``requirements`` pins into ``to``, checked against its hashes."""
     command = [find_uv_bin(), "pip", "install", "--quiet", "--target", str(to), "--link-mode", "copy"]
     command += ["--python-version", PYTHON, "--python-platform", f"{architecture}-{GLIBC}"]
     command += ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-compile-bytecode"]
@@ -64,13 +64,13 @@ def install(requirements: Path, architecture: str, to: Path) -> None:
         raise BundleError(f"uv could not install {requirements.name} for {architecture}: {done.stderr}")
 
 
-def needed(folder: Path) -> dict[str, Path]:
-    """The files of an installation that the archive takes, by their paths in it."""
-    files = below(folder)
-    return {name: path for name, path in files.items() if not _spare(name, files)}
+def select_files(folder: Path) -> dict[str, Path]:
+    """Select the files of an installation that belong in the archive, by their paths in it."""
+    files = list_files(folder)
+    return {name: path for name, path in files.items() if not _is_unneeded(name, files)}
 
 
-def _spare(name: str, files: Mapping[str, Path]) -> bool:
+def _is_unneeded(name: str, files: Mapping[str, Path]) -> bool:
     if any(fnmatch(name, pattern) for pattern in DROP):
         return True
     if service := _SERVICE.fullmatch(name):
@@ -79,23 +79,23 @@ def _spare(name: str, files: Mapping[str, Path]) -> bool:
     return bool(copy and any(re.fullmatch(rf"{re.escape(copy[1])}\.\d+", other) for other in files))
 
 
-def packages(folder: Path) -> dict[str, str]:
-    """The version of each package in ``folder``, by name."""
-    found = {each.name: each.version for each in distributions(path=[str(folder)])}
-    if spark := {"pyspark", "py4j"} & set(found):
+def list_packages(folder: Path) -> dict[str, str]:
+    """List the version of each package in ``folder`` by name."""
+    versions = {package.name: package.version for package in distributions(path=[str(folder)])}
+    if spark := {"pyspark", "py4j"} & set(versions):
         raise BundleError(f"the dependencies hold {', '.join(sorted(spark))}, which Spark brings itself.")
-    return dict(sorted(found.items()))
+    return dict(sorted(versions.items()))
 
 
 def refuse_foreign(files: Mapping[str, Path], architecture: str) -> None:
-    """``BundleError`` where a binary is for another machine."""
-    wrong = [name for name, path in sorted(files.items()) if machine(path) not in {None, MACHINES[architecture]}]
+    """Raise ``BundleError`` if a binary is for another architecture."""
+    wrong = [name for name, path in sorted(files.items()) if read_machine(path) not in {None, MACHINES[architecture]}]
     if wrong:
         raise BundleError(f"not for {architecture}: {', '.join(wrong)}.")
 
 
-def machine(path: Path) -> int | None:
-    """The ``e_machine`` of an ELF file; None for any other file."""
+def read_machine(path: Path) -> int | None:
+    """Read the ``e_machine`` of an ELF file; None for any other file."""
     with path.open("rb") as file:
         header = file.read(20)
     return int.from_bytes(header[18:20], "little") if header[:4] == b"\x7fELF" else None

@@ -1,4 +1,4 @@
-"""Which Spark and Python an EMR release brings, by its line: what a bundle built for them can run on.
+"""Compare a bundle's Spark and Python with those of an EMR release.
 
 https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark810-release.html
 """
@@ -11,7 +11,7 @@ from infra.bundle.manifest import Manifest
 
 @dataclass(frozen=True)
 class Line:
-    """Both as ``major.minor``; ``python`` is the one that a job gets unless it brings an image of its own."""
+    """Spark and Python of a line of releases as ``major.minor``; a job without a custom image gets this Python."""
 
     spark: str
     python: str
@@ -25,26 +25,26 @@ LINES: Final = {
 }
 
 
-def line_of(release: str) -> Line | None:
-    """The line of a release label such as ``emr-spark-8.1.0``; None for one that came out later than this table."""
+def find_line(release: str) -> Line | None:
+    """Find the line of a release label such as ``emr-spark-8.1.0``; None if it is newer than this table."""
     return next((line for prefix, line in LINES.items() if release.startswith(f"{prefix}.")), None)
 
 
-def refused(release: str, manifest: Manifest) -> str | None:
-    """Why the bundle cannot run on a known release; None where it can, or where nobody knows yet."""
-    line, wanted = line_of(release), Line(manifest.spark, manifest.python)
+def describe_mismatch(release: str, manifest: Manifest) -> str | None:
+    """Say why the bundle cannot run on a known release; None if it can, or if the release is unknown."""
+    line, wanted = find_line(release), Line(manifest.spark, manifest.python)
     if line is None or line == wanted:
         return None
-    fitting = ", ".join(f"{prefix}.*" for prefix, each in LINES.items() if each == wanted)
+    fitting = ", ".join(f"{prefix}.*" for prefix, known in LINES.items() if known == wanted)
     return (
         f"deployment.spark.release {release!r} has Spark {line.spark} and Python {line.python}; "
         f"the job needs Spark {wanted.spark} and Python {wanted.python}: {fitting}."
     )
 
 
-def unproven(release: str, manifest: Manifest) -> str | None:
-    """A warning for a release that is not known; the job itself refuses to start where it does not fit."""
-    if line_of(release) is not None:
+def describe_unknown_release(release: str, manifest: Manifest) -> str | None:
+    """Warn of an unknown release; the job itself refuses to start on a release that does not fit."""
+    if find_line(release) is not None:
         return None
     return (
         f"deployment.spark.release {release!r} is newer than this version knows; "

@@ -1,38 +1,38 @@
-"""Deployments that cannot work, refused before a template is written: every problem at once."""
+"""Refuse a deployment that cannot work before its templates are written, with every problem at once."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from infra.checks.bundle import bundle
-from infra.checks.capacity import quota, uploads, workers
-from infra.checks.continuous import continuous
-from infra.checks.names import external_ids, region, snowflake_bucket
-from infra.checks.reach import network, shipping
-from infra.checks.schedule import schedule
-from infra.checks.stages import stages
+from infra.checks.bundle import check_bundle
+from infra.checks.capacity import check_quota, check_uploads, check_workers
+from infra.checks.continuous import check_continuous
+from infra.checks.names import check_external_ids, check_region, check_snowflake_bucket
+from infra.checks.network import check_lake_file, check_network
+from infra.checks.schedule import check_schedule
+from infra.checks.stages import check_stages
 from infra.settings import Settings
-from infra.text import counted
+from infra.text import format_count
 from lakewriter.errors import SpecInvalidError
 
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
-    region,
-    snowflake_bucket,
-    external_ids,
-    shipping,
-    continuous,
-    network,
-    schedule,
-    bundle,
-    workers,
-    quota,
-    uploads,
-    stages,
+    check_region,
+    check_snowflake_bucket,
+    check_external_ids,
+    check_lake_file,
+    check_continuous,
+    check_network,
+    check_schedule,
+    check_bundle,
+    check_workers,
+    check_quota,
+    check_uploads,
+    check_stages,
 )
 
 
 def require_deployable(settings: Settings) -> None:
-    """``SPEC_INVALID`` with every problem that a deployment of this stage would have."""
+    """Raise ``SPEC_INVALID`` with every problem that a deployment of this stage would have."""
     problems = [problem for check in CHECKS for problem in check(settings)]
     if problems:
-        count = counted(len(problems), "problem")
+        count = format_count(len(problems), "problem")
         raise SpecInvalidError(f"stage {settings.stage!r} cannot be deployed, {count}:", problems=problems)

@@ -1,25 +1,25 @@
-"""Whether the bundle is there, fresh, and fits the application that is to run it."""
+"""Check that the bundle exists, is up to date, and fits the EMR Serverless application."""
 
 from collections.abc import Iterator
 
 from infra.bundle.manifest import read_manifest
-from infra.bundle.release import refused
-from infra.pipeline.artifact import dependencies_for
+from infra.bundle.release import describe_mismatch
+from infra.pipeline.artifact import find_dependencies
 from infra.settings import Settings
 from lakewriter.errors import SpecInvalidError
 
 
-def bundle(settings: Settings) -> Iterator[str]:
-    """No bundle, a stale one, one for another architecture, or a release without the Spark it was built for."""
+def check_bundle(settings: Settings) -> Iterator[str]:
+    """Refuse a missing or stale bundle, and one for another architecture or another Spark."""
     spark = settings.deployment.spark
     try:
         manifest = read_manifest(settings.bundle)
     except SpecInvalidError as error:
         yield f"{error.message} {error.remedy}"
         return
-    if reason := refused(spark.release, manifest):
+    if reason := describe_mismatch(spark.release, manifest):
         yield reason
     try:
-        dependencies_for(spark.architecture, manifest)
+        find_dependencies(spark.architecture, manifest)
     except SpecInvalidError as error:
         yield f"{error.message} {error.remedy}"

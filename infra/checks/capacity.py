@@ -1,32 +1,32 @@
-"""What the account and the bucket's lifecycle allow a load."""
+"""Check a load against the limits of EMR Serverless, the account and the bucket's lifecycle rule."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
-from infra.pipeline.capacity import disk_of, memory_of
+from infra.pipeline.capacity import find_disk, find_memory
 from infra.settings import Settings
-from infra.text import counted, hours
+from infra.text import format_count, format_hours
 from lakewriter.errors import SpecInvalidError
 
 
-def workers(settings: Settings) -> Iterator[str]:
-    """A driver or executors of a size that EMR Serverless does not have."""
+def check_workers(settings: Settings) -> Iterator[str]:
+    """Refuse a driver or executors of a size that EMR Serverless does not have."""
     spark = settings.deployment.spark
     for name, worker in (("driver", spark.driver), ("executor", spark.executor)):
-        for size_of in (memory_of, disk_of):
+        for size_of in (find_memory, find_disk):
             try:
                 size_of(worker, name)
             except SpecInvalidError as error:
                 yield f"{error.message} {error.remedy}".strip()
 
 
-def quota(settings: Settings) -> Iterator[str]:
-    """More workers than the account may run at a time."""
+def check_quota(settings: Settings) -> Iterator[str]:
+    """Refuse more vCPUs than the account may run at a time."""
     spark, allowed = settings.deployment.spark, settings.deployment.account_vcpu_quota
     if spark.vcpus <= allowed:
         return
     room = (allowed - spark.driver.cores) // spark.executor.cores
-    executors = counted(spark.max_executors, "executor")
+    executors = format_count(spark.max_executors, "executor")
     lower = f"Lower it to {room}" if room >= 1 else "Take smaller workers"
     yield (
         f"deployment.spark.max_executors: {executors} of {spark.executor.cores} vCPUs and a driver of "
@@ -35,14 +35,15 @@ def quota(settings: Settings) -> Iterator[str]:
     )
 
 
-def uploads(settings: Settings) -> Iterator[str]:
-    """A lifecycle rule that would abort the staged uploads of a load that is still running."""
+def check_uploads(settings: Settings) -> Iterator[str]:
+    """Refuse a lifecycle rule that would abort the staged uploads of a running load."""
     deployment = settings.deployment
     days, longest = deployment.abort_incomplete_uploads_days, deployment.spark.longest_load
     if deployment.existing.bucket or timedelta(days=days) > longest:
         return
     yield (
-        f"deployment.abort_incomplete_uploads_days: {days} is too few: a load may take {hours(longest)} with all its "
-        f"{deployment.spark.attempts} attempts, and until it commits, its files are incomplete uploads; expected "
-        f"{longest.days + 1} or more. Raise it, or lower timeout_minutes, queue_timeout_minutes or attempts of spark."
+        f"deployment.abort_incomplete_uploads_days: {days} is too few: a load may take {format_hours(longest)} with "
+        f"all its {deployment.spark.attempts} attempts, and until it commits, its files are incomplete uploads; "
+        f"expected {longest.days + 1} or more. Raise it, or lower timeout_minutes, queue_timeout_minutes or attempts "
+        "of spark."
     )

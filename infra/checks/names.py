@@ -1,4 +1,4 @@
-"""Names and identities that the other side would not take."""
+"""Check the region, and names and ids that Snowflake or STS would refuse."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from lakewriter.policy.roles import find_snowflake
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
 
-def region(settings: Settings) -> Iterator[str]:
-    """A file that leaves it to the bucket: the stacks are made where the bucket is to be."""
+def check_region(settings: Settings) -> Iterator[str]:
+    """Refuse a file without a region: the stacks are made in the region of the bucket."""
     access = settings.spec.access
     if not access.region and access.endpoint is None:
         yield (
@@ -18,8 +18,8 @@ def region(settings: Settings) -> Iterator[str]:
         )
 
 
-def snowflake_bucket(settings: Settings) -> Iterator[str]:
-    """Snowflake reaches a bucket at a host of its name, which no certificate fits when the name has dots."""
+def check_snowflake_bucket(settings: Settings) -> Iterator[str]:
+    """Refuse a bucket name with dots for Snowflake: its virtual-hosted URL matches no TLS certificate."""
     bucket = settings.spec.access.bucket
     if find_snowflake(settings.spec, settings.deployment) and "." in bucket:
         yield (
@@ -28,17 +28,17 @@ def snowflake_bucket(settings: Settings) -> Iterator[str]:
         )
 
 
-def external_ids(settings: Settings) -> Iterator[str]:
-    """External ids that STS refuses; what ``${env:NAME}`` holds shows only here."""
+def check_external_ids(settings: Settings) -> Iterator[str]:
+    """Refuse external ids that STS would refuse; the value of ``${env:NAME}`` is known only here."""
     for number, trust in enumerate(settings.deployment.trust):
-        place = f"deployment.trust.{number}.external_id"
+        key = f"deployment.trust.{number}.external_id"
         try:
-            found = settings.external_id(trust)
+            value = settings.read_external_id(trust)
         except LakeError as error:
-            yield f"{place}: {error.message} {error.remedy}".strip()
+            yield f"{key}: {error.message} {error.remedy}".strip()
             continue
-        if trust.external_id.reference and trust.external_id.reference[0] == "env" and not EXTERNAL_ID.fullmatch(found):
+        if trust.external_id.reference and trust.external_id.reference[0] == "env" and not EXTERNAL_ID.fullmatch(value):
             yield (
-                f"{place}: {trust.external_id.text} holds {found!r}; expected {ALPHABET}. "
+                f"{key}: {trust.external_id.text} holds {value!r}; expected {ALPHABET}. "
                 "Take the external id as the vendor shows it."
             )

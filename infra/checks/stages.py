@@ -1,4 +1,4 @@
-"""Two stages of one file that would write over each other, or make the same thing twice."""
+"""Check that no two stages of a file write over each other, or create the same bucket or database."""
 
 from collections.abc import Iterator
 from itertools import combinations, permutations, product
@@ -9,26 +9,27 @@ from lakewriter.naming import join_key
 from lakewriter.policy.s3_statements import list_written_prefixes
 
 
-def stages(settings: Settings) -> Iterator[str]:
-    """Every pair of the file's stages that shares a prefix, a bucket that both make, or a database."""
+def check_stages(settings: Settings) -> Iterator[str]:
+    """Refuse two stages that share a prefix, a bucket that both create, or a database."""
     lakes = {**settings.siblings, settings.stage: settings.lake}
     for (one, first), (other, second) in combinations(sorted(lakes.items()), 2):
         named = f"stages {one!r} and {other!r}"
-        yield from (f"deployment.stages: {named} {problem}" for problem in _shared(first, second, other))
+        yield from (f"deployment.stages: {named} {problem}" for problem in _find_shared(first, second, other))
         for (name, lake), (open_name, open_lake) in permutations(((one, first), (other, second))):
             yield from (
                 f"deployment.stages: {name!r} lets parties from outside write databases named {prefix}*, and the "
                 f"database {database!r} of {open_name!r} is one; expected stages out of each other's reach. Give "
                 f"deployment.stages.{open_name} a {lake.spec.access.key_names.database_prefix} that does not begin "
                 f"with {prefix!r}."
-                for prefix, database in _reached(lake, open_lake)
+                for prefix, database in _find_reachable(lake, open_lake)
             )
 
 
-def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
+def _find_shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     bucket = first.spec.access.bucket
     if bucket == second.spec.access.bucket:
-        if any(_nested(one, two) for one, two in product(list_written_prefixes(first.spec), list_written_prefixes(second.spec))):
+        prefixes = product(list_written_prefixes(first.spec), list_written_prefixes(second.spec))
+        if any(_is_nested(one, two) for one, two in prefixes):
             key = None if second.spec.roots else second.spec.access.key_names.prefix
             yield (
                 f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "
@@ -40,36 +41,36 @@ def _shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
                 f"both make the bucket {bucket!r}; expected at most one that does. "
                 f"Set existing.bucket in deployment.stages.{other}, or give it another bucket."
             )
-    if _accounts_differ(first, second):
+    if _has_other_catalog(first, second):
         return
-    for database in sorted(databases(first) & databases(second)):
+    for database in sorted(list_databases(first) & list_databases(second)):
         yield (
             f"both write the Glue database {database!r}; expected databases of their own. "
             f"Give deployment.stages.{other} another {second.spec.access.key_names.database}."
         )
 
 
-def _reached(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
-    """Databases of ``other`` that the vendors' roles of ``lake`` may write, each with the prefix that admits it."""
+def _find_reachable(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
+    """Find the databases of ``other`` that the vendors' roles of ``lake`` may write, each with the matching prefix."""
     prefix = lake.spec.databases_below
     admits = bool(lake.deployment.trust or lake.deployment.iam_user) and prefix
-    if not admits or _accounts_differ(lake, other):
+    if not admits or _has_other_catalog(lake, other):
         return
-    for database in sorted(databases(other) - databases(lake)):
+    for database in sorted(list_databases(other) - list_databases(lake)):
         if database.startswith(prefix):
             yield prefix, database
 
 
-def databases(lake: Lake) -> set[str]:
-    """The databases of the file's tables; none without a catalog."""
+def list_databases(lake: Lake) -> set[str]:
+    """List the databases of the file's tables; none without a catalog."""
     return {table.schema_name for table in lake.spec.tables} if lake.spec.in_glue else set()
 
 
-def _nested(one: str, other: str) -> bool:
+def _is_nested(one: str, other: str) -> bool:
     outer, inner = sorted((one, other), key=len)
     return inner.startswith(outer)
 
 
-def _accounts_differ(first: Lake, second: Lake) -> bool:
+def _has_other_catalog(first: Lake, second: Lake) -> bool:
     one, other = ((lake.deployment.account, lake.spec.access.region) for lake in (first, second))
     return one[1] != other[1] or (one[0] != other[0] and None not in (one[0], other[0]))

@@ -1,4 +1,4 @@
-"""The bucket of the tables, and the one that takes its access logs."""
+"""Make the bucket of the tables, and the bucket for its access logs."""
 
 import json
 from typing import Final
@@ -16,11 +16,11 @@ from lakewriter.policy.arns import Arns
 LOGICAL_ID: Final = "Bucket"
 LOGS_LOGICAL_ID: Final = "AccessLogs"
 NONCURRENT_DAYS: Final = 30
-"""How long a replaced or deleted object can be had back."""
+"""How long a replaced or deleted object can be restored."""
 
 
 class LakeBucket(Construct):
-    """Made, or brought by ``deployment.existing``, whose owner is then told what to add to it."""
+    """The bucket, new or from ``deployment.existing``; a warning tells the owner of an existing one what it needs."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, shown: Arns, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
@@ -29,17 +29,19 @@ class LakeBucket(Construct):
         self._made: list[s3.Bucket] = []
         self.made: bool = not (settings.deployment.existing.bucket or access.endpoint)
         self.bucket: s3.IBucket = (
-            self._make(key, self._logs()) if self.made else s3.Bucket.from_bucket_name(self, "Brought", access.bucket)
+            self._make_bucket(key, self._make_logs())
+            if self.made
+            else s3.Bucket.from_bucket_name(self, "Brought", access.bucket)
         )
 
     def retain_policies(self) -> None:
-        """A bucket that outlives its stack keeps its policy, without which it would take what it refuses now."""
+        """Retain the policies of retained buckets: without them the buckets would admit what they deny now."""
         for bucket in self._made:
             if bucket.policy is not None:
                 pin(bucket.policy, f"{bucket.node.id}Policy")
-                bucket.policy.apply_removal_policy(self._removal())
+                bucket.policy.apply_removal_policy(self._choose_removal())
 
-    def _make(self, key: kms.IKey | None, logs: s3.IBucket | None) -> s3.Bucket:
+    def _make_bucket(self, key: kms.IKey | None, logs: s3.IBucket | None) -> s3.Bucket:
         spec, deployment = self._settings.spec, self._settings.deployment
         versioned = not spec.iceberg if deployment.versioning is None else deployment.versioning
         bucket = s3.Bucket(
@@ -52,27 +54,27 @@ class LakeBucket(Construct):
             encryption_key=key,
             bucket_key_enabled=True if key else None,
             versioned=versioned,
-            lifecycle_rules=_lifecycle(deployment.abort_incomplete_uploads_days, versioned=versioned),
+            lifecycle_rules=_make_lifecycle_rules(deployment.abort_incomplete_uploads_days, versioned=versioned),
             server_access_logs_bucket=logs,
             server_access_logs_prefix=f"{spec.access.bucket}/" if logs else None,
-            removal_policy=self._removal(),
-            auto_delete_objects=self._emptied(),
+            removal_policy=self._choose_removal(),
+            auto_delete_objects=self._is_emptied(),
         )
         pin(bucket, LOGICAL_ID)
-        if self._emptied():
-            self._quiet_provider()
+        if self._is_emptied():
+            self._silence_cfn_lint()
         self._made.append(bucket)
         if not deployment.access_logs:
             acknowledge(bucket, "S1", "deployment.access_logs is off in lake.yaml.")
         return bucket
 
-    def _logs(self) -> s3.IBucket | None:
-        """SSE-S3 and a bucket policy: the log service writes neither with a customer's key nor by ACLs here."""
+    def _make_logs(self) -> s3.IBucket | None:
+        """Make the log bucket with SSE-S3 and a bucket policy: log delivery supports neither customer keys nor ACLs."""
         deployment = self._settings.deployment
         if not deployment.access_logs:
             return None
         if deployment.existing.log_bucket:
-            self._tell_owner_of_logs(deployment.existing.log_bucket)
+            self._warn_owner_of_logs(deployment.existing.log_bucket)
             return s3.Bucket.from_bucket_name(self, "BroughtLogs", deployment.existing.log_bucket)
         logs = s3.Bucket(
             self,
@@ -84,15 +86,15 @@ class LakeBucket(Construct):
             lifecycle_rules=[
                 s3.LifecycleRule(id="expire-logs", expiration=Duration.days(deployment.log_retention_days))
             ],
-            removal_policy=self._removal(),
-            auto_delete_objects=self._emptied(),
+            removal_policy=self._choose_removal(),
+            auto_delete_objects=self._is_emptied(),
         )
         pin(logs, LOGS_LOGICAL_ID)
         self._made.append(logs)
         return logs
 
-    def _tell_owner_of_logs(self, name: str) -> None:
-        """In place of CDK's own warning, which does not say what is missing."""
+    def _warn_owner_of_logs(self, name: str) -> None:
+        """Replace CDK's own warning by one that prints the missing statement."""
         shown, bucket = self._shown, self._settings.spec.access.bucket
         statement = {
             "Effect": "Allow",
@@ -110,22 +112,22 @@ class LakeBucket(Construct):
             f"Bucket {name!r} takes the access logs. Have its owner add to its policy: {json.dumps(statement)}",
         )
 
-    def _quiet_provider(self) -> None:
-        """The function that empties buckets is CDK's own, with a dependency that cfn-lint finds superfluous."""
+    def _silence_cfn_lint(self) -> None:
+        """Ignore cfn-lint's W3005 for the function that empties buckets: its extra dependency is written by CDK."""
         provider = Stack.of(self).node.find_child("Custom::S3AutoDeleteObjectsCustomResourceProvider")
         handler = provider.node.find_child("Handler")
         if isinstance(handler, CfnResource):
             handler.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
 
-    def _removal(self) -> RemovalPolicy:
+    def _choose_removal(self) -> RemovalPolicy:
         return RemovalPolicy.RETAIN if self._settings.protected else RemovalPolicy.DESTROY
 
-    def _emptied(self) -> bool:
+    def _is_emptied(self) -> bool:
         return self._settings.deployment.destroy_data and not self._settings.protected
 
 
-def _lifecycle(abort_days: int, *, versioned: bool) -> list[s3.LifecycleRule]:
-    """Nothing expires by its age: what tables are made of goes only when a load retires it."""
+def _make_lifecycle_rules(abort_days: int, *, versioned: bool) -> list[s3.LifecycleRule]:
+    """Make the lifecycle rules; no rule expires current objects, which only loads may delete."""
     rules = [
         s3.LifecycleRule(
             id="abort-incomplete-uploads", abort_incomplete_multipart_upload_after=Duration.days(abort_days)

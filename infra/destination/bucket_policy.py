@@ -1,4 +1,4 @@
-"""The bucket's own policy: what no role's permissions can override."""
+"""Attach the bucket's own policy, or tell the owner of an existing bucket to attach it."""
 
 import json
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ _MOST_SHOWN: Final = 3
 
 
 def restrict(lake: LakeBucket, *, settings: Settings, arns: Arns, kept_out: Sequence[str]) -> None:
-    """Adds it to a bucket that the stack makes; ``kept_out`` are ARNs that leave the job's records alone."""
-    named, own = arns.bucket(settings.spec.access.bucket), lake.bucket.bucket_arn
+    """Add the policy to a bucket that the stack makes; ``kept_out`` are ARNs that are denied the control objects."""
+    named, referenced = arns.bucket(settings.spec.access.bucket), lake.bucket.bucket_arn
     for statement in make_bucket_policy(settings.spec, arns, kept_out=kept_out)["Statement"]:
-        # By reference, since cdk-nag does not see that the name is this bucket's.
-        resources = [resource.replace(named, own, 1) for resource in statement["Resource"]]
+        # By reference, since cdk-nag does not recognise the bucket by its name.
+        resources = [resource.replace(named, referenced, 1) for resource in statement["Resource"]]
         lake.bucket.add_to_resource_policy(iam.PolicyStatement.from_json({**statement, "Resource": resources}))
     lake.retain_policies()
 
 
-def tell_owner(lake: LakeBucket, *, settings: Settings, shown: Arns, kept_out: Sequence[str]) -> None:
-    """Warns of what the owner of a bucket that was there has to do; ``kept_out`` as people read them."""
+def warn_owner(lake: LakeBucket, *, settings: Settings, shown: Arns, kept_out: Sequence[str]) -> None:
+    """Warn of what the owner of an existing bucket has to do; ``kept_out`` are readable names."""
     deployment, name = settings.deployment, settings.spec.access.bucket
     policy = make_bucket_policy(settings.spec, shown, kept_out=kept_out)
     Annotations.of(lake).add_warning_v2(
@@ -36,8 +36,8 @@ def tell_owner(lake: LakeBucket, *, settings: Settings, shown: Arns, kept_out: S
     )
 
 
-def tell_refused(lake: LakeBucket, *, settings: Settings, writers: Sequence[str]) -> None:
-    """Warns of ``writers``, parties with files of their own, whom the policy refuses under the file's tables."""
+def warn_of_refused_writers(lake: LakeBucket, *, settings: Settings, writers: Sequence[str]) -> None:
+    """Warn that the policy refuses ``writers``, who write their own files, under the prefixes of the file's tables."""
     bucket, roots = settings.spec.access.bucket, list_append_only_prefixes(settings.spec)
     if not writers or not roots:
         return

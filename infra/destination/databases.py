@@ -1,32 +1,32 @@
-"""The Glue databases of the file's tables."""
+"""Make the Glue databases of the file's tables."""
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_glue as glue
 from constructs import Construct
 
-from infra.destination.logical_ids import logical_id, pin
+from infra.destination.logical_ids import make_logical_id, pin
 from infra.settings import Settings
 from lakewriter.spec.specification import Spec
 
 
-def locations(spec: Spec) -> dict[str, str]:
-    """``s3://`` URI by database, in the file's order; none without Glue. A database holds what lies under its URI."""
+def list_locations(spec: Spec) -> dict[str, str]:
+    """List the ``s3://`` URI of each database in the file's order; empty without Glue."""
     if not spec.in_glue:
         return {}
     return {table.schema_name: spec.table_location(table).rpartition("/")[0] for table in spec.tables}
 
 
 class Databases(Construct):
-    """One for each schema, unless ``deployment.existing`` has them; ``names`` are all that the tables lie in."""
+    """``made`` holds one database for each schema unless ``deployment.existing`` has them; ``names`` holds all."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_)
-        places = locations(settings.spec)
-        self.names: tuple[str, ...] = tuple(places)
+        locations = list_locations(settings.spec)
+        self.names: tuple[str, ...] = tuple(locations)
         self.made: list[glue.Database] = []
         if settings.deployment.existing.databases:
             return
-        for name, location in places.items():
+        for name, location in locations.items():
             database = glue.Database(
                 self,
                 name,
@@ -34,5 +34,5 @@ class Databases(Construct):
                 location_uri=location,
                 removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
             )
-            pin(database, logical_id("Database", name, separator="_"))
+            pin(database, make_logical_id("Database", name, separator="_"))
             self.made.append(database)

@@ -1,4 +1,4 @@
-"""The roles of ``lakewriter.policy`` with this stack's ARNs in them."""
+"""Declare the roles of ``lakewriter.policy`` with this stack's ARNs."""
 
 from collections.abc import Mapping
 
@@ -13,34 +13,35 @@ from lakewriter.spec.trust import Trust
 
 
 def declare(settings: Settings, *, arns: Arns, shown: Arns, external_ids: Mapping[str, str]) -> list[Declared]:
-    """The job's first; ``external_ids`` by role."""
+    """Declare every role, the job's first; ``external_ids`` are by role."""
     spec, deployment = settings.spec, settings.deployment
     texts = {entry.external_id: external_ids[entry.role] for entry in deployment.trust}
     made = list_roles(spec, deployment, arns, show=texts.__getitem__)
-    return [Declared(*each) for each in zip(made, list_roles(spec, deployment, shown), strict=True)]
+    readable = list_roles(spec, deployment, shown)
+    return [Declared(role, same) for role, same in zip(made, readable, strict=True)]
 
 
-def external_ids(stack: Stack, settings: Settings) -> dict[str, str]:
-    """By role, for every party outside; what is in an SSM parameter is looked up by every deployment."""
+def read_external_ids(stack: Stack, settings: Settings) -> dict[str, str]:
+    """Read the external id of every party by role; CloudFormation resolves SSM parameters at each deployment."""
     snowflake = find_snowflake(settings.spec, settings.deployment)
-    found = {entry.role: _external_id(stack, settings, entry) for entry in settings.deployment.trust}
+    ids = {entry.role: _read_external_id(stack, settings, entry) for entry in settings.deployment.trust}
     if snowflake:
-        found |= {
+        ids |= {
             "snowflake-catalog": snowflake.catalog.external_id,
             "snowflake-compute": snowflake.compute.external_id,
         }
-    return found
+    return ids
 
 
-def _external_id(stack: Stack, settings: Settings, entry: Trust) -> str:
+def _read_external_id(stack: Stack, settings: Settings, entry: Trust) -> str:
     kind, name = entry.external_id.reference or ("", "")
     if kind == "ssm":
         return ssm.StringParameter.value_for_string_parameter(stack, name)
-    return settings.external_id(entry)
+    return settings.read_external_id(entry)
 
 
-def readable(arns: Arns, *, key: str | None) -> Arns:
-    """The same ARNs with tokens as cdk-nag and CloudFormation's console name them, such as ``<AWS::AccountId>``."""
+def make_readable(arns: Arns, *, key: str | None) -> Arns:
+    """Make readable ARNs: tokens appear as in cdk-nag and CloudFormation's console, such as ``<AWS::AccountId>``."""
 
     def name(value: str, pseudo: str) -> str:
         return f"<AWS::{pseudo}>" if Token.is_unresolved(value) else value

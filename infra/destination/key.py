@@ -1,4 +1,4 @@
-"""The customer-managed key of the bucket and of the pipeline's logs."""
+"""Make the customer-managed KMS key of the bucket and of the pipeline's logs."""
 
 import json
 from typing import Final
@@ -16,14 +16,14 @@ from lakewriter.policy.statements import Statement
 LOGICAL_ID: Final = "Key"
 
 
-def encrypted(settings: Settings) -> bool:
-    """Whether the bucket's objects are under a key that has a policy."""
+def has_customer_key(settings: Settings) -> bool:
+    """True if the bucket is encrypted with a customer-managed key, which has a policy."""
     deployment = settings.deployment
     return deployment.encryption == "SSE-KMS" or deployment.existing.kms_key_arn is not None
 
 
 class Key(Construct):
-    """Made, or brought by ``deployment.existing``, whose owner is then told what its policy needs."""
+    """The key, new or from ``deployment.existing``; a warning tells the owner of an existing one what it needs."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, arns: Arns, shown: Arns) -> None:
         super().__init__(scope, id_)
@@ -34,7 +34,7 @@ class Key(Construct):
             Annotations.of(self).add_warning_v2(
                 "lakewriter:key-policy",
                 f"{brought} is used as it is. Its policy has to allow the account's IAM policies, and: "
-                f"{json.dumps(service_statements(settings, shown))}",
+                f"{json.dumps(allow_services(settings, shown))}",
             )
             return
         key = kms.Key(
@@ -45,13 +45,13 @@ class Key(Construct):
             removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
         )
         pin(key, LOGICAL_ID)
-        for statement in service_statements(settings, arns):
+        for statement in allow_services(settings, arns):
             key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
         self.key = key
 
 
-def service_statements(settings: Settings, arns: Arns) -> list[Statement]:
-    """What the key's policy lets AWS services do for this account, whose roles have their own policies."""
+def allow_services(settings: Settings, arns: Arns) -> list[Statement]:
+    """Allow AWS services to use the key for this account; its roles have permissions of their own."""
     account = {"StringEquals": {"aws:SourceAccount": arns.account}}
     applications = {"ArnLike": {"aws:SourceArn": arns.applications()}}
     log_groups = f"arn:{arns.partition}:logs:{arns.region}:{arns.account}:log-group:*"

@@ -1,4 +1,4 @@
-"""Grants in Lake Formation, for accounts where IAM's permissions alone open no table.
+"""Add grants in Lake Formation, for accounts where IAM permissions alone give no access to tables.
 
 https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.html
 """
@@ -11,7 +11,7 @@ from aws_cdk import aws_lakeformation as lakeformation
 from constructs import Construct
 
 from infra.destination.databases import Databases
-from infra.destination.logical_ids import logical_id
+from infra.destination.logical_ids import make_logical_id
 from lakewriter.policy.role_documents import Who
 
 DATABASE: Final = {
@@ -30,15 +30,15 @@ DROP: Final = "DROP"
 
 
 class Principal(NamedTuple):
-    """Who gets grants; ``id`` tells its constructs apart."""
+    """A principal that gets grants; ``id`` is the prefix of its construct ids."""
 
     id: str
     arn: str
     who: Who
 
 
-def grants(databases: Databases, principals: Iterable[Principal], *, drops: bool) -> None:
-    """Under ``databases``; settings of the whole account stay untouched. ``drops`` is for vendors that reset tables."""
+def add_grants(databases: Databases, principals: Iterable[Principal], *, drops: bool) -> None:
+    """Add grants on ``databases`` only, no account settings; with ``drops``, vendors may also drop tables."""
     for id_, arn, who in principals:
         if who in TABLES:
             made = Grants(
@@ -53,7 +53,7 @@ def grants(databases: Databases, principals: Iterable[Principal], *, drops: bool
 
 
 class Grants(Construct):
-    """What one principal may do in the file's databases, by their names."""
+    """The grants of one principal on the file's databases and their tables."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class Grants(Construct):
         )
         for name in names:
             for kind, target, permissions in (
-                ("Database", _database(self, name), DATABASE[who]),
-                ("Tables", _tables(self, name), TABLES[who]),
+                ("Database", _target_database(self, name), DATABASE[who]),
+                ("Tables", _target_tables(self, name), TABLES[who]),
             ):
                 lakeformation.CfnPrincipalPermissions(
                     self,
-                    logical_id(kind, name, separator="_"),
+                    make_logical_id(kind, name, separator="_"),
                     principal=principal,
                     resource=target,
                     permissions=[*permissions, *extra],
@@ -84,14 +84,14 @@ class Grants(Construct):
                 )
 
 
-def _database(scope: Construct, name: str) -> lakeformation.CfnPrincipalPermissions.ResourceProperty:
+def _target_database(scope: Construct, name: str) -> lakeformation.CfnPrincipalPermissions.ResourceProperty:
     properties = lakeformation.CfnPrincipalPermissions
     database = properties.DatabaseResourceProperty(catalog_id=Stack.of(scope).account, name=name)
     return properties.ResourceProperty(database=database)
 
 
-def _tables(scope: Construct, name: str) -> lakeformation.CfnPrincipalPermissions.ResourceProperty:
-    """Every table of the database, those to come included."""
+def _target_tables(scope: Construct, name: str) -> lakeformation.CfnPrincipalPermissions.ResourceProperty:
+    """Target every table of the database, including future ones."""
     properties = lakeformation.CfnPrincipalPermissions
     tables = properties.TableResourceProperty(catalog_id=Stack.of(scope).account, database_name=name, table_wildcard={})
     return properties.ResourceProperty(table=tables)

@@ -1,4 +1,4 @@
-"""Logical ids of what must not be replaced: they follow from names alone, wherever a construct stands in the tree."""
+"""Give stateful resources logical ids that depend on names alone, so that moving a construct does not replace them."""
 
 import hashlib
 import re
@@ -10,8 +10,8 @@ _CAPITAL = re.compile(r"[A-Z]")
 LONGEST = 200
 
 
-def logical_id(kind: str, name: str, *, separator: str) -> str:
-    """``kind`` and ``name`` in capitals; a name that this does not keep apart from all others gets a hash."""
+def make_logical_id(kind: str, name: str, *, separator: str) -> str:
+    """Join ``kind`` and ``name`` in camel case; if the name cannot be read back from it, a hash is appended."""
     words = "".join(word[:1].upper() + word[1:] for word in name.split(separator))
     back = _CAPITAL.sub(lambda found: separator + found[0].lower(), words).removeprefix(separator)
     if back == name and len(words) <= LONGEST:
@@ -20,7 +20,7 @@ def logical_id(kind: str, name: str, *, separator: str) -> str:
 
 
 def pin(construct: IConstruct, logical: str) -> None:
-    """Gives the construct's own resource a logical id that stays."""
+    """Give the construct's own resource a fixed logical id."""
     resource = construct.node.default_child
     if not isinstance(resource, CfnElement):
         raise TypeError(f"{construct.node.path} has no resource of its own to call {logical!r}")

@@ -1,4 +1,4 @@
-"""What the vendor's form asks, under the form's labels, and what else somebody has to type somewhere."""
+"""Add stack outputs: the values that people type into the vendor's form and other systems, under those labels."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 from aws_cdk import CfnOutput
 from constructs import Construct
 
-from infra.destination.logical_ids import logical_id
+from infra.destination.logical_ids import make_logical_id
 from infra.destination.roles import Consumer
 from infra.settings import Settings
 from lakewriter.dialects.common.form import FormField, Provided
@@ -18,7 +18,7 @@ _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9]")
 
 
 class Outputs(Construct):
-    """The form first. None is exported: another stack that took a value would forbid its change."""
+    """The outputs, the vendor's form first. They have no export names, since an imported output cannot change."""
 
     def __init__(
         self,
@@ -33,34 +33,35 @@ class Outputs(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self._external_ids = external_ids
-        form = next((each for each in consumers if each.name == settings.lake.principal), None)
-        for label, value in form_values(settings.lake.form, self._provided(settings.spec.access, form, secret_arn)):
-            self._output(label, value)
+        form = next((consumer for consumer in consumers if consumer.name == settings.lake.principal), None)
+        answers = self._collect_answers(settings.spec.access, form, secret_arn)
+        for label, value in list_form_values(settings.lake.form, answers):
+            self._add_output(label, value)
         for consumer in consumers:
             if consumer is not form:
-                self._consumer(consumer, settings.spec.access)
+                self._add_consumer(consumer, settings.spec.access)
         if secret_arn:
-            self._output("Access Key Secret ARN", secret_arn)
-        self._output("Job Role ARN", job_role_arn)
+            self._add_output("Access Key Secret ARN", secret_arn)
+        self._add_output("Job Role ARN", job_role_arn)
 
-    def _consumer(self, consumer: Consumer, access: Access) -> None:
+    def _add_consumer(self, consumer: Consumer, access: Access) -> None:
         external_id = self._external_ids[consumer.name]
         base = f"s3://{join_key(access.bucket, access.prefix)}/"
         if consumer.name == "snowflake-catalog":
-            self._output("Snowflake Open Catalog: Default base location", base)
-            self._output("Snowflake Open Catalog: S3 role ARN", consumer.role.role_arn)
-            self._output("Snowflake Open Catalog: External ID", external_id)
+            self._add_output("Snowflake Open Catalog: Default base location", base)
+            self._add_output("Snowflake Open Catalog: S3 role ARN", consumer.role.role_arn)
+            self._add_output("Snowflake Open Catalog: External ID", external_id)
         elif consumer.name == "snowflake-compute":
-            self._output("Snowflake: STORAGE_BASE_URL", base)
-            self._output("Snowflake: STORAGE_AWS_ROLE_ARN", consumer.role.role_arn)
-            self._output("Snowflake: STORAGE_AWS_EXTERNAL_ID", external_id)
+            self._add_output("Snowflake: STORAGE_BASE_URL", base)
+            self._add_output("Snowflake: STORAGE_AWS_ROLE_ARN", consumer.role.role_arn)
+            self._add_output("Snowflake: STORAGE_AWS_EXTERNAL_ID", external_id)
         else:
-            whose = logical_id("", consumer.name, separator="-")
-            self._output(f"IAM Role ARN ({consumer.name})", consumer.role.role_arn, key=f"IAMRoleARN{whose}")
-            self._output(f"External ID ({consumer.name})", external_id, key=f"ExternalID{whose}")
+            suffix = make_logical_id("", consumer.name, separator="-")
+            self._add_output(f"IAM Role ARN ({consumer.name})", consumer.role.role_arn, key=f"IAMRoleARN{suffix}")
+            self._add_output(f"External ID ({consumer.name})", external_id, key=f"ExternalID{suffix}")
 
-    def _provided(self, access: Access, form: Consumer | None, secret_arn: str | None) -> dict[Provided, str]:
-        """This deployment's answers; of a key, where it is."""
+    def _collect_answers(self, access: Access, form: Consumer | None, secret_arn: str | None) -> dict[Provided, str]:
+        """Collect this deployment's values for the form; for an access key, the secret that holds it."""
         answers: dict[Provided, str] = {}
         if form is not None:
             answers |= {Provided.ROLE_ARN: form.role.role_arn, Provided.EXTERNAL_ID: self._external_ids[form.name]}
@@ -71,14 +72,14 @@ class Outputs(Construct):
                 answers[part] = f"In Secrets Manager: {part.value} of {secret_arn}"
         return answers
 
-    def _output(self, label: str, value: str, *, key: str | None = None) -> None:
-        """``key`` is the label without what CloudFormation does not take."""
+    def _add_output(self, label: str, value: str, *, key: str | None = None) -> None:
+        """Add an output; ``key`` defaults to the label's letters and digits, as CloudFormation requires."""
         key = key or _NO_LETTER.sub("", label)
         CfnOutput(self, key, key=key, value=value, description=label)
 
 
-def form_values(fields: Sequence[FormField], answers: Mapping[Provided, str]) -> Iterable[tuple[str, str]]:
-    """Label and value of each field in the form's order; what has no answer is left out."""
+def list_form_values(fields: Sequence[FormField], answers: Mapping[Provided, str]) -> Iterable[tuple[str, str]]:
+    """List label and value of each field in the form's order, without fields that have no value."""
     for field in fields:
         value = answers.get(field.value) if isinstance(field.value, Provided) else field.value
         if value:

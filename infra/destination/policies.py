@@ -1,4 +1,4 @@
-"""What a role or user may do, attached as managed policies: one for each document of ``lakewriter.policy``."""
+"""Attach managed policies to roles and users: one for each document of ``lakewriter.policy``."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.destination.reasons import reason
+from infra.destination.reasons import find_reason
 from infra.nag import acknowledge
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.roles import Role
@@ -24,14 +24,14 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 
 @dataclass(frozen=True)
 class Declared:
-    """One role as templates have it, and with tokens as people and cdk-nag read them."""
+    """One role with CDK tokens in its ARNs, for the template, and with readable names, for people and cdk-nag."""
 
     role: Role
     readable: Role
 
 
 class Permissions(Construct):
-    """Managed policies ``S3``, ``Glue`` and so on, attached from their side to whom they are for."""
+    """The managed policies ``S3``, ``Glue`` and so on of one role or user."""
 
     def __init__(
         self, scope: Construct, id_: str, *, declared: Declared, path: str, identity: iam.Role | iam.User
@@ -49,34 +49,34 @@ class Permissions(Construct):
                 roles=[identity] if isinstance(identity, iam.Role) else None,
                 users=[identity] if isinstance(identity, iam.User) else None,
             )
-            for finding, why in wildcards(readable):
+            for finding, why in find_wildcards(readable):
                 acknowledge(policy, finding, why)
 
 
-def wildcards(document: Document) -> Iterable[tuple[str, str]]:
-    """cdk-nag's findings in a document of readable ARNs, spelt as it does, each once, with the reason."""
-    found: dict[str, str] = {}
+def find_wildcards(document: Document) -> Iterable[tuple[str, str]]:
+    """Find the wildcards in a document of readable ARNs: each once, as cdk-nag spells it, with its reason."""
+    reasons: dict[str, str] = {}
     for statement in document["Statement"]:
         if statement["Effect"] == "Allow":
             for kind in ("Action", "Resource"):
-                for value in _starred(statement[kind]):
+                for value in _select_wildcards(statement[kind]):
                     spelt = value.replace("${", "<").replace("}", ">")
-                    found.setdefault(f"IAM5[{kind}::{spelt}]", reason(statement["Sid"]))
-    return found.items()
+                    reasons.setdefault(f"IAM5[{kind}::{spelt}]", find_reason(statement["Sid"]))
+    return reasons.items()
 
 
-def size(document: Mapping[str, object]) -> int:
-    """As IAM counts."""
+def count_characters(document: Mapping[str, object]) -> int:
+    """Count the characters of a document without white space, as IAM does."""
     return len(json.dumps(document, separators=(",", ":")))
 
 
-def _starred(values: Sequence[str]) -> list[str]:
+def _select_wildcards(values: Sequence[str]) -> list[str]:
     return [value for value in values if "*" in value]
 
 
 def _require_room(name: str, role: Role, document: Document) -> None:
-    if size(document) > LIMIT:
+    if count_characters(document) > LIMIT:
         raise SpecInvalidError(
-            f"policy {name!r} of {role.name!r} has {size(document)} characters, and IAM takes at most {LIMIT}.",
+            f"policy {name!r} of {role.name!r} has {count_characters(document)} characters; IAM takes at most {LIMIT}.",
             remedy="Divide the tables over several files, or give their sources common folders.",
         )

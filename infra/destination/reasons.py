@@ -1,4 +1,4 @@
-"""Why a statement names more than one thing: the reason beside each wildcard that a reviewer meets."""
+"""Give the reason for each wildcard in a statement, which cdk-nag reports."""
 
 from typing import Final
 
@@ -18,6 +18,6 @@ REASONS: Final = {
 """By statement id, without the number at its end."""
 
 
-def reason(sid: str) -> str:
-    """Why the statement ``sid`` has a wildcard in it."""
+def find_reason(sid: str) -> str:
+    """Find the reason why the statement ``sid`` has a wildcard."""
     return REASONS[sid.rstrip("0123456789")]

@@ -1,4 +1,4 @@
-"""The roles on the destination: the job's own, one for each party outside, and Snowflake's two."""
+"""Make the roles on the destination: the job's, one for each trusted party, and Snowflake's two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.destination.logical_ids import logical_id, pin
+from infra.destination.logical_ids import make_logical_id, pin
 from infra.destination.policies import Declared, Permissions
 from infra.settings import Settings
 from lakewriter.policy.role_documents import Who
@@ -18,7 +18,7 @@ JOB_LOGICAL_ID: Final = "JobRole"
 
 @dataclass(frozen=True)
 class Consumer:
-    """A party outside and the role it takes."""
+    """A party outside this account and the role that it assumes."""
 
     name: str
     who: Who
@@ -27,15 +27,15 @@ class Consumer:
 
 
 class Roles(Construct):
-    """``job`` is made or brought; ``consumers`` are in the order of ``deployment.trust``, Snowflake's last."""
+    """``job`` is new or existing; ``consumers`` are in the order of ``deployment.trust``, Snowflake's last."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, declared: Sequence[Declared]) -> None:
         super().__init__(scope, id_)
         self._settings = settings
-        brought = settings.deployment.existing.job_role_arn
+        existing = settings.deployment.existing.job_role_arn
         job, *others = declared
-        self.job: iam.IRole = self._brought(brought) if brought else self._role(job, JOB_LOGICAL_ID)
-        self.consumers: list[Consumer] = [self._consumer(each) for each in others if each.role.trust is not None]
+        self.job: iam.IRole = self._import_role(existing) if existing else self._make_role(job, JOB_LOGICAL_ID)
+        self.consumers: list[Consumer] = [self._make_consumer(each) for each in others if each.role.trust is not None]
         taken = settings.spec.access.role_arn
         if taken:
             self._warn(
@@ -44,7 +44,7 @@ class Roles(Construct):
                 "'lakewriter policy' prints for it, and trust the job's role.",
             )
 
-    def _brought(self, arn: str) -> iam.IRole:
+    def _import_role(self, arn: str) -> iam.IRole:
         self._warn(
             "job-role",
             f"Role {arn} is used as it is. Have its owner attach what 'lakewriter policy' prints for the job, and "
@@ -55,18 +55,18 @@ class Roles(Construct):
     def _warn(self, id_: str, message: str) -> None:
         Annotations.of(self).add_warning_v2(f"lakewriter:{id_}", message)
 
-    def _consumer(self, declared: Declared) -> Consumer:
+    def _make_consumer(self, declared: Declared) -> Consumer:
         name = declared.role.name
-        logical = logical_id("", name, separator="-") + "ConsumerRole"
-        return Consumer(name, declared.role.who, logical, self._role(declared, logical))
+        logical = make_logical_id("", name, separator="-") + "ConsumerRole"
+        return Consumer(name, declared.role.who, logical, self._make_role(declared, logical))
 
-    def _role(self, declared: Declared, logical: str) -> iam.Role:
+    def _make_role(self, declared: Declared, logical: str) -> iam.Role:
         deployment = self._settings.deployment
         role = iam.Role(
             self,
             logical,
             description=f"{Stack.of(self).stack_name}: {declared.role.name}",
-            # Stands in for the document below, which can hold what no principal of CDK's writes.
+            # A placeholder: the trust policy set below has conditions that no CDK principal can express.
             assumed_by=iam.AccountRootPrincipal(),
             path=deployment.role_path,
             max_session_duration=Duration.hours(1),

@@ -1,4 +1,4 @@
-"""What outlives releases: the bucket, its key, every role, the databases."""
+"""Make the stack of the stateful resources: the bucket, its key, the roles, the databases."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,12 +9,12 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.destination.bucket import LakeBucket
-from infra.destination.bucket_policy import restrict, tell_owner, tell_refused
+from infra.destination.bucket_policy import restrict, warn_of_refused_writers, warn_owner
 from infra.destination.databases import Databases
-from infra.destination.declared import declare, external_ids, readable
+from infra.destination.declared import declare, make_readable, read_external_ids
 from infra.destination.key import LOGICAL_ID as KEY
-from infra.destination.key import Key, encrypted
-from infra.destination.lake_formation import Principal, grants
+from infra.destination.key import Key, has_customer_key
+from infra.destination.lake_formation import Principal, add_grants
 from infra.destination.outputs import Outputs
 from infra.destination.policies import Declared
 from infra.destination.roles import Consumer, Roles
@@ -26,7 +26,7 @@ from lakewriter.policy.role_documents import Who
 
 
 class DestinationStack(Stack):
-    """``job_role`` may be brought and then takes no policies; ``roles`` are those of parties outside, by name."""
+    """``job_role`` gets no policies if it is an existing one; ``roles`` are the trusted parties' roles by name."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         deployment, access = settings.deployment, settings.spec.access
@@ -34,7 +34,7 @@ class DestinationStack(Stack):
             scope,
             id_,
             description=f"Lakewriter: the destination of {settings.spec.pipeline}, stage {settings.stage}",
-            # A custom endpoint's store names its regions in its own way.
+            # The region of a custom endpoint's store need not be a region of AWS.
             env=Environment(account=deployment.account, region=None if access.endpoint else access.region),
             termination_protection=settings.protected,
             synthesizer=DefaultStackSynthesizer(qualifier=deployment.bootstrap_qualifier),
@@ -43,19 +43,19 @@ class DestinationStack(Stack):
             arn = deployment.permissions_boundary_arn
             iam.PermissionsBoundary.of(self).apply(iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", arn))
         arns = Arns(self.partition, self.account, self.region)
-        shown = readable(arns, key=None)
+        shown = make_readable(arns, key=None)
         self.key: kms.IKey | None = None
-        if encrypted(settings):
+        if has_customer_key(settings):
             self.key = Key(self, "Encryption", settings=settings, arns=arns, shown=shown).key
-        ids = external_ids(self, settings)
-        declared = self._declared(settings, ids)
+        ids = read_external_ids(self, settings)
+        declared = self._declare_roles(settings, ids)
         lake = LakeBucket(self, "Lake", settings=settings, shown=shown, key=self.key)
         roles = Roles(self, "Roles", settings=settings, declared=declared)
-        user = self._user(settings, declared)
+        user = self._make_user(settings, declared)
         self._restrict(settings, lake, roles.consumers, user)
         databases = Databases(self, "Databases", settings=settings)
         if deployment.lake_formation:
-            grants(databases, self._principals(settings, roles, user), drops=deployment.allow_reset)
+            add_grants(databases, self._list_principals(settings, roles, user), drops=deployment.allow_reset)
         Outputs(
             self,
             "Outputs",
@@ -69,19 +69,19 @@ class DestinationStack(Stack):
         self.job_role: iam.IRole = roles.job
         self.roles: dict[str, iam.IRole] = {each.name: each.role for each in roles.consumers}
 
-    def _declared(self, settings: Settings, ids: Mapping[str, str]) -> list[Declared]:
+    def _declare_roles(self, settings: Settings, ids: Mapping[str, str]) -> list[Declared]:
         key = settings.deployment.existing.kms_key_arn or (f"<{KEY}.Arn>" if self.key else None)
         arns = Arns(self.partition, self.account, self.region, self.key.key_arn if self.key else None)
-        return declare(settings, arns=arns, shown=readable(arns, key=key), external_ids=ids)
+        return declare(settings, arns=arns, shown=make_readable(arns, key=key), external_ids=ids)
 
-    def _user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
+    def _make_user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
         if not settings.deployment.iam_user:
             return None
-        own = next(each for each in declared if each.role.who is Who.VENDOR and each.role.trust is None)
-        return KeyedUser(self, "VendorUser", settings=settings, declared=own, key=self.key)
+        user = next(each for each in declared if each.role.who is Who.VENDOR and each.role.trust is None)
+        return KeyedUser(self, "VendorUser", settings=settings, declared=user, key=self.key)
 
-    def _principals(self, settings: Settings, roles: Roles, user: KeyedUser | None) -> Iterator[Principal]:
-        """The job comes to Glue with the role that it takes, if there is one."""
+    def _list_principals(self, settings: Settings, roles: Roles, user: KeyedUser | None) -> Iterator[Principal]:
+        """List the principals that need grants; the job calls Glue with the role it assumes, if there is one."""
         access = settings.spec.access
         if not access.access_key_id:
             yield Principal("Job", access.role_arn or roles.job.role_arn, Who.JOB)
@@ -93,8 +93,8 @@ class DestinationStack(Stack):
     def _restrict(
         self, settings: Settings, lake: LakeBucket, consumers: Sequence[Consumer], user: KeyedUser | None
     ) -> None:
-        """Every identity but those that run loads is kept out of the job's records; a custom endpoint's store has no
-        such policies."""
+        """Deny the control objects to every identity that runs no loads; stores with a custom endpoint have no such
+        policies."""
         if settings.spec.access.endpoint:
             return
         out = {f"<{each.logical_id}.Arn>": each.role.role_arn for each in consumers if each.who is not Who.LOADER}
@@ -106,5 +106,5 @@ class DestinationStack(Stack):
         if lake.made:
             restrict(lake, settings=settings, arns=arns, kept_out=list(out.values()))
         else:
-            tell_owner(lake, settings=settings, shown=readable(arns, key=None), kept_out=list(out))
-        tell_refused(lake, settings=settings, writers=writers)
+            warn_owner(lake, settings=settings, shown=make_readable(arns, key=None), kept_out=list(out))
+        warn_of_refused_writers(lake, settings=settings, writers=writers)

@@ -1,4 +1,4 @@
-"""A user with an access key, for a vendor that takes no role."""
+"""Make an IAM user with an access key, for a vendor that cannot assume a role."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ SECRET_LOGICAL_ID: Final = "VendorUserKey"
 
 
 class KeyedUser(Construct):
-    """Its key is in ``secret`` only, as JSON with ``access_key_id`` and ``secret_access_key``."""
+    """The user; only ``secret`` holds its key, as JSON with ``access_key_id`` and ``secret_access_key``."""
 
     def __init__(
         self, scope: Construct, id_: str, *, settings: Settings, declared: Declared, key: kms.IKey | None

@@ -1,4 +1,4 @@
-"""When to call somebody: alarms, and the topic by which they call."""
+"""Make the alarms of a pipeline, and the topic that they notify."""
 
 import math
 from collections.abc import Iterator
@@ -17,23 +17,23 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.cron import periods
+from infra.cron import measure_periods
 from infra.pipeline.application import Application
-from infra.pipeline.metrics import NAMESPACE, Told, dimensions
+from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
 from infra.settings import Settings
 from lakewriter.spec.deployment import Deployment
 
 PENDING_HOURS: Final = 24
-"""An intent that is pending for so long needs somebody to look at it."""
+"""After so many hours a pending commit raises an alarm."""
 
 LONGEST_SILENCE: Final = 168
-"""Hours that an alarm with periods of an hour can look back.
+"""The most hours that an alarm with periods of an hour can evaluate.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 """
 
 WAITING: Final = ("SubmittedJobs", "QueuedJobs", "PendingJobs", "ScheduledJobs")
-"""Counts of job runs that have not begun.
+"""Metrics that count job runs which have not started.
 
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-job-metrics.html
 """
@@ -43,7 +43,7 @@ Silence = cloudwatch.TreatMissingData
 
 @dataclass(frozen=True)
 class Watched:
-    """What the alarms look at."""
+    """The resources that alarms and dashboard watch."""
 
     settings: Settings
     application: Application
@@ -51,18 +51,20 @@ class Watched:
     dead_letters: sqs.IQueue | None
     """None without a schedule."""
 
-    def told(self, metric: Told, statistic: str, period: Duration) -> cloudwatch.Metric:
-        """One of the metrics that the state machine writes."""
+    def make_load_metric(self, metric: LoadMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
+        """Make one of the metrics that the state machine publishes."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=metric,
-            dimensions_map=dimensions(self.settings),
+            dimensions_map=make_dimensions(self.settings),
             statistic=statistic,
             period=period,
         )
 
-    def emr(self, name: str, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
-        """One of the application's."""
+    def make_emr_metric(
+        self, name: str, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Make one of the application's metrics."""
         return cloudwatch.Metric(
             namespace="AWS/EMRServerless",
             metric_name=name,
@@ -74,66 +76,68 @@ class Watched:
             period=period or Duration.minutes(1),
         )
 
-    def waiting(self) -> cloudwatch.MathExpression:
-        """Job runs that have not begun; a metric without data counts as none."""
-        metrics = {f"m{number}": self.emr(name) for number, name in enumerate(WAITING)}
+    def make_waiting_metric(self) -> cloudwatch.MathExpression:
+        """Make the sum of job runs that have not started; a metric without data counts as 0."""
+        metrics = {f"m{number}": self.make_emr_metric(name) for number, name in enumerate(WAITING)}
         return cloudwatch.MathExpression(
             expression="SUM(METRICS())", using_metrics=metrics, label="Waiting", period=Duration.minutes(1)
         )
 
 
 class Alarms(Construct):
-    """``all``; they call the topic that is given or made, or nobody."""
+    """``all`` alarms; they notify the given topic or a new one, if either is configured."""
 
     def __init__(self, scope: Construct, id_: str, *, watched: Watched, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
-        self.all: list[cloudwatch.Alarm] = [*self._of_loads(watched), *self._of_starts(watched)]
-        topic = self._topic(watched.settings, key)
+        self.all: list[cloudwatch.Alarm] = [*self._make_load_alarms(watched), *self._make_start_alarms(watched)]
+        topic = self._make_topic(watched.settings, key)
         if topic is not None:
             for alarm in self.all:
                 alarm.add_alarm_action(actions.SnsAction(topic))
 
-    def _of_loads(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
+    def _make_load_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
         five, machine = Duration.minutes(5), watched.state_machine
-        yield self._alarm("Failed", machine.metric_failed(period=five, statistic="Sum"), "A load failed.")
-        yield self._alarm(
+        yield self._make_alarm("Failed", machine.metric_failed(period=five, statistic="Sum"), "A load failed.")
+        yield self._make_alarm(
             "TimedOut",
             machine.metric_timed_out(period=five, statistic="Sum"),
-            "A load took longer than all its attempts may.",
+            "A load exceeded the time limit of all its attempts.",
         )
-        yield self._alarm(
+        yield self._make_alarm(
             "Pending",
-            watched.told(Told.PENDING_HOURS, "Maximum", five),
-            f"A load has been half committed for {PENDING_HOURS} hours; 'lakewriter status' shows which.",
+            watched.make_load_metric(LoadMetric.PENDING_HOURS, "Maximum", five),
+            f"A commit has been pending for {PENDING_HOURS} hours; 'lakewriter status' shows which load.",
             threshold=PENDING_HOURS,
-            # It was told by the last load and holds until the next one tells otherwise.
+            # Published once per load: the value stays valid until the next load publishes another.
             missing=Silence.IGNORE,
         )
 
-    def _of_starts(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
+    def _make_start_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
         deployment = watched.settings.deployment
-        yield self._alarm(
+        yield self._make_alarm(
             "Queued",
-            watched.waiting(),
-            f"A job run has waited for {deployment.alarms.queued_minutes} minutes; look at the account's vCPU quota.",
+            watched.make_waiting_metric(),
+            f"A job run has waited {deployment.alarms.queued_minutes} minutes to start; check the vCPU quota.",
             periods=deployment.alarms.queued_minutes,
         )
         if watched.dead_letters:
             letters = watched.dead_letters.metric_approximate_number_of_messages_visible(
                 period=Duration.minutes(5), statistic="Maximum"
             )
-            yield self._alarm("DeadLetters", letters, "A scheduled start could not be delivered; its queue says why.")
-        if hours := silence_hours(deployment):
-            yield self._alarm(
+            yield self._make_alarm(
+                "DeadLetters", letters, "A scheduled start was not delivered; its message in the queue says why."
+            )
+        if hours := compute_silence_hours(deployment):
+            yield self._make_alarm(
                 "NoSuccess",
-                watched.told(Told.LOADS_DONE, "Sum", Duration.hours(1)),
-                f"No load was done for {hours} hours. A stack just made has this alarm until its first load is done.",
+                watched.make_load_metric(LoadMetric.LOADS_DONE, "Sum", Duration.hours(1)),
+                f"No load has succeeded for {hours} hours. A new stack is in alarm until its first load succeeds.",
                 periods=hours,
                 below=True,
                 missing=Silence.BREACHING,
             )
 
-    def _alarm(
+    def _make_alarm(
         self,
         id_: str,
         metric: cloudwatch.IMetric,
@@ -156,39 +160,38 @@ class Alarms(Construct):
             treat_missing_data=missing,
         )
 
-    def _topic(self, settings: Settings, key: kms.IKey | None) -> sns.ITopic | None:
+    def _make_topic(self, settings: Settings, key: kms.IKey | None) -> sns.ITopic | None:
         given = settings.deployment.alarms
         if given.topic_arn:
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
         return EmailTopic(self, "Email", address=given.email, key=key).topic if given.email else None
 
 
-def silence_hours(deployment: Deployment) -> int | None:
-    """Without a success for so long, something is wrong; None where no start is due within what an alarm can see."""
+def compute_silence_hours(deployment: Deployment) -> int | None:
+    """Compute after how many hours without a successful load to alarm; None if an alarm cannot look back so far."""
     schedule, spark = deployment.schedule, deployment.spark
     if schedule is None or not schedule.enabled or spark.mode == "STREAMING":
         return None
     if deployment.alarms.no_success_hours:
         return deployment.alarms.no_success_hours
-    found = periods(schedule)
-    if found is None:
+    periods = measure_periods(schedule)
+    if periods is None:
         return None
-    whole = found[1] + timedelta(
-        minutes=schedule.flexible_minutes + spark.queue_timeout_minutes + spark.timeout_minutes
-    )
+    _, longest = periods
+    whole = longest + timedelta(minutes=schedule.flexible_minutes + spark.queue_timeout_minutes + spark.timeout_minutes)
     hours = math.ceil(whole / timedelta(hours=1))
     return hours if hours <= LONGEST_SILENCE else None
 
 
 class EmailTopic(Construct):
-    """Encrypted, and CloudWatch's alarms of this account alone may publish."""
+    """An encrypted topic with an e-mail subscription, to which only this account's alarms may publish."""
 
     def __init__(self, scope: Construct, id_: str, *, address: str, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
         account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
         cloudwatch_alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
         if key is None:
-            # The key that AWS manages for SNS admits no service, so an alarm could not publish.
+            # Alarms cannot publish to a topic under the AWS managed key of SNS, whose policy admits no service.
             key = kms.Key(
                 self,
                 "Key",

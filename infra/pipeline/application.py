@@ -1,4 +1,4 @@
-"""The EMR Serverless application: one pipeline's, bounded in everything."""
+"""Make the EMR Serverless application of one pipeline, with limits on capacity, concurrency and idle time."""
 
 from typing import Final
 
@@ -7,21 +7,21 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.pipeline.capacity import capacity
+from infra.pipeline.capacity import compute_capacity
 from infra.settings import Settings
 
 LONGEST_NAME: Final = 64
 
 
 class Application(Construct):
-    """``arn``, ``application_id`` and ``name``: the metrics of EMR Serverless are found by id and name together."""
+    """The application; its metrics are looked up by ``application_id`` and ``name`` together."""
 
     def __init__(
         self, scope: Construct, id_: str, *, settings: Settings, log_group: logs.ILogGroup, key: kms.IKey | None
     ) -> None:
         super().__init__(scope, id_)
         spark, network = settings.deployment.spark, settings.deployment.network
-        most = capacity(spark)
+        most = compute_capacity(spark)
         self.name: str = settings.name[:LONGEST_NAME]
         self.resource = emr.CfnApplication(
             self,
@@ -37,7 +37,7 @@ class Application(Construct):
             maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
                 cpu=f"{most.cores} vCPU", memory=f"{most.memory} GB", disk=f"{most.disk} GB"
             ),
-            # Two loads of a pipeline would only wait for each other's commit.
+            # One run at a time: two loads of a pipeline would only wait for each other's commit.
             scheduler_configuration=emr.CfnApplication.SchedulerConfigurationProperty(
                 max_concurrent_runs=1, queue_timeout_minutes=spark.queue_timeout_minutes
             ),
@@ -46,14 +46,16 @@ class Application(Construct):
             )
             if network
             else None,
-            monitoring_configuration=_monitoring(log_group, key),
+            monitoring_configuration=_make_monitoring(log_group, key),
         )
         self.arn: str = self.resource.attr_arn
         self.application_id: str = self.resource.attr_application_id
 
 
-def _monitoring(log_group: logs.ILogGroup, key: kms.IKey | None) -> emr.CfnApplication.MonitoringConfigurationProperty:
-    """All job runs log to the group; Spark's event log stays with EMR Serverless, for its Spark UI, for 30 days."""
+def _make_monitoring(
+    log_group: logs.ILogGroup, key: kms.IKey | None
+) -> emr.CfnApplication.MonitoringConfigurationProperty:
+    """Send all logs to the log group; EMR Serverless keeps Spark's event log for 30 days, for its Spark UI."""
     streams = ["STDOUT", "STDERR"]
     types = [
         emr.CfnApplication.LogTypeMapKeyValuePairProperty(key=worker, value=streams)

@@ -1,4 +1,4 @@
-"""What a load's workers add up to, in the sizes that EMR Serverless has.
+"""Compute the capacity of a load's workers, in the sizes that EMR Serverless offers.
 
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html#worker-configs
 """
@@ -16,7 +16,7 @@ GIGABYTES: Final = {
     8: range(16, 61, 4),
     16: range(32, 121, 8),
 }
-"""The memory that a worker can have, by its cores."""
+"""The gigabytes of memory that a worker can have, by its cores."""
 
 DISK: Final = range(20, 201)
 
@@ -26,25 +26,25 @@ _LEAST_OVERHEAD: Final = 384 / 1024
 
 @dataclass(frozen=True)
 class Capacity:
-    """Of all workers together; memory and disk in gigabytes."""
+    """The capacity of all workers together; memory and disk in gigabytes."""
 
     cores: int
     memory: int
     disk: int
 
 
-def capacity(spark: Spark) -> Capacity:
-    """The most that a load takes: what the application may hold, and no more."""
+def compute_capacity(spark: Spark) -> Capacity:
+    """Compute the most that a load takes, which is the application's maximum capacity."""
     driver, executor, count = spark.driver, spark.executor, spark.max_executors
     return Capacity(
         cores=spark.vcpus,
-        memory=memory_of(driver, "driver") + count * memory_of(executor, "executor"),
-        disk=disk_of(driver, "driver") + count * disk_of(executor, "executor"),
+        memory=find_memory(driver, "driver") + count * find_memory(executor, "executor"),
+        disk=find_disk(driver, "driver") + count * find_disk(executor, "executor"),
     )
 
 
-def memory_of(worker: Worker, name: str) -> int:
-    """The worker's memory: Spark's and the tenth that Spark adds, rounded up to a size that exists."""
+def find_memory(worker: Worker, name: str) -> int:
+    """Find the worker's memory: Spark's plus its overhead of a tenth, rounded up to a size on offer."""
     asked = int(worker.memory.removesuffix("G"))
     needed = asked + max(asked * _OVERHEAD, _LEAST_OVERHEAD)
     sizes = GIGABYTES[worker.cores]
@@ -59,12 +59,12 @@ def memory_of(worker: Worker, name: str) -> int:
     return fitting
 
 
-def disk_of(worker: Worker, name: str) -> int:
-    """The worker's disk."""
+def find_disk(worker: Worker, name: str) -> int:
+    """Find the worker's disk in gigabytes."""
     size = int(worker.disk.removesuffix("G"))
     if size not in DISK:
         raise SpecInvalidError(
-            f"deployment.spark.{name}.disk: {worker.disk!r} is no size of EMR Serverless; expected '{DISK[0]}G' to "
-            f"'{DISK[-1]}G'."
+            f"deployment.spark.{name}.disk: expected '{DISK[0]}G' to '{DISK[-1]}G', as EMR Serverless offers, got "
+            f"{worker.disk!r}."
         )
     return size

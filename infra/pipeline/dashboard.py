@@ -1,4 +1,4 @@
-"""One page that shows how the loads are doing."""
+"""Make the dashboard of a pipeline's loads."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -6,11 +6,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.pipeline.alarms import Watched
-from infra.pipeline.metrics import Told
+from infra.pipeline.metrics import LoadMetric
 
 
 class LoadDashboard(Construct):
-    """Alarms on top; then loads, data, job runs, and what the job last complained of."""
+    """Alarms on top; then loads, data, job runs, and the last errors that the job printed."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class LoadDashboard(Construct):
         settings = watched.settings
         title = f"{settings.spec.pipeline}, stage {settings.stage}"
         dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title=title, alarms=list(alarms), width=24, height=3))
-        dashboard.add_widgets(*_of_loads(watched))
-        dashboard.add_widgets(*_of_job_runs(watched))
+        dashboard.add_widgets(*_make_load_graphs(watched))
+        dashboard.add_widgets(*_make_job_run_graphs(watched))
         dashboard.add_widgets(
             cloudwatch.LogQueryWidget(
-                title="Failures that the job printed",
+                title="Errors printed by the job",
                 log_group_names=[job_log.log_group_name],
                 query_lines=[
                     "fields @timestamp, @message",
@@ -44,30 +44,42 @@ class LoadDashboard(Construct):
         )
 
 
-def _of_loads(watched: Watched) -> list[cloudwatch.IWidget]:
+def _make_load_graphs(watched: Watched) -> list[cloudwatch.IWidget]:
     hour, machine = Duration.hours(1), watched.state_machine
     ends = [
-        watched.told(Told.LOADS_DONE, "Sum", hour),
+        watched.make_load_metric(LoadMetric.LOADS_DONE, "Sum", hour),
         machine.metric_failed(period=hour, statistic="Sum"),
-        watched.told(Told.ATTEMPTS_FAILED, "Sum", hour),
+        watched.make_load_metric(LoadMetric.ATTEMPTS_FAILED, "Sum", hour),
     ]
     return [
-        _graph("Loads", *ends),
-        _graph("Rows", watched.told(Told.ROWS, "Sum", hour)),
-        _graph("Bytes and files", watched.told(Told.BYTES, "Sum", hour), right=watched.told(Told.FILES, "Sum", hour)),
-        _graph("Seconds of a load", *(watched.told(Told.SECONDS, each, hour) for each in ("Average", "Maximum"))),
+        _make_graph("Loads", *ends),
+        _make_graph("Rows", watched.make_load_metric(LoadMetric.ROWS, "Sum", hour)),
+        _make_graph(
+            "Bytes and files",
+            watched.make_load_metric(LoadMetric.BYTES, "Sum", hour),
+            right=watched.make_load_metric(LoadMetric.FILES, "Sum", hour),
+        ),
+        _make_graph(
+            "Seconds of a load",
+            *(watched.make_load_metric(LoadMetric.SECONDS, each, hour) for each in ("Average", "Maximum")),
+        ),
     ]
 
 
-def _of_job_runs(watched: Watched) -> list[cloudwatch.IWidget]:
+def _make_job_run_graphs(watched: Watched) -> list[cloudwatch.IWidget]:
     five = Duration.minutes(5)
     return [
-        _graph("Job runs", watched.emr("RunningJobs", period=five), watched.waiting()),
-        _graph("vCPUs", watched.emr("CPUAllocated", period=five)),
-        _graph("Memory, GB", watched.emr("MemoryAllocated", period=five)),
-        _graph("Hours that an intent is pending", watched.told(Told.PENDING_HOURS, "Maximum", Duration.hours(1))),
+        _make_graph("Job runs", watched.make_emr_metric("RunningJobs", period=five), watched.make_waiting_metric()),
+        _make_graph("vCPUs", watched.make_emr_metric("CPUAllocated", period=five)),
+        _make_graph("Memory, GB", watched.make_emr_metric("MemoryAllocated", period=five)),
+        _make_graph(
+            "Hours that an intent is pending",
+            watched.make_load_metric(LoadMetric.PENDING_HOURS, "Maximum", Duration.hours(1)),
+        ),
     ]
 
 
-def _graph(title: str, *left: cloudwatch.IMetric, right: cloudwatch.IMetric | None = None) -> cloudwatch.GraphWidget:
+def _make_graph(
+    title: str, *left: cloudwatch.IMetric, right: cloudwatch.IMetric | None = None
+) -> cloudwatch.GraphWidget:
     return cloudwatch.GraphWidget(title=title, left=list(left), right=[right] if right else [], width=6, height=6)

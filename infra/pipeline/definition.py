@@ -1,4 +1,4 @@
-"""The state machine of a load, in the Amazon States Language with JSONPath: its attempts and its ends.
+"""Build the state machine of a load in the Amazon States Language with JSONPath: its attempts and its outcomes.
 
 https://states-language.net/spec.html
 """
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from infra.pipeline.metrics import FIELDS, NAMESPACE, UNITS, Told
-from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, WHICH_LOAD, State, service_call, which_load
+from infra.pipeline.metrics import FIELDS, NAMESPACE, UNITS, LoadMetric
+from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, WHICH_LOAD, State, build_start_states, make_service_call
 
 SLACK: Final = timedelta(minutes=10)
-"""For what Step Functions does beside the job runs, and for its learning that one has ended."""
+"""Time for the other states, and for Step Functions to learn that a job run has ended."""
 
-JOB_RUN: Final = "Run the job"
+JOB_RUN: Final = "RunJob"
 """The state that starts the job run and waits for its end."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a definition is made of; texts may be CDK tokens.
+    """The parameters of a definition; texts may be CDK tokens.
 
-    ``job_run`` holds StartJobRun's parameters but for the client token and the entry point's arguments;
-    ``outcomes`` is bucket and key prefix of what attempts leave, None where this account's S3 does not have it.
+    ``job_run`` holds StartJobRun's parameters except the client token and the entry point's arguments;
+    ``outcomes`` is bucket and key prefix of the outcome files, None if they are not in this account's S3.
     """
 
     partition: str
@@ -33,35 +33,35 @@ class Machine:
     attempts: int
     pauses: tuple[timedelta, ...]
     attempt_timeout: timedelta | None
-    """None for a run that goes on until it is stopped, whose loads have ids of their own."""
+    """None for a continuous run, which has no time limit, and whose micro-batches make their own load ids."""
 
-    def states(self) -> dict[str, State]:
-        """All of them, in the order in which a load meets them."""
-        return which_load(self.partition, then="First attempt") | self._attempt() | self._ends()
+    def build_states(self) -> dict[str, State]:
+        """Build all states in the order in which a load passes them."""
+        return build_start_states(self.partition, then="StartFirstAttempt") | self._build_attempt() | self._build_ends()
 
-    def definition(self) -> dict[str, Any]:
-        """As Step Functions takes it."""
+    def build_definition(self) -> dict[str, Any]:
+        """Build the definition of the state machine."""
         whole: dict[str, Any] = {
             "Comment": "One load: its attempts until it is done, or until a retry cannot help.",
             "StartAt": WHICH_LOAD,
-            "States": self.states(),
+            "States": self.build_states(),
         }
         if self.attempt_timeout is not None:
             pauses = sum(self.pauses, timedelta())
-            whole["TimeoutSeconds"] = _seconds(self.attempts * self.attempt_timeout + pauses + SLACK)
+            whole["TimeoutSeconds"] = _to_seconds(self.attempts * self.attempt_timeout + pauses + SLACK)
         return whole
 
-    def _attempt(self) -> dict[str, State]:
-        # An execution's name may be used again after 90 days.
+    def _build_attempt(self) -> dict[str, State]:
+        # The start time is part of it, since an execution's name may be reused after 90 days.
         name = "States.Format('{} {} {} {}', $.load.id, $$.Execution.Id, $$.Execution.StartTime, $.number)"
-        pauses = ", ".join(str(_seconds(pause)) for pause in (*self.pauses, timedelta()))
+        pauses = ", ".join(str(_to_seconds(pause)) for pause in (*self.pauses, timedelta()))
         return {
-            "First attempt": {
+            "StartFirstAttempt": {
                 "Type": "Pass",
                 "Parameters": {"load.$": "$.load", "number": 0},
-                "Next": "Attempt",
+                "Next": "PrepareAttempt",
             },
-            "Attempt": {
+            "PrepareAttempt": {
                 "Type": "Pass",
                 "Parameters": {
                     "load.$": "$.load",
@@ -71,14 +71,14 @@ class Machine:
                 },
                 "Next": JOB_RUN,
             },
-            JOB_RUN: self._job_run(),
-            **(self._read(*self.outcomes) if self.outcomes else {}),
-            "Nothing read": {
+            JOB_RUN: self._build_job_run(),
+            **(self._build_outcome_states(*self.outcomes) if self.outcomes else {}),
+            "NoOutcomeRead": {
                 "Type": "Choice",
-                "Choices": [{"Variable": "$.failure", "IsPresent": True, "Next": "None was written"}],
-                "Default": "Done all the same",
+                "Choices": [{"Variable": "$.failure", "IsPresent": True, "Next": "NoOutcomeFile"}],
+                "Default": "DoneWithoutOutcome",
             },
-            "None was written": {
+            "NoOutcomeFile": {
                 "Type": "Pass",
                 "Parameters": {
                     "status": "failed",
@@ -87,15 +87,15 @@ class Machine:
                     "transient": True,
                 },
                 "ResultPath": "$.outcome",
-                "Next": "Can a retry help",
+                "Next": "CanRetryHelp",
             },
-            "Done all the same": {
+            "DoneWithoutOutcome": {
                 "Type": "Pass",
                 "Result": {"status": "done", **dict.fromkeys(FIELDS.values(), 0)},
                 "ResultPath": "$.outcome",
-                "Next": "Tell of the load",
+                "Next": "PublishLoadMetrics",
             },
-            "Can a retry help": {
+            "CanRetryHelp": {
                 "Type": "Choice",
                 "Choices": [
                     {
@@ -103,18 +103,18 @@ class Machine:
                             {"Variable": "$.outcome.transient", "BooleanEquals": True},
                             {"Variable": "$.number", "NumericLessThan": self.attempts},
                         ],
-                        "Next": "Pause",
+                        "Next": "WaitBeforeRetry",
                     },
                     {"Variable": "$.outcome.code", "IsString": True, "Next": "Failed"},
                 ],
                 "Default": "Crashed",
             },
-            "Pause": {"Type": "Wait", "SecondsPath": "$.pause", "Next": "Attempt"},
+            "WaitBeforeRetry": {"Type": "Wait", "SecondsPath": "$.pause", "Next": "PrepareAttempt"},
         }
 
-    def _ends(self) -> dict[str, State]:
+    def _build_ends(self) -> dict[str, State]:
         return {
-            "Tell of the load": self._tell({Told.LOADS_DONE: 1}, list(FIELDS), "Done"),
+            "PublishLoadMetrics": self._build_put_metrics({LoadMetric.LOADS_DONE: 1}, list(FIELDS), "Done"),
             "Done": {
                 "Type": "Pass",
                 "Parameters": {
@@ -129,12 +129,12 @@ class Machine:
             "Crashed": {"Type": "Fail", "Error": "JobCrashed", "CausePath": "$.outcome.message"},
         }
 
-    def _job_run(self) -> State:
+    def _build_job_run(self) -> State:
         which = "$.load.option, $.load.id" if self.attempt_timeout is not None else "'--continuous'"
         arguments = f"States.Array('run', 'lake/lake.yaml', {which}, '--outcome', $.name)"
         driver = dict(self.job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": arguments}
         parameters = {**self.job_run, "ClientToken.$": "$.name", "JobDriver": {"SparkSubmit": driver}}
-        read = "Read the outcome" if self.outcomes else "Nothing read"
+        read = "ReadOutcome" if self.outcomes else "NoOutcomeRead"
         state: State = {
             "Type": "Task",
             "Resource": f"arn:{self.partition}:states:::emr-serverless:startJobRun.sync",
@@ -144,57 +144,59 @@ class Machine:
             "Next": read,
         }
         if self.attempt_timeout is not None:
-            state["TimeoutSeconds"] = _seconds(self.attempt_timeout)
+            state["TimeoutSeconds"] = _to_seconds(self.attempt_timeout)
         return state
 
-    def _read(self, bucket: str, prefix: str) -> dict[str, State]:
-        key = f"States.Format('{_in_format(prefix)}{{}}.json', $.name)"
+    def _build_outcome_states(self, bucket: str, prefix: str) -> dict[str, State]:
+        key = f"States.Format('{_escape_format(prefix)}{{}}.json', $.name)"
         return {
-            "Read the outcome": service_call(self.partition, "s3:getObject", {"Bucket": bucket, "Key.$": key})
+            "ReadOutcome": make_service_call(self.partition, "s3:getObject", {"Bucket": bucket, "Key.$": key})
             | {
                 "ResultSelector": {"outcome.$": "States.StringToJson($.Body)"},
-                "ResultPath": "$.told",
-                # Where nothing was written, S3 answers 403 to those who may not list the bucket.
-                "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.unread", "Next": "Nothing read"}],
-                "Next": "Outcome",
+                "ResultPath": "$.file",
+                # If the file does not exist, S3 answers 403, not 404, to a role that may not list the bucket.
+                "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.read_error", "Next": "NoOutcomeRead"}],
+                "Next": "UseOutcome",
             },
-            "Outcome": {
+            "UseOutcome": {
                 "Type": "Pass",
-                "InputPath": "$.told.outcome",
+                "InputPath": "$.file.outcome",
                 "ResultPath": "$.outcome",
-                "Next": "How it ended",
+                "Next": "DidLoadSucceed",
             },
-            "How it ended": {
+            "DidLoadSucceed": {
                 "Type": "Choice",
-                "Choices": [{"Variable": "$.outcome.status", "StringEquals": "done", "Next": "Tell of the load"}],
-                "Default": "Tell of the failure",
+                "Choices": [{"Variable": "$.outcome.status", "StringEquals": "done", "Next": "PublishLoadMetrics"}],
+                "Default": "PublishFailureMetrics",
             },
-            "Tell of the failure": self._tell({Told.ATTEMPTS_FAILED: 1}, [Told.PENDING_HOURS], "Can a retry help"),
+            "PublishFailureMetrics": self._build_put_metrics(
+                {LoadMetric.ATTEMPTS_FAILED: 1}, [LoadMetric.PENDING_HOURS], "CanRetryHelp"
+            ),
         }
 
-    def _tell(self, counts: Mapping[Told, int], read: list[Told], following: str) -> State:
-        values: dict[Told, State] = {each: {"Value": value} for each, value in counts.items()}
-        values |= {each: {"Value.$": f"$.outcome.{FIELDS[each]}"} for each in read}
+    def _build_put_metrics(self, counts: Mapping[LoadMetric, int], read: list[LoadMetric], following: str) -> State:
+        values: dict[LoadMetric, State] = {metric: {"Value": value} for metric, value in counts.items()}
+        values |= {metric: {"Value.$": f"$.outcome.{FIELDS[metric]}"} for metric in read}
         named = [{"Name": name, "Value": value} for name, value in self.dimensions.items()]
         data = [
-            {"MetricName": str(each), "Unit": UNITS.get(each, "Count"), "Dimensions": named, **value}
-            for each, value in values.items()
+            {"MetricName": str(metric), "Unit": UNITS.get(metric, "Count"), "Dimensions": named, **value}
+            for metric, value in values.items()
         ]
-        return service_call(
+        return make_service_call(
             self.partition, "cloudwatch:putMetricData", {"Namespace": NAMESPACE, "MetricData": data}
         ) | {
             "ResultPath": None,
             "Retry": [SERVICE_RETRY],
-            # The load has ended as it has, whoever hears of it.
-            "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.untold", "Next": following}],
+            # A failed metrics call must not change how the load ended.
+            "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.metrics_error", "Next": following}],
             "Next": following,
         }
 
 
-def _in_format(text: str) -> str:
-    """``text`` inside the quotes of ``States.Format``."""
+def _escape_format(text: str) -> str:
+    """Escape ``text`` for the quotes of ``States.Format``."""
     return "".join(f"\\{c}" if c in "'{}\\" else c for c in text)
 
 
-def _seconds(span: timedelta) -> int:
+def _to_seconds(span: timedelta) -> int:
     return round(span.total_seconds())

@@ -1,4 +1,4 @@
-"""StartJobRun's parameters: how spark-submit starts the job, and what the job's role may do beside the data.
+"""Make StartJobRun's parameters, and allow the job's role its artifacts, logs and key.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
@@ -19,24 +19,24 @@ from infra.settings import Settings
 from lakewriter.spec.deployment import Spark
 
 MOST_RESTARTS: Final = 10
-"""The most failures in an hour after which EMR Serverless starts a streaming job again."""
+"""The most restarts in an hour that EMR Serverless allows a streaming job."""
 
 _PACKAGES: Final = "./dependencies"
 
-# Java puts what it reads from databases and ORC into its own zone, which the session's does not change.
+# Java converts timestamps from databases and ORC to its own time zone, which Spark's session time zone does not change.
 _UTC: Final = "-Duser.timezone=UTC"
 _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 
-def job_run(settings: Settings, application: Application, role: iam.IRole, artifacts: Artifacts) -> dict[str, Any]:
-    """All but the client token and the entry point's arguments, which every attempt has of its own."""
+def make_job_run(settings: Settings, application: Application, role: iam.IRole, artifacts: Artifacts) -> dict[str, Any]:
+    """Make the parameters except the client token and the entry point's arguments, which differ by attempt."""
     spark = settings.deployment.spark
     archives = f"{artifacts.dependencies_uri}#dependencies,{artifacts.lake_uri}#lake"
     return {
         "Name": settings.name,
         "ApplicationId": application.application_id,
         "ExecutionRoleArn": role.role_arn,
-        **_lifetime(spark),
+        **_make_lifetime(spark),
         "JobDriver": {
             "SparkSubmit": {
                 "EntryPoint": artifacts.entry_uri,
@@ -44,13 +44,13 @@ def job_run(settings: Settings, application: Application, role: iam.IRole, artif
             }
         },
         "ConfigurationOverrides": {
-            "ApplicationConfiguration": [{"Classification": "spark-defaults", "Properties": spark_conf(spark)}]
+            "ApplicationConfiguration": [{"Classification": "spark-defaults", "Properties": make_spark_conf(spark)}]
         },
     }
 
 
-def spark_conf(spark: Spark) -> dict[str, str]:
-    """Sizes, counts and the path of the dependencies; ``deployment.spark.conf`` goes over them, but for the zone."""
+def make_spark_conf(spark: Spark) -> dict[str, str]:
+    """Make Spark's properties; ``deployment.spark.conf`` overrides all of them except the time zone."""
     return {
         "spark.driver.cores": str(spark.driver.cores),
         "spark.driver.memory": spark.driver.memory,
@@ -65,23 +65,23 @@ def spark_conf(spark: Spark) -> dict[str, str]:
         "spark.emr-serverless.driverEnv.PYTHONPATH": _PACKAGES,
         "spark.executorEnv.PYTHONPATH": _PACKAGES,
         **spark.conf,
-        # Of a property that is given twice Java takes the last value.
+        # Appended, since Java takes the last value of a property that is given twice.
         **{name: f"{spark.conf.get(name, '')} {_UTC}".strip() for name in _JAVA_OPTIONS},
     }
 
 
-def _lifetime(spark: Spark) -> Mapping[str, Any]:
+def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
     if spark.mode == "STREAMING":
-        # EMR Serverless itself starts what has failed again; 0 is no time-out.
+        # EMR Serverless itself restarts a failed streaming job; 0 means no time-out.
         restarts = {"MaxFailedAttemptsPerHour": min(spark.attempts, MOST_RESTARTS)}
         return {"Mode": "STREAMING", "ExecutionTimeoutMinutes": 0, "RetryPolicy": restarts}
     return {"Mode": "BATCH", "ExecutionTimeoutMinutes": spark.timeout_minutes}
 
 
 class JobPermissions(Construct):
-    """What the role needs of this stack, and nothing of the data: its own artifacts, logs and key.
+    """The job role's permissions on this stack's artifacts, logs and key, not on data.
 
-    A role that was brought gets none of it: then ``policy`` is its owner's to attach.
+    ``policy`` is not attached to an existing role: its owner has to attach it.
     """
 
     def __init__(
@@ -96,14 +96,14 @@ class JobPermissions(Construct):
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, id_)
-        brought = settings.deployment.existing.job_role_arn is not None
+        is_existing = settings.deployment.existing.job_role_arn is not None
         policy = iam.ManagedPolicy(
             self,
             "Policy",
             description=f"{Stack.of(self).stack_name}: artifacts and logs of the job",
             path=settings.deployment.role_path,
-            statements=_statements(artifacts, log_group, key),
-            roles=[] if brought else [role],
+            statements=_list_statements(artifacts, log_group, key),
+            roles=[] if is_existing else [role],
         )
         acknowledge(
             policy,
@@ -113,7 +113,9 @@ class JobPermissions(Construct):
         self.policy = policy
 
 
-def _statements(artifacts: Artifacts, log_group: logs.ILogGroup, key: kms.IKey | None) -> list[iam.PolicyStatement]:
+def _list_statements(
+    artifacts: Artifacts, log_group: logs.ILogGroup, key: kms.IKey | None
+) -> list[iam.PolicyStatement]:
     statements = [
         iam.PolicyStatement(sid="ReadArtifacts", actions=["s3:GetObject"], resources=list(artifacts.object_arns)),
         iam.PolicyStatement(

@@ -1,4 +1,4 @@
-"""The lake.yaml that goes to S3 with the job, and what in a file means something on this machine only."""
+"""Render the lake.yaml that goes to S3 with the job, and find what must not or cannot go with it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from lakewriter.spec.specification import Read
 from lakewriter.spec.stream import MessageSource
 
 PUBLIC: Final = {"external_id", "access_key_id"}
-"""Written out, these open nothing: the trust policy shows the one, every request the other."""
+"""No secrets: the trust policy shows the external id, every request the access key id."""
 
 _SECRET_NAME: Final = re.compile(
     r"(pass(word|wd|phrase)?|secret|token|credentials?|(private|secret|access|api|account)[._-]?key|jaas\.config)$",
@@ -24,32 +24,38 @@ _SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:", re.IGNORECASE)
 _EXPECTED: Final = "expected ${secret:ARN} or ${ssm:NAME}, which the job's role reads."
 
 
-def shipped(lake: Lake) -> str:
-    """The file with its stage laid over it and without what only the stacks read; secrets are still references."""
+def render_lake_file(lake: Lake) -> str:
+    """Render the file with its stage merged in and without ``deployment``; secrets stay references."""
     data = {key: value for key, value in lake.data.items() if key != "deployment"}
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
 
-def shippable(lake: Lake) -> tuple[str, ...]:
-    """A text for each thing in the file that the job could not read on EMR, or that others could read on S3."""
-    tables = [problem for table in lake.spec.tables for problem in _of_read(table.read, f"table {table.id!r}: read")]
-    return (*_variables(lake.data), *_unsaid(lake), *_literals(lake.spec), *tables, *_messages(lake.spec.source))
+def find_unshippable(lake: Lake) -> tuple[str, ...]:
+    """Find everything in the file that the job could not read on EMR, or that others could read on S3."""
+    tables = [problem for table in lake.spec.tables for problem in _check_read(table.read, f"table {table.id!r}: read")]
+    return (
+        *_find_variables(lake.data),
+        *_find_implicit_variable(lake),
+        *_find_literal_secrets(lake.spec),
+        *tables,
+        *_find_local_messages(lake.spec.source),
+    )
 
 
-def _variables(data: Mapping[str, Any]) -> Iterator[str]:
-    for place, value in _leaves({key: value for key, value in data.items() if key != "deployment"}, ""):
+def _find_variables(data: Mapping[str, Any]) -> Iterator[str]:
+    for path, value in _walk_scalars({key: value for key, value in data.items() if key != "deployment"}, ""):
         if isinstance(value, str) and value.startswith("${env:"):
-            yield f"{place}: {value!r} names a variable of this machine; {_EXPECTED}"
+            yield f"{path}: {value!r} names a variable of this machine; {_EXPECTED}"
 
 
-def _unsaid(lake: Lake) -> Iterator[str]:
-    """What a dialect takes from the environment where the file says nothing."""
-    found = lake.spec.access.external_id
-    if found and found.reference and found.reference[0] == "env" and not lake.data["destination"].get("external_id"):
-        yield f"destination.external_id: {found.text!r} of this machine stands for it; {_EXPECTED}"
+def _find_implicit_variable(lake: Lake) -> Iterator[str]:
+    """Find an external id that the dialect reads from the environment because the file has none."""
+    secret = lake.spec.access.external_id
+    if secret and secret.reference and secret.reference[0] == "env" and not lake.data["destination"].get("external_id"):
+        yield f"destination.external_id: is read from {secret.text!r} of this machine; {_EXPECTED}"
 
 
-def _messages(source: MessageSource | None) -> Iterator[str]:
+def _find_local_messages(source: MessageSource | None) -> Iterator[str]:
     if source is None:
         return
     if source.command:
@@ -64,36 +70,36 @@ def _messages(source: MessageSource | None) -> Iterator[str]:
             yield f"source.messages: {path!r} is on this machine; expected s3://..., or give source_root."
 
 
-def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Each scalar below ``value`` and where it is, such as ``tables.0.read.path``."""
+def _walk_scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield each scalar below ``value`` with its path, such as ``tables.0.read.path``."""
     if isinstance(value, dict | list):
         for key, below in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _leaves(below, f"{place}.{key}" if place else str(key))
+            yield from _walk_scalars(below, f"{path}.{key}" if path else str(key))
     else:
-        yield place, value
+        yield path, value
 
 
-def _literals(model: BaseModel) -> Iterator[str]:
-    """Whatever the specification holds as a secret, wherever in it."""
+def _find_literal_secrets(model: BaseModel) -> Iterator[str]:
+    """Find the secrets that are written out anywhere in the specification."""
     for name, value in model:
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, BaseModel):
-                yield from _literals(each)
+                yield from _find_literal_secrets(each)
             elif isinstance(each, SecretText) and each.reference is None and name not in PUBLIC:
                 yield f"{name} is written out; {_EXPECTED}"
 
 
-def _of_read(read: Read, place: str) -> Iterator[str]:
+def _check_read(read: Read, key: str) -> Iterator[str]:
     for path in read.paths:
         if not _SCHEME.match(path):
-            yield f"{place}.path: {path!r} is on this machine; expected s3://..., or give source_root."
+            yield f"{key}.path: {path!r} is on this machine; expected s3://..., or give source_root."
     for name, value in read.options.items():
-        if isinstance(value, str) and _telling(name, value):
-            yield f"{place}.options.{name} holds a secret, written out; {_EXPECTED}"
+        if isinstance(value, str) and _is_secret(name, value):
+            yield f"{key}.options.{name} holds a secret, written out; {_EXPECTED}"
     for name, view in read.views.items():
-        yield from _of_read(view, f"{place}.views.{name}")
+        yield from _check_read(view, f"{key}.views.{name}")
 
 
-def _telling(name: str, value: str) -> bool:
+def _is_secret(name: str, value: str) -> bool:
     named = _SECRET_NAME.search(name) and value not in {"", "true", "false"}
     return bool(named or _SECRET_INSIDE.search(value))

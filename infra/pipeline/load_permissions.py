@@ -1,4 +1,4 @@
-"""What the state machine may do: run the job, and read what became of it."""
+"""Allow the state machine to run the job, read its outcome, and publish metrics, logs and traces."""
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -8,7 +8,7 @@ from constructs import Construct
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE
-from infra.pipeline.shown import shown
+from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 from lakewriter.policy.arns import Arns, escape
@@ -36,11 +36,13 @@ class LoadPermissions(Construct):
         self.role = iam.Role(self, "Role", assumed_by=trusted, path=settings.deployment.role_path)
         self.policies: list[iam.Policy] = []
         job_runs = f"{application.arn}/jobruns/*"
-        running = self._policy("JobRuns", _run_jobs(stack, application, job_runs, job_role))
+        running = self._make_policy("JobRuns", _allow_job_runs(stack, application, job_runs, job_role))
         acknowledge(
-            running, f"IAM5[Resource::{shown(stack, job_runs)}]", "A job run has its id only once it has been started."
+            running,
+            f"IAM5[Resource::{render_tokens(stack, job_runs)}]",
+            "A job run has its id only once it has been started.",
         )
-        telling = self._policy("Telling", [_tell(), _log(), _trace()])
+        telling = self._make_policy("Telling", [_allow_metrics(), _allow_logs(), _allow_traces()])
         acknowledge(
             telling,
             "IAM5[Resource::*]",
@@ -51,21 +53,23 @@ class LoadPermissions(Construct):
             runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
             arns = Arns(stack.partition, stack.account, stack.region)
             outcomes = arns.objects(access.bucket, f"{escape(runs)}*")
-            reading = self._policy("Outcomes", _read_outcomes(outcomes, key, stack))
+            reading = self._make_policy("Outcomes", _allow_outcomes(outcomes, key, stack))
             acknowledge(
                 reading,
-                f"IAM5[Resource::{shown(stack, outcomes)}]",
+                f"IAM5[Resource::{render_tokens(stack, outcomes)}]",
                 "Each attempt leaves its outcome under a name of its own.",
             )
 
-    def _policy(self, id_: str, statements: list[iam.PolicyStatement]) -> iam.Policy:
+    def _make_policy(self, id_: str, statements: list[iam.PolicyStatement]) -> iam.Policy:
         policy = iam.Policy(self, id_, statements=statements, roles=[self.role])
         self.policies.append(policy)
         return policy
 
 
-def _run_jobs(stack: Stack, application: Application, job_runs: str, job_role: iam.IRole) -> list[iam.PolicyStatement]:
-    """As https://docs.aws.amazon.com/step-functions/latest/dg/emr-serverless-iam.html has them for ``.sync``."""
+def _allow_job_runs(
+    stack: Stack, application: Application, job_runs: str, job_role: iam.IRole
+) -> list[iam.PolicyStatement]:
+    """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/emr-serverless-iam.html lists for ``.sync``."""
     rule = stack.format_arn(
         service="events", resource="rule", resource_name="StepFunctionsGetEventsForEMRServerlessJobRule"
     )
@@ -82,25 +86,25 @@ def _run_jobs(stack: Stack, application: Application, job_runs: str, job_role: i
     ]
 
 
-def _tell() -> iam.PolicyStatement:
+def _allow_metrics() -> iam.PolicyStatement:
     return _allow(
         "TellOfLoads", ["cloudwatch:PutMetricData"], "*", {"StringEquals": {"cloudwatch:namespace": NAMESPACE}}
     )
 
 
-def _log() -> iam.PolicyStatement:
-    """As https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy has it."""
+def _allow_logs() -> iam.PolicyStatement:
+    """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy lists."""
     actions = ["CreateLogDelivery", "DeleteLogDelivery", "GetLogDelivery", "ListLogDeliveries", "UpdateLogDelivery"]
     actions += ["DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy"]
     return _allow("DeliverLoadLogs", [f"logs:{action}" for action in actions], "*")
 
 
-def _trace() -> iam.PolicyStatement:
+def _allow_traces() -> iam.PolicyStatement:
     actions = ["PutTraceSegments", "PutTelemetryRecords", "GetSamplingRules", "GetSamplingTargets"]
     return _allow("TraceLoads", [f"xray:{action}" for action in actions], "*")
 
 
-def _read_outcomes(outcomes: str, key: kms.IKey | None, stack: Stack) -> list[iam.PolicyStatement]:
+def _allow_outcomes(outcomes: str, key: kms.IKey | None, stack: Stack) -> list[iam.PolicyStatement]:
     reading = [_allow("ReadOutcomes", ["s3:GetObject"], outcomes)]
     if key:
         through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}}

@@ -1,4 +1,4 @@
-"""Where the job and the state machine write what they do."""
+"""Make the log groups of the job and of the state machine."""
 
 from typing import Final
 
@@ -20,14 +20,14 @@ class Logs(Construct):
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
         self._settings, self._key = settings, key
-        self.job = self._group(JOB_LOGICAL_ID)
-        # Of log groups with this beginning, any number fits into the policy by which services write to them:
+        self.job = self._make_group(JOB_LOGICAL_ID)
+        # This prefix keeps log groups out of the resource policy of CloudWatch Logs, whose size is limited:
         # https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-log-groups-prefix
-        # The end keeps a stack that is made again apart from the log group that the first one left.
+        # The suffix differs from that of a log group which an earlier stack of this name has retained.
         incarnation = Fn.select(2, Fn.split("/", Aws.STACK_ID))
-        self.loads = self._group(LOAD_LOGICAL_ID, f"/aws/vendedlogs/states/{settings.name}-{incarnation}")
+        self.loads = self._make_group(LOAD_LOGICAL_ID, f"/aws/vendedlogs/states/{settings.name}-{incarnation}")
 
-    def _group(self, logical: str, name: str | None = None) -> logs.LogGroup:
+    def _make_group(self, logical: str, name: str | None = None) -> logs.LogGroup:
         group = logs.LogGroup(
             self,
             logical,
@@ -38,6 +38,6 @@ class Logs(Construct):
         pin(group, logical)
         resource = group.node.default_child
         if isinstance(resource, logs.CfnLogGroup):
-            # The enumeration that LogGroup takes has names for days, which lake.yaml gives as a number.
+            # LogGroup takes an enumeration instead of the number of days in lake.yaml.
             resource.retention_in_days = self._settings.deployment.log_retention_days
         return group

@@ -1,4 +1,4 @@
-"""What the state machine tells CloudWatch of each load: what alarms and dashboard look at."""
+"""Name the metrics that the state machine publishes of each load, for alarms and dashboard."""
 
 from enum import StrEnum
 from typing import Final
@@ -8,8 +8,8 @@ from infra.settings import Settings
 NAMESPACE: Final = "Lakewriter"
 
 
-class Told(StrEnum):
-    """The metrics. An overlapping start that is skipped counts in none of them."""
+class LoadMetric(StrEnum):
+    """The metrics of loads; a skipped start counts in none of them."""
 
     LOADS_DONE = "LoadsDone"
     ATTEMPTS_FAILED = "AttemptsFailed"
@@ -21,20 +21,20 @@ class Told(StrEnum):
     SECONDS = "Seconds"
 
 
-UNITS: Final = {Told.BYTES: "Bytes", Told.SECONDS: "Seconds", Told.PENDING_HOURS: "None"}
-"""All others are counts."""
+UNITS: Final = {LoadMetric.BYTES: "Bytes", LoadMetric.SECONDS: "Seconds", LoadMetric.PENDING_HOURS: "None"}
+"""The units of metrics that are not counts."""
 
 FIELDS: Final = {
-    Told.PENDING_HOURS: "pending_hours",
-    Told.ROWS: "rows",
-    Told.ROWS_SET_ASIDE: "rows_set_aside",
-    Told.FILES: "files",
-    Told.BYTES: "bytes",
-    Told.SECONDS: "seconds",
+    LoadMetric.PENDING_HOURS: "pending_hours",
+    LoadMetric.ROWS: "rows",
+    LoadMetric.ROWS_SET_ASIDE: "rows_set_aside",
+    LoadMetric.FILES: "files",
+    LoadMetric.BYTES: "bytes",
+    LoadMetric.SECONDS: "seconds",
 }
-"""Where the outcome that an attempt leaves has the value."""
+"""The field of an attempt's outcome file that holds each metric."""
 
 
-def dimensions(settings: Settings) -> dict[str, str]:
-    """One set for all metrics of a stage of a pipeline."""
+def make_dimensions(settings: Settings) -> dict[str, str]:
+    """Make the dimensions that all metrics of a stage share."""
     return {"Pipeline": settings.spec.pipeline, "Stage": settings.stage}

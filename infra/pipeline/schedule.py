@@ -1,4 +1,4 @@
-"""EventBridge Scheduler: starts the state machine with the time that a start was meant for."""
+"""Make the EventBridge schedule that starts the state machine with the scheduled time as input."""
 
 import json
 from datetime import timedelta
@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.cron import periods
+from infra.cron import measure_periods
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
 from infra.settings import Settings
@@ -24,14 +24,14 @@ SHORTEST_AGE: Final = timedelta(minutes=1)
 LONGEST_AGE: Final = timedelta(hours=1)
 
 INPUT: Final = {"start": "schedule", "scheduled_at": "<aws.scheduler.scheduled-time>"}
-"""Scheduler puts in the time that the schedule names, whenever it delivers the start.
+"""Scheduler fills in the scheduled time, even if it delivers the start later.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 """
 
 
 class LoadSchedule(Construct):
-    """``dead_letters`` takes the starts that could not be delivered."""
+    """The schedule; ``dead_letters`` is the queue of starts that could not be delivered."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class LoadSchedule(Construct):
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, id_)
-        self.dead_letters = self._queue(settings, key)
+        self.dead_letters = self._make_queue(settings, key)
         group = scheduler.CfnScheduleGroup(self, "Group")
-        role, permissions = self._role(settings, group, state_machine, key)
+        role, permissions = self._make_role(settings, group, state_machine, key)
         flexible = schedule.flexible_minutes
         resource = scheduler.CfnSchedule(
             self,
@@ -65,14 +65,14 @@ class LoadSchedule(Construct):
                 input=json.dumps(INPUT),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_retry_attempts=RETRIES,
-                    maximum_event_age_in_seconds=round(longest_age(schedule).total_seconds()),
+                    maximum_event_age_in_seconds=round(compute_longest_age(schedule).total_seconds()),
                 ),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self.dead_letters.queue_arn),
             ),
         )
         resource.node.add_dependency(permissions)
 
-    def _queue(self, settings: Settings, key: kms.IKey | None) -> sqs.Queue:
+    def _make_queue(self, settings: Settings, key: kms.IKey | None) -> sqs.Queue:
         queue = sqs.Queue(
             self,
             LOGICAL_ID,
@@ -86,7 +86,7 @@ class LoadSchedule(Construct):
         acknowledge(queue, "SQS3", "It is the dead-letter queue of the schedule, which cdk-nag does not know as one.")
         return queue
 
-    def _role(
+    def _make_role(
         self,
         settings: Settings,
         group: scheduler.CfnScheduleGroup,
@@ -94,7 +94,7 @@ class LoadSchedule(Construct):
         key: kms.IKey | None,
     ) -> tuple[iam.Role, iam.Policy]:
         stack = Stack.of(self)
-        # Scheduler names the group of a schedule as the source, not the schedule.
+        # Scheduler's SourceArn is the schedule group, not the schedule.
         trusted = iam.ServicePrincipal("scheduler.amazonaws.com").with_conditions(
             {"StringEquals": {"aws:SourceAccount": stack.account, "aws:SourceArn": group.attr_arn}}
         )
@@ -119,7 +119,7 @@ class LoadSchedule(Construct):
         return role, iam.Policy(role, "Permissions", statements=statements, roles=[role])
 
 
-def longest_age(schedule: Schedule) -> timedelta:
-    """How late a start is still delivered: not after the next one is due, nor later than an hour."""
-    found = periods(schedule)
-    return max(SHORTEST_AGE, min(found[0], LONGEST_AGE)) if found else LONGEST_AGE
+def compute_longest_age(schedule: Schedule) -> timedelta:
+    """Compute how late a start may be delivered: before the next one is due, and within an hour."""
+    periods = measure_periods(schedule)
+    return max(SHORTEST_AGE, min(periods[0], LONGEST_AGE)) if periods else LONGEST_AGE

@@ -1,4 +1,4 @@
-"""What is replaced at will: the job on EMR Serverless, what starts it, and what watches it."""
+"""Make the stack of the stateless resources: the job on EMR Serverless, its state machine, schedule and alarms."""
 
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Environment, Stack
 from aws_cdk import aws_iam as iam
@@ -10,7 +10,7 @@ from infra.pipeline.alarms import Alarms, Watched
 from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts
 from infra.pipeline.dashboard import LoadDashboard
-from infra.pipeline.job_run import JobPermissions, job_run
+from infra.pipeline.job_run import JobPermissions, make_job_run
 from infra.pipeline.load_permissions import LoadPermissions
 from infra.pipeline.logs import Logs
 from infra.pipeline.schedule import LoadSchedule
@@ -19,7 +19,7 @@ from infra.settings import Settings
 
 
 class PipelineStack(Stack):
-    """``bucket``, ``key`` and ``job_role`` are the destination's; what the job needs of here, this stack attaches."""
+    """The loads of one stage; ``bucket``, ``key`` and ``job_role`` come from the destination's stack."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class PipelineStack(Stack):
         permissions = LoadPermissions(
             self, "LoadPermissions", settings=settings, application=application, job_role=job_role, key=key
         )
-        run = job_run(settings, application, job_role, artifacts)
+        run = make_job_run(settings, application, job_role, artifacts)
         loads = Loads(self, "Loads", settings=settings, job_run=run, permissions=permissions, log_group=logs.loads)
-        # A load that starts needs all of these, though the state machine names none of them.
+        # A load needs the policy and the bucket, but the state machine refers to neither.
         loads.resource.node.add_dependency(job.policy, bucket)
         dead_letters = None
         if deployment.schedule:

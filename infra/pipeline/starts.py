@@ -1,4 +1,4 @@
-"""How a load begins: which one it is, and whether it may run now.
+"""Build the first states of a load: choose its id from the input, and refuse or skip an overlapping start.
 
 https://states-language.net/spec.html
 """
@@ -8,56 +8,59 @@ from typing import Any, Final
 
 State = dict[str, Any]
 
-WHICH_LOAD: Final = "Which load"
+WHICH_LOAD: Final = "ChooseLoad"
 """The first state."""
 
 SETTLE_SECONDS: Final = 10
-"""The list of executions is eventually consistent: two that start at one moment are to find each other in it."""
+"""Wait before listing executions: the list is eventually consistent, and two simultaneous starts must both see both."""
 
 EVERYTHING: Final = ["States.ALL"]
 SERVICE_RETRY: Final = {"ErrorEquals": EVERYTHING, "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2}
 
 
-def service_call(partition: str, action: str, parameters: Mapping[str, Any]) -> State:
-    """A task that is one call of an AWS service, such as ``s3:getObject``."""
+def make_service_call(partition: str, action: str, parameters: Mapping[str, Any]) -> State:
+    """Make a task state that calls an AWS service, such as ``s3:getObject``."""
     resource = f"arn:{partition}:states:::aws-sdk:{action}"
     return {"Type": "Task", "Resource": resource, "Parameters": dict(parameters)}
 
 
-def which_load(partition: str, *, then: str) -> dict[str, State]:
-    """States that lead to ``then`` with ``$.load``: ``option`` and ``id`` for the job, and who ``start``ed it."""
-    return _chosen() | _guard(partition, then)
+def build_start_states(partition: str, *, then: str) -> dict[str, State]:
+    """Build the states before ``then``; they set ``$.load``: ``option`` and ``id`` for the job, and its ``start``."""
+    return _build_choice() | _build_overlap_guard(partition, then)
 
 
-def _chosen() -> dict[str, State]:
-    """``{}``, ``{"job_id"}`` or ``{"scheduled_at"}`` by hand; the schedule adds ``"start": "schedule"``."""
+def _build_choice() -> dict[str, State]:
+    """Choose by input: ``{}``, ``{"job_id"}`` or ``{"scheduled_at"}``; the schedule adds ``"start": "schedule"``."""
     return {
         WHICH_LOAD: {
             "Type": "Choice",
             "Choices": [
-                {"And": [_present("job_id"), _present("scheduled_at")], "Next": "Input refused"},
-                {"And": [_present("job_id"), {"Variable": "$.job_id", "IsString": True}], "Next": "By its job id"},
+                {"And": [_test_presence("job_id"), _test_presence("scheduled_at")], "Next": "InvalidInput"},
+                {
+                    "And": [_test_presence("job_id"), {"Variable": "$.job_id", "IsString": True}],
+                    "Next": "UseJobId",
+                },
                 {
                     "And": [
-                        _present("start"),
+                        _test_presence("start"),
                         {"Variable": "$.start", "StringEquals": "schedule"},
-                        _present("scheduled_at"),
+                        _test_presence("scheduled_at"),
                     ],
-                    "Next": "By the schedule",
+                    "Next": "UseScheduledTime",
                 },
                 {
-                    "And": [_present("scheduled_at"), {"Variable": "$.scheduled_at", "IsTimestamp": True}],
-                    "Next": "By its time",
+                    "And": [_test_presence("scheduled_at"), {"Variable": "$.scheduled_at", "IsTimestamp": True}],
+                    "Next": "UseGivenTime",
                 },
-                {"Or": [_present("job_id"), _present("scheduled_at")], "Next": "Input refused"},
+                {"Or": [_test_presence("job_id"), _test_presence("scheduled_at")], "Next": "InvalidInput"},
             ],
-            "Default": "By the execution's name",
+            "Default": "UseExecutionName",
         },
-        "By the schedule": _load("--scheduled-at", "$.scheduled_at", "schedule"),
-        "By its time": _load("--scheduled-at", "$.scheduled_at", "manual"),
-        "By its job id": _load("--job-id", "$.job_id", "manual"),
-        "By the execution's name": _load("--job-id", "$$.Execution.Name", "manual"),
-        "Input refused": {
+        "UseScheduledTime": _set_load("--scheduled-at", "$.scheduled_at", "schedule"),
+        "UseGivenTime": _set_load("--scheduled-at", "$.scheduled_at", "manual"),
+        "UseJobId": _set_load("--job-id", "$.job_id", "manual"),
+        "UseExecutionName": _set_load("--job-id", "$$.Execution.Name", "manual"),
+        "InvalidInput": {
             "Type": "Fail",
             "Error": "InputRefused",
             "Cause": 'Expected {}, {"job_id": "NAME"} or {"scheduled_at": "2026-01-31T06:00:00Z"}.',
@@ -65,53 +68,53 @@ def _chosen() -> dict[str, State]:
     }
 
 
-def _load(option: str, path: str, start: str) -> State:
+def _set_load(option: str, path: str, start: str) -> State:
     load = {"option": option, "id.$": path, "start": start}
-    return {"Type": "Pass", "Parameters": {"load": load}, "Next": "Settle"}
+    return {"Type": "Pass", "Parameters": {"load": load}, "Next": "WaitForExecutionList"}
 
 
-def _present(key: str) -> State:
+def _test_presence(key: str) -> State:
     return {"Variable": f"$.{key}", "IsPresent": True}
 
 
-def _guard(partition: str, then: str) -> dict[str, State]:
-    """The oldest running execution goes on."""
+def _build_overlap_guard(partition: str, then: str) -> dict[str, State]:
+    """Build the states that let only the oldest running execution continue."""
     listing = {"StateMachineArn.$": "$$.StateMachine.Id", "StatusFilter": "RUNNING"}
-    # The newest comes first.
+    # ListExecutions returns the newest first.
     oldest = "States.ArrayGetItem($.running.executions, States.MathAdd($.running.count, -1))"
     return {
-        "Settle": {"Type": "Wait", "Seconds": SETTLE_SECONDS, "Next": "List running loads"},
-        "List running loads": service_call(partition, "sfn:listExecutions", listing)
+        "WaitForExecutionList": {"Type": "Wait", "Seconds": SETTLE_SECONDS, "Next": "ListRunningLoads"},
+        "ListRunningLoads": make_service_call(partition, "sfn:listExecutions", listing)
         | {
             "ResultSelector": {"executions.$": "$.Executions", "count.$": "States.ArrayLength($.Executions)"},
             "ResultPath": "$.running",
             "Retry": [SERVICE_RETRY],
-            "Next": "Any running",
+            "Next": "IsAnyRunning",
         },
-        "Any running": {
+        "IsAnyRunning": {
             "Type": "Choice",
-            "Choices": [{"Variable": "$.running.count", "NumericGreaterThan": 0, "Next": "Oldest"}],
+            "Choices": [{"Variable": "$.running.count", "NumericGreaterThan": 0, "Next": "FindOldestRunning"}],
             "Default": then,
         },
-        "Oldest": {
+        "FindOldestRunning": {
             "Type": "Pass",
             "Parameters": {"load.$": "$.load", "oldest.$": oldest, "this.$": "$$.Execution.Id"},
-            "Next": "Is it this one",
+            "Next": "IsThisTheOldest",
         },
-        "Is it this one": {
+        "IsThisTheOldest": {
             "Type": "Choice",
             "Choices": [
                 {"Variable": "$.oldest.ExecutionArn", "StringEqualsPath": "$.this", "Next": then},
                 {"Variable": "$.load.start", "StringEquals": "schedule", "Next": "Skipped"},
             ],
-            "Default": "Another load is running",
+            "Default": "AnotherLoadIsRunning",
         },
         "Skipped": {
             "Type": "Pass",
             "Parameters": {"status": "skipped", "running.$": "$.oldest.ExecutionArn"},
             "End": True,
         },
-        "Another load is running": {
+        "AnotherLoadIsRunning": {
             "Type": "Fail",
             "Error": "LoadRunning",
             "CausePath": "States.Format('Loads of a pipeline do not overlap, and {} is running. "

@@ -1,4 +1,4 @@
-"""The state machine that takes a load through its attempts."""
+"""Make the state machine that runs a load's attempts."""
 
 import json
 from datetime import timedelta
@@ -12,13 +12,13 @@ from constructs import Construct
 
 from infra.pipeline.definition import SLACK, Machine
 from infra.pipeline.load_permissions import LoadPermissions
-from infra.pipeline.metrics import dimensions
+from infra.pipeline.metrics import make_dimensions
 from infra.settings import Settings
 from lakewriter.naming import ControlKeys
 
 
 class Loads(Construct):
-    """``state_machine``, and the ``resource`` that it is."""
+    """The state machine as an interface, and as the CloudFormation ``resource``."""
 
     def __init__(
         self,
@@ -32,15 +32,15 @@ class Loads(Construct):
     ) -> None:
         super().__init__(scope, id_)
         stack, role = Stack.of(self), permissions.role
-        machine = machine_of(settings, job_run, stack.partition)
+        machine = make_machine(settings, job_run, stack.partition)
         group = sfn.CfnStateMachine.CloudWatchLogsLogGroupProperty(log_group_arn=log_group.log_group_arn)
-        # StateMachine would add what it waits for twice, and policies that this stack words and names itself.
+        # Not sfn.StateMachine, which would add dependencies twice, and policies that this stack writes itself.
         self.resource = sfn.CfnStateMachine(
             self,
             "StateMachine",
             role_arn=role.role_arn,
             # Not by Stack.to_json_string, which drops the nulls of ResultPath.
-            definition_string=json.dumps(machine.definition()),
+            definition_string=json.dumps(machine.build_definition()),
             logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
                 level="ALL",
                 include_execution_data=True,
@@ -48,18 +48,18 @@ class Loads(Construct):
             ),
             tracing_configuration=sfn.CfnStateMachine.TracingConfigurationProperty(enabled=True),
         )
-        # Step Functions tries the role when the state machine is made: the rule by which it hears of a job run's end.
+        # Step Functions uses the role when the state machine is created: it makes the rule that reports job runs.
         self.resource.node.add_dependency(*permissions.policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", self.resource.attr_arn)
-        # Apart from the rest, since it names the state machine, which waits for the rest.
+        # In a policy of its own: it refers to the state machine, which depends on the other policies.
         listing = iam.PolicyStatement(
             sid="FindRunningLoads", actions=["states:ListExecutions"], resources=[self.resource.attr_arn]
         )
         iam.Policy(self, "OverlapGuard", statements=[listing], roles=[role])
 
 
-def machine_of(settings: Settings, job_run: dict[str, Any], partition: str) -> Machine:
-    """The state machine's facts; a custom endpoint's store is out of Step Functions' reach."""
+def make_machine(settings: Settings, job_run: dict[str, Any], partition: str) -> Machine:
+    """Make the definition's parameters; Step Functions cannot read outcomes from a store with a custom endpoint."""
     spark, access = settings.deployment.spark, settings.spec.access
     runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
     attempt = timedelta(minutes=spark.timeout_minutes + spark.queue_timeout_minutes) + SLACK
@@ -67,7 +67,7 @@ def machine_of(settings: Settings, job_run: dict[str, Any], partition: str) -> M
         partition=partition,
         job_run=job_run,
         outcomes=None if access.endpoint else (access.bucket, runs),
-        dimensions=dimensions(settings),
+        dimensions=make_dimensions(settings),
         attempts=spark.attempts,
         pauses=spark.pauses,
         attempt_timeout=None if spark.mode == "STREAMING" else attempt,

@@ -1,12 +1,12 @@
-"""The page by which a deployment is reviewed: made of the synthesized templates, so that it says what they do."""
+"""Write a page to review a deployment by, from the synthesized templates themselves."""
 
 from pathlib import Path
 from typing import Final
 
 from infra.review import html, load, markdown, sections
-from infra.review.assembly import acknowledgments, warnings
+from infra.review.assembly import list_acknowledgments, list_warnings
 from infra.review.page import Page
-from infra.review.permissions import identities, protected_resources, unattached
+from infra.review.permissions import list_identities, list_protected_resources, list_unattached
 from infra.review.templates import Templates
 from infra.settings import Settings
 
@@ -15,17 +15,17 @@ MARKDOWN: Final = "review.md"
 
 
 def write_review(folder: Path, settings: Settings) -> None:
-    """``review.html`` and ``review.md`` beside the templates in ``folder``."""
-    page = review(folder, settings)
+    """Write ``review.html`` and ``review.md`` beside the templates in ``folder``."""
+    page = make_page(folder, settings)
     (folder / HTML).write_text(html.render(page), "utf-8")
     (folder / MARKDOWN).write_text(markdown.render(page), "utf-8")
 
 
-def review(folder: Path, settings: Settings) -> Page:
-    """What the assembly in ``folder`` says of this stage's stacks."""
+def make_page(folder: Path, settings: Settings) -> Page:
+    """Make the review of this stage's stacks from the assembly in ``folder``."""
     names = settings.stack_names
     templates = Templates.read(folder, names)
-    holders = identities(templates)
+    holders = list_identities(templates)
     spec, spark = settings.spec, settings.deployment.spark
     databases = ", ".join(sorted({table.schema_name for table in spec.tables} - {""}))
     return Page(
@@ -38,17 +38,17 @@ def review(folder: Path, settings: Settings) -> Page:
             ("At most at a time", f"{spark.vcpus} vCPUs"),
             ("Stateful resources", "kept when the stack goes" if settings.protected else "go with the stack"),
         ),
-        notes=(*spec.warnings, *warnings(folder, names)),
+        notes=(*spec.warnings, *list_warnings(folder, names)),
         sections=(
-            sections.outside(holders),
-            load.names(spec),
-            load.schedule(settings),
-            load.limits(settings, templates),
-            sections.destroy(templates),
-            sections.permissions((*holders, *unattached(templates)), templates),
-            sections.resource_policies(protected_resources(templates)),
-            sections.outputs(templates),
-            sections.acknowledged(acknowledgments(folder, names)),
-            sections.resources(templates),
+            sections.describe_outsiders(holders),
+            load.describe_names(spec),
+            load.describe_schedule(settings),
+            load.describe_limits(settings, templates),
+            sections.describe_destroy(templates),
+            sections.describe_permissions((*holders, *list_unattached(templates)), templates),
+            sections.describe_resource_policies(list_protected_resources(templates)),
+            sections.describe_outputs(templates),
+            sections.describe_acknowledged(list_acknowledgments(folder, names)),
+            sections.describe_resources(templates),
         ),
     )

@@ -1,15 +1,15 @@
-"""What a load writes, when it starts, and the most it may take: from the settings and the application's template."""
+"""Describe what a load writes, when it starts, and the most that it may take."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from infra.cron import Cron
-from infra.pipeline.capacity import capacity
+from infra.pipeline.capacity import compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
 from infra.review.templates import Templates
 from infra.settings import Settings
-from infra.text import counted, hours
+from infra.text import format_count, format_hours
 from lakewriter.naming import ControlKeys, join_key
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
 from lakewriter.spec.specification import Spec, TableSpec
@@ -21,27 +21,27 @@ STARTED: Final = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)
 EXAMPLES: Final = 3
 
 
-def names(spec: Spec) -> Section:
-    """Each table's name in the catalog and the key of a file in it."""
+def describe_names(spec: Spec) -> Section:
+    """Describe each table's name in the catalog and the key of an example file."""
     control = f"s3://{join_key(spec.access.bucket, ControlKeys(spec.access.prefix, spec.pipeline).root)}/"
-    columns = ("From", _kind(spec), "A file of a load that starts on 4 January 2027 at 6:00")
+    columns = ("From", _name_kind(spec), "A file of a load that starts on 4 January 2027 at 6:00")
     widths = (28, 24, 48)
     return Section(
         "Names and example keys",
         f"The objects of a load's tables, all of them in s3://{spec.access.bucket}. What the job records of its loads "
         f"is under {control}",
-        (Table(columns, tuple(_named(table, spec.source) for table in spec.tables), widths=widths),),
+        (Table(columns, tuple(_describe_table(table, spec.source) for table in spec.tables), widths=widths),),
     )
 
 
-def _kind(spec: Spec) -> str:
+def _name_kind(spec: Spec) -> str:
     if spec.rest_service:
         return f"Iceberg table in {spec.rest_service.warehouse}"
     table = "Iceberg table" if spec.iceberg else "table"
     return f"Glue {table}" if spec.in_glue else table.capitalize()
 
 
-def _named(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:
+def _describe_table(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:
     names = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED, sync_id=1)
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
     paths = messages.paths if messages else table.read.paths
@@ -49,15 +49,15 @@ def _named(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]
     return (source, *(reads or [table.read.format or "SQL"])), Code(table.id), Code(names.object_key(1))
 
 
-def schedule(settings: Settings) -> Section:
-    """When loads start."""
+def describe_schedule(settings: Settings) -> Section:
+    """Describe when loads start."""
     given = settings.deployment.schedule
     if given is None:
         return Section("Schedule", "None: loads start by hand, or from another system that starts the state machine.")
     facts: tuple[tuple[Cell, ...], ...] = (
         ("Expression", Code(given.expression)),
         ("Time zone", given.timezone),
-        ("For example", _examples(given)),
+        ("For example", _list_examples(given)),
         ("Flexible window", f"{given.flexible_minutes} min" if given.flexible_minutes else "none"),
         ("Enabled", "yes" if given.enabled else "no"),
     )
@@ -65,62 +65,69 @@ def schedule(settings: Settings) -> Section:
     return Section("Schedule", text, (Table((), facts),))
 
 
-def _examples(given: Schedule) -> Cell:
+def _list_examples(given: Schedule) -> Cell:
     if given.cron is None:
         return f"every {given.rate}, counted from the deployment"
-    starts = Cron.parse(given.cron).after(STARTED.replace(hour=0, tzinfo=None), EXAMPLES)
+    starts = Cron.parse(given.cron).find_next(STARTED.replace(hour=0, tzinfo=None), EXAMPLES)
     return tuple(f"{start:%a %d %b %Y, %H:%M}" for start in starts) or "no start from 2027 on"
 
 
-def limits(settings: Settings, templates: Templates) -> Section:
-    """Bounds on a load, and what they make the most that it can cost."""
+def describe_limits(settings: Settings, templates: Templates) -> Section:
+    """Describe the limits of a load, and the most that it can therefore cost."""
     text = (
         "EMR Serverless bills the vCPU and GB hours of workers that run; an attempt that waits costs nothing. "
         "Multiply by your region's prices."
     )
-    facts = (*_attempts(settings.deployment.spark), *_application(templates), *_most(settings.deployment))
+    facts = (
+        *_describe_attempts(settings.deployment.spark),
+        *_describe_application(templates),
+        *_describe_maximum(settings.deployment),
+    )
     return Section("Limits and the most a load can cost", text, (Table((), facts),))
 
 
-def _attempts(spark: Spark) -> Iterator[tuple[Cell, ...]]:
-    yield "Driver", _size(spark.driver)
-    yield "Executors", f"at most {spark.max_executors}, each of {_size(spark.executor)}"
+def _describe_attempts(spark: Spark) -> Iterator[tuple[Cell, ...]]:
+    yield "Driver", _describe_worker(spark.driver)
+    yield "Executors", f"at most {spark.max_executors}, each of {_describe_worker(spark.executor)}"
     if spark.mode == "STREAMING":
         yield "A load", "goes on until it is stopped"
         return
-    yield "An attempt takes", f"at most {hours(timedelta(minutes=spark.timeout_minutes))}"
-    yield "An attempt waits", f"at most {hours(timedelta(minutes=spark.queue_timeout_minutes))} for a free application"
+    yield "An attempt takes", f"at most {format_hours(timedelta(minutes=spark.timeout_minutes))}"
+    yield (
+        "An attempt waits",
+        f"at most {format_hours(timedelta(minutes=spark.queue_timeout_minutes))} for a free application",
+    )
     yield "Attempts of a load", f"at most {spark.attempts}, a further one only where it can help"
 
 
-def _size(worker: Worker) -> str:
-    return f"{counted(worker.cores, 'vCPU')} and {worker.memory.removesuffix('G')} GB for Spark"
+def _describe_worker(worker: Worker) -> str:
+    return f"{format_count(worker.cores, 'vCPU')} and {worker.memory.removesuffix('G')} GB for Spark"
 
 
-def _application(templates: Templates) -> Iterator[tuple[Cell, ...]]:
-    for template, application in templates.resources("AWS::EMRServerless::Application"):
+def _describe_application(templates: Templates) -> Iterator[tuple[Cell, ...]]:
+    for template, application in templates.list_resources("AWS::EMRServerless::Application"):
         properties = application.properties
         yield "Application", f"{properties['ReleaseLabel']}, {properties['Architecture']}"
-        most = {key: templates.text(value, template) for key, value in properties["MaximumCapacity"].items()}
+        most = {key: templates.resolve(value, template) for key, value in properties["MaximumCapacity"].items()}
         yield "The most at a time", f"{most['Cpu']}, {most['Memory']}, {most['Disk']} of disk"
 
 
-def _most(deployment: Deployment) -> Iterator[tuple[Cell, ...]]:
+def _describe_maximum(deployment: Deployment) -> Iterator[tuple[Cell, ...]]:
     spark, schedule = deployment.spark, deployment.schedule
     if spark.mode == "STREAMING":
-        yield "The most in a day", _product(spark, timedelta(days=1))
+        yield "The most in a day", _multiply(spark, timedelta(days=1))
         return
     longest = spark.attempts * timedelta(minutes=spark.timeout_minutes)
-    yield "The most a load can take", _product(spark, longest)
+    yield "The most a load can take", _multiply(spark, longest)
     if schedule is not None and schedule.cron is not None:
         starts = len(Cron.parse(schedule.cron).times)
         most = starts * spark.vcpus * (longest / timedelta(hours=1))
-        yield "The most in a day", f"{counted(starts, 'start')}, {most:,.0f} vCPU hours if each took all it may"
+        yield "The most in a day", f"{format_count(starts, 'start')}, {most:,.0f} vCPU hours if each took all it may"
 
 
-def _product(spark: Spark, span: timedelta) -> tuple[str, str]:
-    most, worked = capacity(spark), span / timedelta(hours=1)
+def _multiply(spark: Spark, span: timedelta) -> tuple[str, str]:
+    most, worked = compute_capacity(spark), span / timedelta(hours=1)
     return (
-        f"{most.cores} vCPUs x {hours(span)} = {most.cores * worked:,.0f} vCPU hours",
-        f"{most.memory} GB x {hours(span)} = {most.memory * worked:,.0f} GB hours",
+        f"{most.cores} vCPUs x {format_hours(span)} = {most.cores * worked:,.0f} vCPU hours",
+        f"{most.memory} GB x {format_hours(span)} = {most.memory * worked:,.0f} GB hours",
     )

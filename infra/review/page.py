@@ -1,11 +1,11 @@
-"""What a review says, before it is HTML or Markdown."""
+"""Hold the contents of a review before it is rendered as HTML or Markdown."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Code:
-    """Text as a machine has it: a name, an ARN, a key."""
+    """Text in a fixed-width font: a name, an ARN, a key."""
 
     text: str
 
@@ -52,11 +52,11 @@ class Page:
     notes: tuple[str, ...] = field(default=())
 
 
-def codes(*texts: str) -> Cell:
-    """Each text on a line of its own."""
+def make_codes(*texts: str) -> Cell:
+    """Make a cell with one line for each text."""
     return tuple(Code(text) for text in texts)
 
 
-def lines(cell: Cell) -> tuple[Line, ...]:
-    """A cell's lines, however many it has."""
+def list_lines(cell: Cell) -> tuple[Line, ...]:
+    """List the lines of a cell."""
     return cell if isinstance(cell, tuple) else (cell,)

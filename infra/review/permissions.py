@@ -1,10 +1,10 @@
-"""Who may do what on which resource: every statement of the templates, under whoever it speaks for."""
+"""Collect every policy statement of the templates by the role, user or resource that it applies to."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.review.reasons import reason
+from infra.review.reasons import find_reason
 from infra.review.templates import Resource, Template, Templates
 
 IDENTITIES: Final = ("AWS::IAM::Role", "AWS::IAM::User")
@@ -20,7 +20,7 @@ RESOURCE_POLICIES: Final = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, its references followed; ``principals`` only in trust and resource policies."""
+    """One statement with resolved references; only trust and resource policies have ``principals``."""
 
     effect: str
     principals: tuple[str, ...]
@@ -33,7 +33,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Holder:
-    """A role or user with what it may do and who may take it, or a resource with its own policy."""
+    """A role or user with its permissions and its trust policy, or a resource with its own policy."""
 
     name: str
     kind: str
@@ -46,105 +46,105 @@ class Holder:
     """The policy beyond which nothing is allowed, by ARN."""
 
 
-def identities(templates: Templates) -> tuple[Holder, ...]:
-    """Roles and users, in the order of the templates."""
+def list_identities(templates: Templates) -> tuple[Holder, ...]:
+    """List roles and users in the order of the templates."""
     found = []
     for kind in IDENTITIES:
-        for template, resource in templates.resources(kind):
-            found.append(_identity(templates, template, resource))
+        for template, resource in templates.list_resources(kind):
+            found.append(_make_holder(templates, template, resource))
     return tuple(found)
 
 
-def unattached(templates: Templates) -> tuple[Holder, ...]:
-    """Policies that the owner of a role from elsewhere has to attach."""
+def list_unattached(templates: Templates) -> tuple[Holder, ...]:
+    """List the policies that the owner of an existing role has to attach."""
     return tuple(
         Holder(
             policy.name,
             "Policy",
-            templates.text(policy.properties.get("Description", ""), template),
+            templates.resolve(policy.properties.get("Description", ""), template),
             (),
-            tuple(_statements(templates, template, policy.properties["PolicyDocument"])),
+            tuple(_list_statements(templates, template, policy.properties["PolicyDocument"])),
         )
-        for template, policy in templates.resources("AWS::IAM::ManagedPolicy")
+        for template, policy in templates.list_resources("AWS::IAM::ManagedPolicy")
         if not (policy.properties.get("Roles") or policy.properties.get("Users"))
     )
 
 
-def lake_formation(templates: Templates) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Grants: to whom, on which database or tables, and which permissions."""
+def list_grants(templates: Templates) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """List Lake Formation's grants: principal, database or tables, permissions."""
     found = []
-    for template, grant in templates.resources("AWS::LakeFormation::PrincipalPermissions"):
-        who = templates.text(grant.properties["Principal"]["DataLakePrincipalIdentifier"], template)
+    for template, grant in templates.list_resources("AWS::LakeFormation::PrincipalPermissions"):
+        who = templates.resolve(grant.properties["Principal"]["DataLakePrincipalIdentifier"], template)
         on = grant.properties["Resource"]
         database, tables = on.get("Database"), on.get("Table")
         target = f"database {database['Name']}" if database else f"all tables of {tables['DatabaseName']}"
-        found.append((who, target, templates.texts(grant.properties["Permissions"], template)))
+        found.append((who, target, templates.resolve_all(grant.properties["Permissions"], template)))
     return tuple(found)
 
 
-def protected_resources(templates: Templates) -> tuple[Holder, ...]:
-    """Buckets, queues, topics and keys that say themselves who may use them."""
+def list_protected_resources(templates: Templates) -> tuple[Holder, ...]:
+    """List buckets, queues, topics and keys that have a resource policy."""
     found = []
     for kind, (document, protects) in RESOURCE_POLICIES.items():
-        for template, resource in templates.resources(kind):
+        for template, resource in templates.list_resources(kind):
             of = resource.properties[protects] if protects else {"Ref": resource.id}
-            name = ", ".join(templates.texts(of, template))
-            statements = tuple(_statements(templates, template, resource.properties[document]))
+            name = ", ".join(templates.resolve_all(of, template))
+            statements = tuple(_list_statements(templates, template, resource.properties[document]))
             found.append(Holder(name, kind.split("::")[1], "", (), statements))
     return tuple(found)
 
 
-def _identity(templates: Templates, template: Template, resource: Resource) -> Holder:
+def _make_holder(templates: Templates, template: Template, resource: Resource) -> Holder:
     properties = resource.properties
     own = [policy["PolicyDocument"] for policy in properties.get("Policies", ())]
-    statements = [each for document in own for each in _statements(templates, template, document)]
-    for other, policy in _attached(templates, template, resource):
-        statements += _statements(templates, other, policy.properties["PolicyDocument"])
+    statements = [each for document in own for each in _list_statements(templates, template, document)]
+    for other, policy in _find_attached(templates, template, resource):
+        statements += _list_statements(templates, other, policy.properties["PolicyDocument"])
     trust = properties.get("AssumeRolePolicyDocument")
     return Holder(
         name=resource.name,
         kind=resource.type.rpartition("::")[2],
-        description=templates.text(properties.get("Description", ""), template),
-        trusts=tuple(_statements(templates, template, trust)) if trust else (),
+        description=templates.resolve(properties.get("Description", ""), template),
+        trusts=tuple(_list_statements(templates, template, trust)) if trust else (),
         statements=tuple(statements),
-        attached=templates.texts(properties.get("ManagedPolicyArns", []), template),
-        boundary=templates.text(properties.get("PermissionsBoundary", ""), template),
+        attached=templates.resolve_all(properties.get("ManagedPolicyArns", []), template),
+        boundary=templates.resolve(properties.get("PermissionsBoundary", ""), template),
     )
 
 
-def _attached(templates: Templates, home: Template, holder: Resource) -> Iterator[tuple[Template, Resource]]:
-    """Policies that name ``holder``, in its own stack by reference, in another by its name."""
+def _find_attached(templates: Templates, home: Template, holder: Resource) -> Iterator[tuple[Template, Resource]]:
+    """Find the policies attached to ``holder``: by reference in its own stack, by name in another."""
     field = "Roles" if holder.type == "AWS::IAM::Role" else "Users"
     for kind in ATTACHED:
-        for template, policy in templates.resources(kind):
+        for template, policy in templates.list_resources(kind):
             named = policy.properties.get(field, ())
-            if holder.name in (templates.text(each, template) for each in named):
+            if holder.name in (templates.resolve(each, template) for each in named):
                 yield template, policy
 
 
-def _statements(templates: Templates, template: Template, document: Mapping[str, Any]) -> Iterator[Statement]:
+def _list_statements(templates: Templates, template: Template, document: Mapping[str, Any]) -> Iterator[Statement]:
     for statement in document["Statement"]:
         yield Statement(
             effect=statement["Effect"],
-            principals=tuple(_principals(templates, template, statement.get("Principal", {}))),
-            actions=templates.texts(statement["Action"], template),
-            resources=templates.texts(statement.get("Resource", []), template),
-            conditions=tuple(_conditions(templates, template, statement.get("Condition", {}))),
-            reason=reason(statement),
+            principals=tuple(_list_principals(templates, template, statement.get("Principal", {}))),
+            actions=templates.resolve_all(statement["Action"], template),
+            resources=templates.resolve_all(statement.get("Resource", []), template),
+            conditions=tuple(_list_conditions(templates, template, statement.get("Condition", {}))),
+            reason=find_reason(statement),
         )
 
 
-def _principals(templates: Templates, template: Template, principal: Any) -> Iterator[str]:
+def _list_principals(templates: Templates, template: Template, principal: Any) -> Iterator[str]:
     if isinstance(principal, str):
         yield "anyone" if principal == "*" else principal
         return
     for values in principal.values():
-        yield from ("anyone" if each == "*" else each for each in templates.texts(values, template))
+        yield from ("anyone" if each == "*" else each for each in templates.resolve_all(values, template))
 
 
-def _conditions(
+def _list_conditions(
     templates: Templates, template: Template, conditions: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     for operator, keys in conditions.items():
         for key, values in keys.items():
-            yield f"{operator} {key}", templates.texts(values, template)
+            yield f"{operator} {key}", templates.resolve_all(values, template)

@@ -1,4 +1,4 @@
-"""The templates of a cloud assembly, and their values as a person reads them."""
+"""Read the templates of a cloud assembly, and resolve their references to readable text."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -25,14 +25,14 @@ NAMES: Final = {
     "AWS::SecretsManager::Secret": "Name",
     "AWS::StepFunctions::StateMachine": "StateMachineName",
 }
-"""The property that holds a resource's own name."""
+"""By type: the property that holds the resource's name."""
 
 Properties = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource of a template; ``name`` is its own name where it has one, else its logical id in brackets."""
+    """One resource of a template; ``name`` is its name if the template sets one, else ``<logical id>``."""
 
     stack: str
     id: str
@@ -50,22 +50,22 @@ class Template:
     protected: bool
     body: Mapping[str, Any]
 
-    def resources(self, kind: str | None = None) -> Iterator[Resource]:
-        """All of them, or those of one type, in the template's order."""
+    def list_resources(self, kind: str | None = None) -> Iterator[Resource]:
+        """List all resources, or those of one type, in the template's order."""
         for logical_id, resource in self.body.get("Resources", {}).items():
             if kind in (None, resource["Type"]):
-                yield self.resource(logical_id)
+                yield self.find_resource(logical_id)
 
-    def resource(self, logical_id: str) -> Resource:
-        """The resource of this logical id."""
-        found = self.body["Resources"][logical_id]
-        kind, properties = found["Type"], found.get("Properties", {})
-        name = _name(kind, properties) or f"<{logical_id}>"
-        return Resource(self.stack, logical_id, kind, properties, found.get("DeletionPolicy", "Delete"), name)
+    def find_resource(self, logical_id: str) -> Resource:
+        """Find the resource by its logical id."""
+        resource = self.body["Resources"][logical_id]
+        kind, properties = resource["Type"], resource.get("Properties", {})
+        name = _find_name(kind, properties) or f"<{logical_id}>"
+        return Resource(self.stack, logical_id, kind, properties, resource.get("DeletionPolicy", "Delete"), name)
 
 
-def _name(kind: str, properties: Properties) -> str | None:
-    """A name that is given in so many words."""
+def _find_name(kind: str, properties: Properties) -> str | None:
+    """Find the name that the template sets as plain text."""
     at = properties.get("DatabaseInput", {}) if kind == "AWS::Glue::Database" else properties
     given = at.get(NAMES.get(kind, ""))
     return given if isinstance(given, str) else None
@@ -73,7 +73,7 @@ def _name(kind: str, properties: Properties) -> str | None:
 
 @dataclass(frozen=True)
 class Templates:
-    """The stacks of one assembly, and where they go: account and region, as far as they are known."""
+    """The stacks of one assembly, with their account and region if known."""
 
     stacks: tuple[Template, ...]
     account: str
@@ -81,7 +81,7 @@ class Templates:
 
     @classmethod
     def read(cls, folder: Path, names: tuple[str, ...]) -> "Templates":
-        """The stacks called ``names`` out of the assembly in ``folder``."""
+        """Read the stacks called ``names`` from the assembly in ``folder``."""
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
         stacks = []
         for name in names:
@@ -93,48 +93,48 @@ class Templates:
 
     @property
     def partition(self) -> str:
-        """``aws``, or the partition that the region's name tells."""
+        """The partition of the region; ``aws`` for most."""
         return next(
             (f"aws-{part}" for start, part in _PARTITIONS.items() if self.region.startswith(start)),
             "aws",
         )
 
-    def resources(self, kind: str | None = None) -> Iterator[tuple[Template, Resource]]:
-        """Those of every stack, each with its template."""
+    def list_resources(self, kind: str | None = None) -> Iterator[tuple[Template, Resource]]:
+        """List the resources of every stack, each with its template."""
         for template in self.stacks:
-            for resource in template.resources(kind):
+            for resource in template.list_resources(kind):
                 yield template, resource
 
-    def text(self, value: Any, template: Template) -> str:
-        """``value`` with its references followed as far as the templates tell; what only AWS knows in ``<>``."""
+    def resolve(self, value: Any, template: Template) -> str:
+        """Resolve the references in ``value``; what only AWS knows is rendered in ``<>``."""
         if not isinstance(value, dict):
             return value if isinstance(value, str) else json.dumps(value)
         (function, argument), *others = value.items()
         if others:
             return json.dumps(value)
-        return self._call(function, argument, template)
+        return self._resolve_function(function, argument, template)
 
-    def texts(self, value: Any, template: Template) -> tuple[str, ...]:
-        """Of a list, or of one value that stands for a list of one."""
-        return tuple(self.text(each, template) for each in (value if isinstance(value, list) else [value]))
+    def resolve_all(self, value: Any, template: Template) -> tuple[str, ...]:
+        """Resolve each value of a list; a single value counts as a list of one."""
+        return tuple(self.resolve(each, template) for each in (value if isinstance(value, list) else [value]))
 
-    def _call(self, function: str, argument: Any, template: Template) -> str:
+    def _resolve_function(self, function: str, argument: Any, template: Template) -> str:
         if function == "Ref":
-            return self._reference(argument, template)
+            return self._resolve_reference(argument, template)
         if function == "Fn::Join":
-            return str(argument[0]).join(self.text(part, template) for part in argument[1])
+            return str(argument[0]).join(self.resolve(part, template) for part in argument[1])
         if function == "Fn::GetAtt":
             logical_id, attribute = argument if isinstance(argument, list) else argument.split(".", 1)
-            return self._attribute(template.resource(logical_id), attribute)
+            return self._resolve_attribute(template.find_resource(logical_id), attribute)
         if function == "Fn::Sub" and isinstance(argument, str):
             return argument.replace("${AWS::Partition}", self.partition).replace("${AWS::AccountId}", self.account)
         if function == "Fn::ImportValue":
-            return self._exports.get(self.text(argument, template), f"<{argument}>")
+            return self._exports.get(self.resolve(argument, template), f"<{argument}>")
         if function == "Fn::GetStackOutput":
-            return self._output(argument)
+            return self._resolve_output(argument)
         return f"<{function} {json.dumps(argument)}>"
 
-    def _reference(self, name: str, template: Template) -> str:
+    def _resolve_reference(self, name: str, template: Template) -> str:
         known = {
             "AWS::Partition": self.partition,
             "AWS::AccountId": self.account,
@@ -147,10 +147,10 @@ class Templates:
         if parameter := template.body.get("Parameters", {}).get(name):
             of_ssm = parameter["Type"].startswith("AWS::SSM::Parameter::Value")
             return f"<ssm:{parameter['Default']}>" if of_ssm else f"<parameter {name}>"
-        resource = template.resource(name)
-        return self._attribute(resource, "Arn") if resource.type in _REF_IS_ARN else resource.name
+        resource = template.find_resource(name)
+        return self._resolve_attribute(resource, "Arn") if resource.type in _REF_IS_ARN else resource.name
 
-    def _attribute(self, resource: Resource, attribute: str) -> str:
+    def _resolve_attribute(self, resource: Resource, attribute: str) -> str:
         if attribute != "Arn":
             return f"<{resource.id}.{attribute}>"
         if resource.type == "AWS::S3::Bucket":
@@ -163,17 +163,17 @@ class Templates:
     @cached_property
     def _exports(self) -> dict[str, str]:
         return {
-            self.text(output["Export"]["Name"], template): self.text(output["Value"], template)
+            self.resolve(output["Export"]["Name"], template): self.resolve(output["Value"], template)
             for template in self.stacks
             for output in template.body.get("Outputs", {}).values()
             if "Export" in output
         }
 
-    def _output(self, argument: Mapping[str, Any]) -> str:
+    def _resolve_output(self, argument: Mapping[str, Any]) -> str:
         name, output = str(argument.get("StackName")), str(argument.get("OutputName"))
         for template in self.stacks:
             if template.stack == name.rpartition("/")[2] and output in template.body.get("Outputs", {}):
-                return self.text(template.body["Outputs"][output]["Value"], template)
+                return self.resolve(template.body["Outputs"][output]["Value"], template)
         return f"<{name}.{output}>"
 
 

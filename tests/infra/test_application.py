@@ -17,9 +17,9 @@ from app import main
 from infra.application import add_stacks
 from infra.bundle.build import build
 from infra.review import MARKDOWN
-from infra.review.permissions import identities, protected_resources
+from infra.review.permissions import list_identities, list_protected_resources
 from infra.review.templates import Templates
-from infra.settings import ROOT, Settings, defaults
+from infra.settings import ROOT, Settings, read_defaults
 
 pytestmark = pytest.mark.synth
 
@@ -108,7 +108,7 @@ def test_review_says_what_is_signed(assembly: Path) -> None:
 
 def test_review_has_a_reason_for_every_statement(assembly: Path) -> None:
     templates = Templates.read(assembly, STACKS)
-    holders = [*identities(templates), *protected_resources(templates)]
+    holders = [*list_identities(templates), *list_protected_resources(templates)]
     assert [
         (holder.name, each.actions)
         for holder in holders
@@ -118,7 +118,7 @@ def test_review_has_a_reason_for_every_statement(assembly: Path) -> None:
 
 
 def test_stages_share_no_name(bundle: Path) -> None:
-    app = cdk.App(context=defaults(), analytics_reporting=False)
+    app = cdk.App(context=read_defaults(), analytics_reporting=False)
     stages = [read("dev", bundle), read("prod", bundle)]
     for settings in stages:
         add_stacks(app, settings)
@@ -129,13 +129,13 @@ def test_stages_share_no_name(bundle: Path) -> None:
 
 
 def read(stage: str, bundle: Path) -> Settings:
-    context: dict[str, Any] = defaults() | {"stage": stage, "bundle": str(bundle)}
+    context: dict[str, Any] = read_defaults() | {"stage": stage, "bundle": str(bundle)}
     return Settings.read(context.get)
 
 
 def named(templates: Templates) -> set[str]:
     """Every name that must be an account's only one; that of an inline policy is its role's own."""
-    resources = [resource for _, resource in templates.resources() if resource.type != "AWS::IAM::Policy"]
+    resources = [resource for _, resource in templates.list_resources() if resource.type != "AWS::IAM::Policy"]
     names = {resource.name for resource in resources if not resource.name.startswith("<")}
     return names | {template.stack for template in templates.stacks}
 

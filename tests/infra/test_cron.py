@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from infra.cron import Cron, periods
+from infra.cron import Cron, measure_periods
 from lakewriter.spec.deployment import Schedule
 
 # Expressions and their meaning: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
@@ -49,19 +49,19 @@ PERIODS = [
 ]
 
 WRONG = [
-    ("0 * * * *", "'0 * * * *' has 5 fields; expected six, such as '0 * * * ? *'"),
-    ("60 * * * ? *", "'60' is no minute; expected 0 to 59"),
-    ("0 24 * * ? *", "'24' is no hour; expected 0 to 23"),
-    ("0 0 ? * 0 *", "'0' is no day of the week; expected 1 to 7 or SUN to SAT"),
-    ("0 0 ? * MONDAY *", "'MONDAY' is no day of the week; expected 1 to 7 or SUN to SAT"),
-    ("0 0 1 13 ? *", "'13' is no month; expected 1 to 12 or JAN to DEC"),
-    ("0 0 32 * ? *", "'32' is no day of the month; expected 1 to 31"),
-    ("0 0 40W * ? *", "'40' is no day of the month; expected 1 to 31"),
-    ("0 0 1 1 ? 1969", "'1969' is no year; expected 1970 to 2199"),
-    ("0/0 * * * ? *", "'0/0' is no minute; expected a value, a range, '*', or such with '/' and a step"),
-    ("0/00 * * * ? *", "'0/00' is no minute; expected a value, a range, '*', or such with '/' and a step"),
-    ("0 0 * * * *", "expected '?' for either the day of the month or the day of the week, and not for both"),
-    ("0 0 ? * ? *", "expected '?' for either the day of the month or the day of the week, and not for both"),
+    ("0 * * * *", "expected six fields, such as '0 * * * ? *', got 5 in '0 * * * *'"),
+    ("60 * * * ? *", "minute: expected 0 to 59, got '60'"),
+    ("0 24 * * ? *", "hour: expected 0 to 23, got '24'"),
+    ("0 0 ? * 0 *", "day of the week: expected 1 to 7 or SUN to SAT, got '0'"),
+    ("0 0 ? * MONDAY *", "day of the week: expected 1 to 7 or SUN to SAT, got 'MONDAY'"),
+    ("0 0 1 13 ? *", "month: expected 1 to 12 or JAN to DEC, got '13'"),
+    ("0 0 32 * ? *", "day of the month: expected 1 to 31, got '32'"),
+    ("0 0 40W * ? *", "day of the month: expected 1 to 31, got '40'"),
+    ("0 0 1 1 ? 1969", "year: expected 1970 to 2199, got '1969'"),
+    ("0/0 * * * ? *", "minute: expected a value, a range or '*', with or without '/STEP', got '0/0'"),
+    ("0/00 * * * ? *", "minute: expected a value, a range or '*', with or without '/STEP', got '0/00'"),
+    ("0 0 * * * *", "expected '?' for exactly one of the day of the month and the day of the week"),
+    ("0 0 ? * ? *", "expected '?' for exactly one of the day of the month and the day of the week"),
     ("0 0 31 2 ? *", "'0 0 31 2 ? *' never fires"),
     ("0 0 29 2 ? 2027", "'0 0 29 2 ? 2027' never fires"),
 ]
@@ -69,13 +69,13 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "expected"), FIRINGS)
 def test_cron_fires(text: str, expected: list[str]) -> None:
-    fired = Cron.parse(text).after(datetime(2027, 1, 1), 2)
+    fired = Cron.parse(text).find_next(datetime(2027, 1, 1), 2)
     assert [f"{moment:%Y-%m-%d %H:%M}" for moment in fired] == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), PERIODS)
 def test_periods(given: dict[str, str], expected: tuple[timedelta, timedelta] | None) -> None:
-    assert periods(Schedule(**given)) == expected
+    assert measure_periods(Schedule(**given)) == expected
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
@@ -85,5 +85,5 @@ def test_cron_wrong(text: str, message: str) -> None:
 
 
 def test_rate_of_nothing() -> None:
-    with pytest.raises(ValueError, match="0 is no rate; expected a positive number"):
-        periods(Schedule(rate="0 minutes"))
+    with pytest.raises(ValueError, match="expected a positive number, got 0"):
+        measure_periods(Schedule(rate="0 minutes"))

@@ -47,7 +47,7 @@ def test_no_object_of_a_table_is_replaced(tmp_path: Path) -> None:
 
 def test_the_vendor_documents_no_policy(tmp_path: Path) -> None:
     lake = estuary(tmp_path, top={"deployment": {"vendor_verbatim": True}})
-    with pytest.raises(SpecInvalidError, match="whose vendors publish a policy, got 'estuary-s3-parquet'"):
+    with pytest.raises(SpecInvalidError, match="whose vendor publishes a policy, got 'estuary-s3-parquet'"):
         make_documents(lake.spec, lake.deployment, Who.VENDOR, ARNS)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy.role_documents import Who, documents
+from lakewriter.policy.role_documents import Who, make_documents
 from tests.dialects.test_lakewriter_s3 import lake
 from tests.policy.lakes import ARNS, BUCKET, statement
 
@@ -25,7 +25,7 @@ def by_sid(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_job_writes_its_own_table(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, catalog="glue", database="Sales"))
-    found = documents(whole.spec, whole.deployment, Who.JOB, ARNS)
+    found = make_documents(whole.spec, whole.deployment, Who.JOB, ARNS)
     assert by_sid(found["S3"])["WriteObjects"] == statement("WriteObjects", WRITTEN, [f"{BUCKET}/production/*"])
     assert by_sid(found["S3"])["ListUnderPrefix"] == statement(
         "ListUnderPrefix", ["s3:ListBucket"], [BUCKET],
@@ -41,7 +41,7 @@ def test_job_writes_its_own_table(tmp_path: Path) -> None:
 
 def test_reader_reads_databases_that_begin_alike(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, catalog="glue", database="Sales"))
-    (tables,) = documents(whole.spec, whole.deployment, Who.READER, ARNS)["Glue"]["Statement"]
+    (tables,) = make_documents(whole.spec, whole.deployment, Who.READER, ARNS)["Glue"]["Statement"]
     assert tables["Resource"] == [
         f"{GLUE}:catalog", f"{GLUE}:database/sales", f"{GLUE}:database/sales_*", f"{GLUE}:table/sales/*",
         f"{GLUE}:table/sales_*/*",
@@ -50,10 +50,10 @@ def test_reader_reads_databases_that_begin_alike(tmp_path: Path) -> None:
 
 def test_files_need_no_glue(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, format="csv"))
-    assert list(documents(whole.spec, whole.deployment, Who.JOB, ARNS)) == ["S3"]
+    assert list(make_documents(whole.spec, whole.deployment, Who.JOB, ARNS)) == ["S3"]
 
 
 def test_nobody_documents_a_policy(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, top={"deployment": {"vendor_verbatim": True}}))
     with pytest.raises(SpecInvalidError, match="no policy of the vendor of 'lakewriter-s3' is known"):
-        documents(whole.spec, whole.deployment, Who.VENDOR, ARNS)
+        make_documents(whole.spec, whole.deployment, Who.VENDOR, ARNS)

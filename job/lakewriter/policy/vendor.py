@@ -1,9 +1,8 @@
-"""The vendors' own documents, word for word, for a vendor that checks them; the rest of this package knows better."""
+"""Make the vendors' own policies, word for word, for a vendor that compares them; elsewhere we allow less."""
 
 from collections.abc import Callable, Mapping
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.policy import glue_statements as glue
 from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.specification import Spec
@@ -13,30 +12,31 @@ _Places = Mapping[Place, Callable[[], list[str]]]
 
 
 def make_vendor_statements(spec: Spec, arns: Arns) -> dict[str, list[Statement]]:
-    """``S3`` and ``Glue`` as the vendor's set-up page has them, with its placeholders filled in."""
+    """Make ``S3`` and ``Glue`` as the vendor's set-up page prints them, with its placeholders filled in."""
     policy = spec.vendor_policy
     if policy is None:
         raise SpecInvalidError(
-            f"deployment.vendor_verbatim is on, and no policy of the vendor of {spec.dialect!r} is known.",
-            remedy="Switch it off; it is for destinations whose vendor publishes one.",
+            "deployment.vendor_verbatim: expected a destination whose vendor publishes a policy, "
+            f"got {spec.dialect!r}.",
+            remedy="Remove deployment.vendor_verbatim, or set it to false.",
         )
-    places = _places(spec, arns)
+    places = _list_places(spec, arns)
     prefix = escape(spec.access.prefix)
     return {
-        "S3": [_filled(statement, places, prefix) for statement in policy.s3],
-        "Glue": [_filled(statement, places, prefix) for statement in policy.glue] if glue.used(spec) else [],
+        "S3": [_fill_statement(statement, places, prefix) for statement in policy.s3],
+        "Glue": [_fill_statement(statement, places, prefix) for statement in policy.glue] if spec.in_glue else [],
     }
 
 
-def _filled(statement: VendorStatement, places: _Places, prefix: str) -> Statement:
-    """A condition on ``s3:prefix`` denies all but listings always, as it does at the vendor's."""
+def _fill_statement(statement: VendorStatement, places: _Places, prefix: str) -> Statement:
+    """Fill in one statement, with the vendor's condition on ``s3:prefix``, which only ListBucket can meet."""
     condition = {"StringLike": {"s3:prefix": [f"{prefix}/*"]}} if prefix and statement.prefix_only else None
     resources = [arn for place in statement.places for arn in places[place]()]
     return allow(statement.sid, statement.actions, resources, condition)
 
 
-def _places(spec: Spec, arns: Arns) -> _Places:
-    """Without a prefix the vendor's text would open every database of the account: the file's own stand for it."""
+def _list_places(spec: Spec, arns: Arns) -> _Places:
+    """Name the file's databases if there is no prefix: the vendor's ``*`` would open every database of the account."""
     bucket, prefix, below = spec.access.bucket, escape(spec.access.prefix), escape(spec.database_prefix)
     databases = [f"{below}*"] if below else list(dict.fromkeys(table.schema_name for table in spec.tables))
     return {

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from infra.bundle.archive import write_archive
-from infra.pipeline.lake_file import shipped
+from infra.pipeline.lake_file import render_lake_file
 from lakewriter.dialects.lake_yaml import load
 from tests.support.bundles import SparkMachine
 from tests.support.server import StrictAws
@@ -65,7 +65,7 @@ def prepare(machine: SparkMachine, aws: StrictAws) -> None:
     aws.role(ROLE, external_id="spf-12345")
     file = machine.work.parent / "lake.yaml"
     file.write_text(yaml.safe_dump(lake(machine.work)), "utf-8")
-    write_archive(machine.work.parent / "lake.zip", {"lake.yaml": shipped(load(file)).encode()})
+    write_archive(machine.work.parent / "lake.zip", {"lake.yaml": render_lake_file(load(file)).encode()})
     machine.unpack(machine.work.parent / "lake.zip", "lake")
 
 

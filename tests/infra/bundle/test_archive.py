@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.bundle.archive import below, digest, write_archive
+from infra.bundle.archive import compute_digest, list_files, write_archive
 
 FILES = {"b/two.py": b"2\n", "a.py": b"1\n"}
 
@@ -41,11 +41,11 @@ def test_entries_are_sorted_dated_and_readable(tmp_path: Path) -> None:
     ],
 )
 def test_digest_follows_names_and_contents(files: dict[str, bytes], same: bool) -> None:
-    assert (digest(files) == digest(FILES)) is same
+    assert (compute_digest(files) == compute_digest(FILES)) is same
 
 
 def test_below_leaves_out_what_python_compiled(tmp_path: Path) -> None:
     for name in ("a.py", "__pycache__/a.cpython-311.pyc", "b/c.pyc", "b/d.properties"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert set(below(tmp_path)) == {"a.py", "b/d.properties"}
+    assert set(list_files(tmp_path)) == {"a.py", "b/d.properties"}

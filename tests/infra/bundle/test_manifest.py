@@ -50,5 +50,5 @@ def test_bundle_with_another_file_is_refused(folder: Path, name: str) -> None:
 
 def test_manifest_that_is_none_is_refused(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"python": "3.11"}')
-    with pytest.raises(SpecInvalidError, match=r"manifest\.json is no manifest"):
+    with pytest.raises(SpecInvalidError, match=r"manifest\.json is not the manifest"):
         read_manifest(folder)

@@ -3,7 +3,7 @@
 import pytest
 
 from infra.bundle.manifest import Manifest, read_manifest
-from infra.bundle.release import refused, unproven
+from infra.bundle.release import describe_mismatch, describe_unknown_release
 from tests.support.bundles import light_bundle
 
 
@@ -29,11 +29,11 @@ def test_known_release_without_the_needed_spark_is_refused(manifest: Manifest, r
     expected = has and (
         f"deployment.spark.release '{release}' has {has}; the job needs Spark 4.1 and Python 3.11: emr-spark-8.1.*."
     )
-    assert refused(release, manifest) == expected
+    assert describe_mismatch(release, manifest) == expected
 
 
 @pytest.mark.parametrize(
     ("release", "warned"), [("emr-spark-8.1.0", False), ("emr-spark-8.2.0", True), ("emr-spark-9.0.0", True)]
 )
 def test_newer_release_is_warned_of(manifest: Manifest, release: str, warned: bool) -> None:
-    assert bool(unproven(release, manifest)) is warned
+    assert bool(describe_unknown_release(release, manifest)) is warned

@@ -99,7 +99,7 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "a schedule that is none",
         {"deployment": {"schedule": {"cron": "0 25 * * ? *"}}},
-        ["deployment.schedule: cron(0 25 * * ? *): '25' is no hour; expected 0 to 23."],
+        ["deployment.schedule: cron(0 25 * * ? *): hour: expected 0 to 23, got '25'."],
     ),
     (
         "a schedule in no known time zone, faster than the timeout allows",
@@ -150,7 +150,7 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         [
             "deployment.spark.driver.memory: '16G' and Spark's overhead of a tenth do not fit a worker of 2 cores; "
             "expected at most '14G'. Lower it, or give the worker more cores.",
-            "deployment.spark.executor.disk: '10G' is no size of EMR Serverless; expected '20G' to '200G'.",
+            "deployment.spark.executor.disk: expected '20G' to '200G', as EMR Serverless offers, got '10G'.",
         ],
     ),
     (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.checks.reach import network
-from infra.checks.stages import stages
+from infra.checks.network import check_network
+from infra.checks.stages import check_stages
 from infra.settings import Settings
 from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, table
@@ -25,7 +25,7 @@ JDBC = (
 )  # messages in S3 are files like others
 def test_network(tmp_path: Path, top: Any, problems: list[str]) -> None:
     lake = airbyte(tmp_path, top=top)
-    assert list(network(Settings(lake, "prod", tmp_path))) == problems
+    assert list(check_network(Settings(lake, "prod", tmp_path))) == problems
 
 
 SHARED = (
@@ -53,4 +53,4 @@ def test_stages_of_one_bucket(tmp_path: Path, dev: str, prod: str, problems: lis
     content = {"pipeline": "crm", "destination": DESTINATION, "tables": [table()], "deployment": deployment}
     (tmp_path / "lake.yaml").write_text(yaml.safe_dump(content))
     lakes = {stage: load(tmp_path / "lake.yaml", stage=stage) for stage in ("dev", "prod")}
-    assert list(stages(Settings(lakes["prod"], "prod", tmp_path, {"dev": lakes["dev"]}))) == problems
+    assert list(check_stages(Settings(lakes["prod"], "prod", tmp_path, {"dev": lakes["dev"]}))) == problems

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from infra.checks.continuous import continuous
-from infra.checks.names import region
-from infra.checks.reach import network
-from infra.checks.stages import stages
+from infra.checks.continuous import check_continuous
+from infra.checks.names import check_region
+from infra.checks.network import check_network
+from infra.checks.stages import check_stages
 from infra.settings import Settings
 from tests.policy.estuary import binding, endless, estuary
 
@@ -49,12 +49,12 @@ FILES: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("top", "problems"), FILES)
 def test_continuous(tmp_path: Path, top: Any, problems: list[str]) -> None:
-    assert list(continuous(Settings(estuary(tmp_path, top=top), "prod", tmp_path))) == problems
+    assert list(check_continuous(Settings(estuary(tmp_path, top=top), "prod", tmp_path))) == problems
 
 
 def test_region_is_given(tmp_path: Path) -> None:
-    assert list(region(Settings(estuary(tmp_path), "prod", tmp_path))) == []
-    (problem,) = region(Settings(estuary(tmp_path, region=None), "prod", tmp_path))
+    assert list(check_region(Settings(estuary(tmp_path), "prod", tmp_path))) == []
+    (problem,) = check_region(Settings(estuary(tmp_path, region=None), "prod", tmp_path))
     assert problem.startswith("destination.region is not given; expected the region of the bucket")
 
 
@@ -64,7 +64,7 @@ FORMATS = [({"format": "rate"}, 0), ({"format": "kafka", "options": {"subscribe"
 @pytest.mark.parametrize(("read", "problems"), FORMATS)
 def test_streams_out_of_reach(tmp_path: Path, read: dict[str, Any], problems: int) -> None:
     lake = estuary(tmp_path, top={"tables": [binding("changes", read=read)]})
-    assert len(list(network(Settings(lake, "prod", tmp_path)))) == problems
+    assert len(list(check_network(Settings(lake, "prod", tmp_path)))) == problems
 
 
 BUCKETS = [
@@ -86,4 +86,4 @@ def test_stages_have_buckets_of_their_own(tmp_path: Path, bucket: str, problems:
     named = {"dev": {"tables": [binding("dev/changes")]}, "prod": {"destination": {"bucket": bucket}}}
     top = {"deployment": {"stages": named}}
     lakes = {stage: estuary(tmp_path, top=top, stage=stage) for stage in named}
-    assert list(stages(Settings(lakes["prod"], "prod", tmp_path, {"dev": lakes["dev"]}))) == problems
+    assert list(check_stages(Settings(lakes["prod"], "prod", tmp_path, {"dev": lakes["dev"]}))) == problems

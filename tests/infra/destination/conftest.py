@@ -9,7 +9,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from infra.destination.stack import DestinationStack
-from infra.settings import defaults
+from infra.settings import read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.lakes import EVERYTHING, SUPAFLOW, lake
 
@@ -36,7 +36,9 @@ class Synthesise(Protocol):
 @pytest.fixture(scope="session")
 def synthesise(settings_for: SettingsFor, tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
     def make(lake: str | Mapping[str, Any], *, stage: str = "prod") -> Synthesised:
-        app = cdk.App(context=defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+        app = cdk.App(
+            context=read_defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out"))
+        )
         settings = settings_for(lake, stage=stage)
         stack = DestinationStack(app, settings.stack_names[0], settings=settings)
         return Synthesised(stack, dict(Template.from_stack(stack).to_json()))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.checks.stages import stages
-from infra.review.load import names
+from infra.checks.stages import check_stages
+from infra.review.load import describe_names
 from infra.review.page import Code
 from infra.settings import Settings
 from lakewriter.dialects.lake_yaml import load
@@ -46,7 +46,7 @@ def test_outputs_and_database(tmp_path: Path, synthesise: Synthesise) -> None:
 
 def test_review_shows_a_key(tmp_path: Path) -> None:
     table = TABLE | {"read": {"format": "csv", "path": "s3://acme-landing/orders"}}
-    rows = names(load(lake(tmp_path, table, format="jsonl")).spec).tables[0].rows
+    rows = describe_names(load(lake(tmp_path, table, format="jsonl")).spec).tables[0].rows
     key = "production/public/orders/load_date=2027-01-04/part-5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70-00001.jsonl.gz"
     assert rows == ((("public.Orders", Code("s3://acme-landing/orders")), Code("public.orders"), Code(key)),)
 
@@ -56,7 +56,7 @@ def test_stages_are_told_in_own_keys(tmp_path: Path) -> None:
     path = lake(tmp_path, catalog="glue", database="sales", top={"deployment": deployment})
     lakes = {stage: load(path, stage=stage) for stage in ("dev", "prod")}
     settings = Settings(lakes["dev"], "dev", tmp_path, {"prod": lakes["prod"]})
-    assert list(stages(settings)) == [
+    assert list(check_stages(settings)) == [
         "deployment.stages: stages 'dev' and 'prod' write to s3://acme-lake/production and s3://acme-lake/production; "
         "expected prefixes of which none holds the other. Give deployment.stages.prod another location, or another "
         "bucket.",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infra.destination.logical_ids import logical_id
+from infra.destination.logical_ids import make_logical_id
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import SUPAFLOW, lake
 
@@ -62,11 +62,11 @@ def test_logical_ids_never_change(full: dict[str, Any]) -> None:
     ],
 )
 def test_logical_id_keeps_names_apart(name: str, separator: str, expected: str) -> None:
-    assert logical_id("X", name, separator=separator) == expected
+    assert make_logical_id("X", name, separator=separator) == expected
 
 
 def test_logical_id_of_a_long_name_is_short_enough() -> None:
-    assert len(logical_id("Database", "a" * 255, separator="_")) <= 255
+    assert len(make_logical_id("Database", "a" * 255, separator="_")) <= 255
 
 
 def test_everything_stateful_outlives_a_protected_stack(synthesise: Synthesise) -> None:

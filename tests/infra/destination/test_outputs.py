@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infra.destination.outputs import form_values
+from infra.destination.outputs import list_form_values
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.registry import BY_TYPE
 from tests.infra.destination.conftest import Synthesise
@@ -70,7 +70,7 @@ def test_role_of_the_file_where_no_vendor_is_trusted(synthesise: Synthesise) -> 
 
 def test_fields_without_an_answer_are_left_out() -> None:
     fields = [FormField("Bucket", "b"), FormField("Role", Provided.ROLE_ARN), FormField("Key", Provided.ACCESS_KEY_ID)]
-    assert list(form_values(fields, {Provided.ACCESS_KEY_ID: "where it is"})) == [
+    assert list(list_form_values(fields, {Provided.ACCESS_KEY_ID: "where it is"})) == [
         ("Bucket", "b"),
         ("Key", "where it is"),
     ]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from infra.destination.policies import wildcards
-from infra.destination.reasons import reason
+from infra.destination.policies import find_wildcards
+from infra.destination.reasons import find_reason
 from lakewriter.errors import SpecInvalidError
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import TABLES, attached, lake, of_type
@@ -99,7 +99,7 @@ def test_policy_too_long_for_iam_is_refused(synthesise: Synthesise) -> None:
         {"table": f"t{number}", "schema": "public", "read": {"format": "parquet", "path": f"s3://source-{number}/a"}}
         for number in range(40)
     ]
-    with pytest.raises(SpecInvalidError, match=r"'Sources' of 'job' has \d+ characters, and IAM takes at most 6144"):
+    with pytest.raises(SpecInvalidError, match=r"'Sources' of 'job' has \d+ characters; IAM takes at most 6144"):
         synthesise({**lake(), "tables": [*TABLES, *far_apart]})
 
 
@@ -107,5 +107,5 @@ def test_wildcards_are_spelt_as_cdk_nag_does() -> None:
     statement = {"Sid": "ReadSource2", "Effect": "Allow", "Action": ["s3:GetObject"]}
     denied = {**statement, "Effect": "Deny", "Resource": ["*"]}
     allowed = {**statement, "Resource": ["arn:aws:s3:::raw/odd${*}name", "arn:aws:s3:::raw/exact"]}
-    found = dict(wildcards({"Version": "2012-10-17", "Statement": [denied, allowed]}))
-    assert found == {"IAM5[Resource::arn:aws:s3:::raw/odd<*>name]": reason("ReadSource2")}
+    found = dict(find_wildcards({"Version": "2012-10-17", "Statement": [denied, allowed]}))
+    assert found == {"IAM5[Resource::arn:aws:s3:::raw/odd<*>name]": find_reason("ReadSource2")}

@@ -11,7 +11,7 @@ from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import lint_file
 
 from infra.destination.stack import DestinationStack
-from infra.settings import defaults
+from infra.settings import read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, SUPAFLOW, lake
@@ -38,7 +38,9 @@ def assemblies(settings_for: SettingsFor, tmp_path_factory: pytest.TempPathFacto
     """Synthesis fails when cdk-nag finds something that nobody acknowledged."""
     found = {}
     for name, variant in VARIANTS.items():
-        app = cdk.App(context=defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+        app = cdk.App(
+            context=read_defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out"))
+        )
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
         settings = settings_for(variant)
         DestinationStack(app, settings.stack_names[0], settings=settings)

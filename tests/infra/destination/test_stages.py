@@ -6,7 +6,7 @@ import aws_cdk as cdk
 import pytest
 
 from infra.destination.stack import DestinationStack
-from infra.settings import defaults
+from infra.settings import read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.lakes import SUPAFLOW, lake
 
@@ -20,7 +20,7 @@ STAGES = {
 
 @pytest.fixture(scope="module")
 def templates(settings_for: SettingsFor, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    app = cdk.App(context=defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+    app = cdk.App(context=read_defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out")))
     for stage in STAGES:
         settings = settings_for(lake({"trust": [SUPAFLOW], "stages": STAGES}), stage=stage)
         DestinationStack(app, settings.stack_names[0], settings=settings)

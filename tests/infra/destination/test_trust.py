@@ -90,7 +90,7 @@ def test_external_id_from_the_environment(synthesise: Synthesise, monkeypatch: p
 def test_external_id_that_the_environment_lacks(settings_for: SettingsFor) -> None:
     settings = settings_for(lake({"trust": [{**SUPAFLOW, "external_id": "${env:NOT_SET_ANYWHERE}"}]}))
     with pytest.raises(SecretUnresolvedError, match="NOT_SET_ANYWHERE"):
-        settings.external_id(settings.deployment.trust[0])
+        settings.read_external_id(settings.deployment.trust[0])
 
 
 @pytest.mark.parametrize("name", ["job", "user", "snowflake-catalog", "snowflake-compute"])

@@ -10,7 +10,7 @@ import aws_cdk as cdk
 import pytest
 
 from infra.application import add_stacks
-from infra.settings import Settings, defaults
+from infra.settings import Settings, read_defaults
 from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.statements import Document
 from tests.deploy.lakes import STAGE, demo, deployed, written
@@ -79,7 +79,7 @@ def taking(aws_server: StrictAws, bundle: Path, tmp_path_factory: pytest.TempPat
 
 def _made(aws: StrictAws, bundle: Path, lake: Path) -> Stacks:
     """Only one file's stacks are there at a time."""
-    app = cdk.App(context=defaults(), analytics_reporting=False)
+    app = cdk.App(context=read_defaults(), analytics_reporting=False)
     settings = Settings(load(lake, stage=STAGE), STAGE, bundle)
     add_stacks(app, settings)
     folder = Path(app.synth().directory)

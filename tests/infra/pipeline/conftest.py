@@ -13,7 +13,7 @@ from aws_cdk.assertions import Template
 
 from infra.bundle.build import build
 from infra.pipeline.stack import PipelineStack
-from infra.settings import Settings, defaults
+from infra.settings import Settings, read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.pipeline.deployments import ALL, HOURLY
 
@@ -85,7 +85,7 @@ def settings_of(settings_for: SettingsFor, bundle: Path) -> SettingsOf:
 def synthesised(settings_of: SettingsOf) -> Synthesised:
 
     def make(stage: str = "prod", **deployment: Any) -> dict[str, Any]:
-        app = cdk.App(context=defaults(), analytics_reporting=False)
+        app = cdk.App(context=read_defaults(), analytics_reporting=False)
         template: dict[str, Any] = Template.from_stack(add_stack(app, settings_of(stage, **deployment))).to_json()
         return template
 

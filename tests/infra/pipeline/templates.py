@@ -26,4 +26,4 @@ def job_run(template):
     (machine,) = properties(template, "StepFunctions::StateMachine")
     _, parts = machine["DefinitionString"]["Fn::Join"]
     text = "".join(part if isinstance(part, str) else "_" for part in parts)
-    return json.loads(text)["States"]["Run the job"]
+    return json.loads(text)["States"]["RunJob"]

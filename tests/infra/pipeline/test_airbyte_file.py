@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.pipeline.lake_file import shippable, shipped
+from infra.pipeline.lake_file import find_unshippable, render_lake_file
 from lakewriter.dialects.lake_yaml import load
 from tests.policy.airbyte import DESTINATION, airbyte, messages, stream
 
@@ -46,7 +46,7 @@ PROBLEMS: list[tuple[str, Any, dict[str, Any], list[str]]] = [
         "the external id that the vendor's product takes from its environment",
         {},
         ROLE,
-        [f"destination.external_id: '${{env:AWS_ASSUME_ROLE_EXTERNAL_ID}}' of this machine stands for it; {EXPECTED}"],
+        [f"destination.external_id: is read from '${{env:AWS_ASSUME_ROLE_EXTERNAL_ID}}' of this machine; {EXPECTED}"],
     ),
 ]
 
@@ -61,7 +61,7 @@ def platform(monkeypatch: pytest.MonkeyPatch) -> None:
     ("top", "destination", "problems"), [row[1:] for row in PROBLEMS], ids=[r[0] for r in PROBLEMS]
 )
 def test_what_may_go(tmp_path: Path, top: Any, destination: Any, problems: list[str]) -> None:
-    found = shippable(airbyte(tmp_path, top=top, **destination))
+    found = find_unshippable(airbyte(tmp_path, top=top, **destination))
     assert [problem.replace(str(tmp_path), "FOLDER") for problem in found] == problems
 
 
@@ -74,8 +74,8 @@ def test_files_of_the_vendor_go_inside(tmp_path: Path) -> None:
     lake = airbyte(tmp_path, top={"destination": destination, "source": source, "tables": None})
     away = tmp_path / "away"
     away.mkdir()
-    (away / "lake.yaml").write_text(shipped(lake), "utf-8")
-    assert yaml.safe_load(shipped(lake)) == {
+    (away / "lake.yaml").write_text(render_lake_file(lake), "utf-8")
+    assert yaml.safe_load(render_lake_file(lake)) == {
         "pipeline": "crm",
         "destination": {**own, "s3_path_format": "${STREAM_NAME}/", "type": "airbyte-s3", "single_writer": True},
         "source": {"messages": "s3://acme/a.jsonl", "catalog": {"streams": [stream()]}},
@@ -88,4 +88,4 @@ def test_secrets_of_the_vendors_file_stay_here(tmp_path: Path) -> None:
     own = {key: value for key, value in DESTINATION.items() if key != "type"}
     (tmp_path / "destination.json").write_text(json.dumps(own | KEYS), "utf-8")
     lake = airbyte(tmp_path, top={"destination": {"type": "airbyte-s3", "config_file": "destination.json"}})
-    assert shippable(lake) == (f"secret_access_key is written out; {EXPECTED}",)
+    assert find_unshippable(lake) == (f"secret_access_key is written out; {EXPECTED}",)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from infra.pipeline.alarms import silence_hours
+from infra.pipeline.alarms import compute_silence_hours
 from lakewriter.spec.deployment import Deployment
 from tests.infra.pipeline.deployments import EMAIL
 from tests.infra.pipeline.templates import has, properties
@@ -61,7 +61,7 @@ SILENCES = [
 
 @pytest.mark.parametrize(("given", "hours"), SILENCES)
 def test_how_long_without_a_success(given, hours):
-    assert silence_hours(Deployment.model_validate(given)) == hours
+    assert compute_silence_hours(Deployment.model_validate(given)) == hours
 
 
 def test_whom_alarms_call(plain, full, streaming):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from infra.pipeline.capacity import Capacity, capacity, disk_of, memory_of
-from infra.pipeline.schedule import longest_age
+from infra.pipeline.capacity import Capacity, compute_capacity, find_disk, find_memory
+from infra.pipeline.schedule import compute_longest_age
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import Schedule, Spark, Worker
 
@@ -24,7 +24,7 @@ MEMORIES = [
 
 @pytest.mark.parametrize(("cores", "memory", "expected"), MEMORIES)
 def test_memory(cores, memory, expected):
-    assert memory_of(Worker(cores=cores, memory=memory), "driver") == expected
+    assert find_memory(Worker(cores=cores, memory=memory), "driver") == expected
 
 
 TOO_MUCH = [(1, "8G", "'7G'"), (2, "15G", "'14G'"), (4, "28G", "'27G'"), (16, "110G", "'109G'")]
@@ -33,20 +33,20 @@ TOO_MUCH = [(1, "8G", "'7G'"), (2, "15G", "'14G'"), (4, "28G", "'27G'"), (16, "1
 @pytest.mark.parametrize(("cores", "memory", "most"), TOO_MUCH)
 def test_memory_that_no_worker_has(cores, memory, most):
     with pytest.raises(SpecInvalidError, match=f"deployment.spark.executor.memory.*expected at most {most}"):
-        memory_of(Worker(cores=cores, memory=memory), "executor")
+        find_memory(Worker(cores=cores, memory=memory), "executor")
 
 
 @pytest.mark.parametrize("disk", ["19G", "201G"])
 def test_disk_that_no_worker_has(disk):
     with pytest.raises(SpecInvalidError, match="expected '20G' to '200G'"):
-        disk_of(Worker(disk=disk), "driver")
+        find_disk(Worker(disk=disk), "driver")
 
 
 def test_whole_load():
     spark = Spark(
         driver=Worker(cores=2, memory="7G"), executor=Worker(cores=8, memory="20G", disk="50G"), max_executors=2
     )
-    assert capacity(spark) == Capacity(cores=18, memory=8 + 2 * 24, disk=20 + 2 * 50)
+    assert compute_capacity(spark) == Capacity(cores=18, memory=8 + 2 * 24, disk=20 + 2 * 50)
 
 
 AGES = [
@@ -61,4 +61,4 @@ AGES = [
 
 @pytest.mark.parametrize(("schedule", "seconds"), AGES)
 def test_how_late_a_start_may_be(schedule, seconds):
-    assert longest_age(Schedule(**schedule)).total_seconds() == seconds
+    assert compute_longest_age(Schedule(**schedule)).total_seconds() == seconds

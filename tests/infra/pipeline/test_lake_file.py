@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.pipeline.lake_file import shippable, shipped
+from infra.pipeline.lake_file import find_unshippable, render_lake_file
 from lakewriter.dialects.lake_yaml import Lake, load
 
 DESTINATION = {
@@ -52,7 +52,7 @@ GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("entry", "destination"), GOOD)
 def test_what_the_job_can_read_anywhere_may_go(read: Any, entry: dict[str, Any], destination: dict[str, Any]) -> None:
-    assert shippable(read(entry, **destination)) == ()
+    assert find_unshippable(read(entry, **destination)) == ()
 
 
 BAD: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
@@ -101,11 +101,11 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
 def test_what_means_nothing_there_may_not(
     read: Any, entry: dict[str, Any], destination: dict[str, Any], problems: tuple[str, ...]
 ) -> None:
-    assert shippable(read(entry, **destination)) == problems
+    assert find_unshippable(read(entry, **destination)) == problems
 
 
 def test_relative_path_is_on_this_machine(read: Any, tmp_path: Path) -> None:
-    assert shippable(read({"format": "csv", "path": ["a.csv", "s3://acme/b.csv"]})) == (
+    assert find_unshippable(read({"format": "csv", "path": ["a.csv", "s3://acme/b.csv"]})) == (
         f"table 'supaflow_nyc.flights': read.path: '{tmp_path}/a.csv' is on this machine; "
         "expected s3://..., or give source_root.",
     )
@@ -113,7 +113,7 @@ def test_relative_path_is_on_this_machine(read: Any, tmp_path: Path) -> None:
 
 def test_shipped_file_reads_as_the_same_pipeline(read: Any, tmp_path: Path) -> None:
     lake = read(REMOTE, **ROLE, external_id="${ssm:/lake/external-id}")
-    (tmp_path / "shipped.yaml").write_text(shipped(lake), "utf-8")
+    (tmp_path / "shipped.yaml").write_text(render_lake_file(lake), "utf-8")
     again = load(tmp_path / "shipped.yaml")
     assert again.spec == lake.spec
     assert (again.deployment.trust, "deployment" in again.data) == ((), False)

@@ -10,7 +10,7 @@ import pytest
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import lint_file
 
-from infra.settings import defaults
+from infra.settings import read_defaults
 from tests.infra.pipeline.conftest import SettingsOf, add_stack
 from tests.infra.pipeline.deployments import ALL, HOURLY
 
@@ -32,7 +32,9 @@ def assemblies(settings_of: SettingsOf, tmp_path_factory: pytest.TempPathFactory
     """Synthesis fails when cdk-nag finds something that nobody acknowledged."""
     found = {}
     for name, deployment in VARIANTS.items():
-        app = cdk.App(context=defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+        app = cdk.App(
+            context=read_defaults(), analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("cdk.out"))
+        )
         stack = add_stack(app, settings_of(**deployment))
         cdk.Validations.of(stack).add_plugins(AwsSolutionsChecks(app))
         found[name] = Path(app.synth().directory)

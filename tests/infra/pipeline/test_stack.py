@@ -178,4 +178,4 @@ def test_qualifier_of_the_bootstrap(full):
 def test_outcomes_in_a_store_elsewhere_are_not_looked_for(synthesised):
     template = synthesised(endpoint="https://s3.example.org")
     assert "ReadOutcomes" not in statements(template)
-    assert job_run(template)["Next"] == "Nothing read"
+    assert job_run(template)["Next"] == "NoOutcomeRead"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from infra.review.load import names
+from infra.review.load import describe_names
 from infra.review.page import Code
 from tests.policy.airbyte import airbyte, messages, stream, table
 
@@ -12,7 +12,7 @@ STARTED = "2027_01_04_1799042400000_"
 
 def test_tables(tmp_path: Path) -> None:
     spec = airbyte(tmp_path, top={"tables": [table(), table("orders", schema="")]}).spec
-    section = names(spec)
+    section = describe_names(spec)
     assert section.tables[0].columns[1] == "Table"
     assert section.tables[0].rows == (
         (
@@ -31,7 +31,7 @@ def test_streams(tmp_path: Path) -> None:
         "file_name_pattern": "{date}_{part_number}{format_extension}",
     }
     spec = airbyte(tmp_path, top=messages(stream(), stream("odd name", None)), **form).spec
-    rows = names(spec).tables[0].rows
+    rows = describe_names(spec).tables[0].rows
     assert rows == (
         (("crm.users", Code("s3://acme-landing/crm/")), Code("crm.users"), Code("data/users/1/2027_01_04_1.parquet")),
         (

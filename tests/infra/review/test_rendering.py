@@ -1,7 +1,7 @@
 """One page, as HTML and as Markdown."""
 
 from infra.review import html, markdown
-from infra.review.page import Code, Page, Section, Strong, Table, codes
+from infra.review.page import Code, Page, Section, Strong, Table, make_codes
 
 PAGE = Page(
     title="Pipeline a_b",
@@ -11,7 +11,7 @@ PAGE = Page(
         Section(
             "Rights",
             "All of them.",
-            (Table(("", "On"), ((Strong("Deny"), codes("a/*.b", "b|c")), ("Allow", "")), "Role_1", (20, 80)),),
+            (Table(("", "On"), ((Strong("Deny"), make_codes("a/*.b", "b|c")), ("Allow", "")), "Role_1", (20, 80)),),
         ),
         Section("Facts", "", (Table((), (("Most", Code("4")),)),)),
     ),

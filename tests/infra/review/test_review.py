@@ -9,10 +9,10 @@ import pytest
 
 from infra.application import add_stacks
 from infra.bundle.build import build
-from infra.review import markdown, review
-from infra.review.permissions import identities, protected_resources, unattached
+from infra.review import make_page, markdown
+from infra.review.permissions import list_identities, list_protected_resources, list_unattached
 from infra.review.templates import Templates
-from infra.settings import Settings, defaults
+from infra.settings import Settings, read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, lake
@@ -42,7 +42,7 @@ ROWS = {
         "| `arn:aws:iam::123456789012:role/lake/<JobRole>` | database supaflow\\_nyc\\_public | "
         "`DESCRIBE`<br>`CREATE_TABLE` |",
         "| `SnowflakeComputeConsumerRole` | `arn:aws:iam::123456789012:root` | denied to everybody | "
-        "Closed until Snowflake has told who it is. |",
+        "Nobody may assume the role until Snowflake's IAM user is known. |",
         "| For example | every 6 hours, counted from the deployment |",
     ],
     "brought": [
@@ -63,7 +63,7 @@ ROWS = {
     "estuary": [
         "| changes<br>`s3://acme-landing/changes` | `changes` | `changes/v0000000000/00000000000000000001.parquet` |",
         "s3://acme-lake/changes, s3://acme-lake/shop/orders",
-        "To keep what has been read: the next run goes on from it.",
+        "To record what has been read: the next run continues from there.",
         "| `VendorUser` | whoever has its access key | none |",
         "| Upload Interval in Seconds | `300` |",
     ],
@@ -80,7 +80,7 @@ def reviewed(
 
     def synthesise(name: str) -> tuple[Path, Settings]:
         settings = settings_for(VARIANTS[name], bundle=bundle)
-        app = cdk.App(context=defaults(), analytics_reporting=False)
+        app = cdk.App(context=read_defaults(), analytics_reporting=False)
         add_stacks(app, settings)
         return Path(app.synth().directory), settings
 
@@ -90,9 +90,9 @@ def reviewed(
 @pytest.mark.parametrize("name", VARIANTS)
 def test_review(reviewed: Any, name: str) -> None:
     folder, settings = reviewed(name)
-    text = markdown.render(review(folder, settings))
+    text = markdown.render(make_page(folder, settings))
     assert [row for row in ROWS[name] if row not in text] == []
     templates = Templates.read(folder, settings.stack_names)
-    holders = [*identities(templates), *unattached(templates), *protected_resources(templates)]
+    holders = [*list_identities(templates), *list_unattached(templates), *list_protected_resources(templates)]
     unexplained = [(holder.name, each) for holder in holders for each in holder.statements if not each.reason]
     assert unexplained == []

@@ -60,7 +60,7 @@ TEXTS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("value", "expected"), TEXTS)
 def test_text(value: Any, expected: str) -> None:
-    assert TEMPLATES.text(value, DESTINATION) == expected
+    assert TEMPLATES.resolve(value, DESTINATION) == expected
 
 
 @pytest.mark.parametrize(
