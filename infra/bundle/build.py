@@ -53,7 +53,8 @@ def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch
     missing = sorted(set(architectures) - set(kept))
     with ThreadPoolExecutor() as threads:
         made = dict(zip(missing, threads.map(partial(_build_dependencies, folder, fetch), missing), strict=True))
-    for stale in set(folder.glob("dependencies-*.zip")) - {folder / each.name for each in (kept | made).values()}:
+    current = {folder / archive.name for archive in (kept | made).values()}
+    for stale in set(folder.glob("dependencies-*.zip")) - current:
         stale.unlink()
     shutil.copyfile(ENTRY, folder / ENTRY.name)
     sources = list_job_files()

@@ -77,7 +77,7 @@ class DestinationStack(Stack):
     def _make_user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
         if not settings.deployment.iam_user:
             return None
-        user = next(each for each in declared if each.role.who is Who.VENDOR and each.role.trust is None)
+        user = next(entry for entry in declared if entry.role.who is Who.VENDOR and entry.role.trust is None)
         return KeyedUser(self, "VendorUser", settings=settings, declared=user, key=self.key)
 
     def _list_principals(self, settings: Settings, roles: Roles, user: KeyedUser | None) -> Iterator[Principal]:
@@ -97,14 +97,15 @@ class DestinationStack(Stack):
         policies."""
         if settings.spec.access.endpoint:
             return
-        out = {f"<{each.logical_id}.Arn>": each.role.role_arn for each in consumers if each.who is not Who.LOADER}
-        writers = [each.name for each in consumers if each.who is Who.VENDOR]
+        others = [consumer for consumer in consumers if consumer.who is not Who.LOADER]
+        kept_out = {f"<{consumer.logical_id}.Arn>": consumer.role.role_arn for consumer in others}
+        writers = [consumer.name for consumer in consumers if consumer.who is Who.VENDOR]
         if user:
-            out[f"<{USER}.Arn>"] = user.user.user_arn
+            kept_out[f"<{USER}.Arn>"] = user.user.user_arn
             writers.append("iam_user")
         arns = Arns(self.partition, self.account, self.region)
         if lake.made:
-            restrict(lake, settings=settings, arns=arns, kept_out=list(out.values()))
+            restrict(lake, settings=settings, arns=arns, kept_out=list(kept_out.values()))
         else:
-            warn_owner(lake, settings=settings, shown=make_readable(arns, key=None), kept_out=list(out))
+            warn_owner(lake, settings=settings, shown=make_readable(arns, key=None), kept_out=list(kept_out))
         warn_of_refused_writers(lake, settings=settings, writers=writers)

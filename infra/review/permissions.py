@@ -48,11 +48,11 @@ class Holder:
 
 def list_identities(templates: Templates) -> tuple[Holder, ...]:
     """List roles and users in the order of the templates."""
-    found = []
-    for kind in IDENTITIES:
-        for template, resource in templates.list_resources(kind):
-            found.append(_make_holder(templates, template, resource))
-    return tuple(found)
+    return tuple(
+        _make_holder(templates, template, resource)
+        for kind in IDENTITIES
+        for template, resource in templates.list_resources(kind)
+    )
 
 
 def list_unattached(templates: Templates) -> tuple[Holder, ...]:
@@ -72,32 +72,33 @@ def list_unattached(templates: Templates) -> tuple[Holder, ...]:
 
 def list_grants(templates: Templates) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """List Lake Formation's grants: principal, database or tables, permissions."""
-    found = []
+    grants = []
     for template, grant in templates.list_resources("AWS::LakeFormation::PrincipalPermissions"):
         who = templates.resolve(grant.properties["Principal"]["DataLakePrincipalIdentifier"], template)
         on = grant.properties["Resource"]
         database, tables = on.get("Database"), on.get("Table")
         target = f"database {database['Name']}" if database else f"all tables of {tables['DatabaseName']}"
-        found.append((who, target, templates.resolve_all(grant.properties["Permissions"], template)))
-    return tuple(found)
+        grants.append((who, target, templates.resolve_all(grant.properties["Permissions"], template)))
+    return tuple(grants)
 
 
 def list_protected_resources(templates: Templates) -> tuple[Holder, ...]:
     """List buckets, queues, topics and keys that have a resource policy."""
-    found = []
+    holders = []
     for kind, (document, protects) in RESOURCE_POLICIES.items():
         for template, resource in templates.list_resources(kind):
             of = resource.properties[protects] if protects else {"Ref": resource.id}
             name = ", ".join(templates.resolve_all(of, template))
             statements = tuple(_list_statements(templates, template, resource.properties[document]))
-            found.append(Holder(name, kind.split("::")[1], "", (), statements))
-    return tuple(found)
+            holders.append(Holder(name, kind.split("::")[1], "", (), statements))
+    return tuple(holders)
 
 
 def _make_holder(templates: Templates, template: Template, resource: Resource) -> Holder:
     properties = resource.properties
-    own = [policy["PolicyDocument"] for policy in properties.get("Policies", ())]
-    statements = [each for document in own for each in _list_statements(templates, template, document)]
+    statements: list[Statement] = []
+    for inline in properties.get("Policies", ()):
+        statements += _list_statements(templates, template, inline["PolicyDocument"])
     for other, policy in _find_attached(templates, template, resource):
         statements += _list_statements(templates, other, policy.properties["PolicyDocument"])
     trust = properties.get("AssumeRolePolicyDocument")

@@ -54,8 +54,8 @@ class IcebergProbes:
 
     def check_connection(self, service: IcebergService) -> Iterator[Finding]:
         """Fetch a token, and the catalog's configuration with it."""
-        told = Connection(service, self.clients).told
-        yield Finding("iceberg catalog", "ok", f"{told} lets the job in.")
+        catalog = Connection(service, self.clients).told
+        yield Finding("iceberg catalog", "ok", f"{catalog} lets the job in.")
 
     def check_table(self, service: IcebergService, table: TableSpec) -> Iterator[Finding]:
         """Load the table; this also finds a catalog whose region is not the bucket's."""

@@ -94,8 +94,13 @@ def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
 def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     key = storage.allow_encryption(spec, deployment, arns, writes=True)
     if deployment.vendor_verbatim:
-        own = make_vendor_statements(spec, arns)
-        return {"S3": own["S3"], "Control": [storage.deny_control_objects(spec, arns)], "Glue": own["Glue"], "Kms": key}
+        verbatim = make_vendor_statements(spec, arns)
+        return {
+            "S3": verbatim["S3"],
+            "Control": [storage.deny_control_objects(spec, arns)],
+            "Glue": verbatim["Glue"],
+            "Kms": key,
+        }
     tables = glue.allow_vendor(spec, arns, reset=deployment.allow_reset)
     return {"S3": storage.allow_vendor(spec, arns), "Glue": _add_lake_formation(tables, deployment), "Kms": key}
 
