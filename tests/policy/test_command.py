@@ -81,7 +81,7 @@ def test_documents_without_an_account_in_them(tmp_path: Path) -> None:
     ("options", "deployment", "said"),
     [
         ([], {}, "SPEC_INVALID: these documents name the AWS account, and it is not known. Give --account"),
-        (ACCOUNT, {"encryption": "SSE-KMS"}, "SPEC_INVALID: deployment.encryption is SSE-KMS, and the key's ARN"),
+        (ACCOUNT, {"encryption": "SSE-KMS"}, "SPEC_INVALID: deployment.encryption is SSE-KMS: expected the ARN"),
         (["--who", "vendors"], {}, "Invalid value for '--who'"),
     ],
 )
