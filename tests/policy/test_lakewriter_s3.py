@@ -55,5 +55,7 @@ def test_files_need_no_glue(tmp_path: Path) -> None:
 
 def test_nobody_documents_a_policy(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, top={"deployment": {"vendor_verbatim": True}}))
-    with pytest.raises(SpecInvalidError, match="no policy of the vendor of 'lakewriter-s3' is known"):
+    with pytest.raises(
+        SpecInvalidError, match="expected a destination whose vendor publishes a policy, got 'lakewriter-s3'"
+    ):
         make_documents(whole.spec, whole.deployment, Who.VENDOR, ARNS)
