@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,31 +23,6 @@ def timed(way: Callable[[], int]) -> Timed:
         return time.monotonic() - clock, size
 
     return call
-
-
-def processor_timed(way: Callable[[], int]) -> Timed:
-    """Processor seconds of this process, its Spark and the workers, and bytes of one call: others' work adds none."""
-
-    def call() -> tuple[float, int]:
-        clock = _processor_seconds()
-        size = way()
-        return _processor_seconds() - clock, size
-
-    return call
-
-
-def _processor_seconds() -> float:
-    """What this process and its descendants have taken so far, those that have ended included."""
-    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
-    parents = {int(pid): int(parent) for pid, parent in map(str.split, listed.stdout.splitlines())}
-    ticks = 0
-    for pid in parents:
-        if _is_own(pid, parents):
-            with suppress(OSError):
-                # Behind the name in brackets: user, system, and both of the children that were waited for.
-                fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-                ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def medians(ways: Mapping[str, Timed], rounds: int) -> dict[str, tuple[float, int]]:

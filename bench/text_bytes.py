@@ -8,7 +8,7 @@ from pyspark.sql import DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
 from bench.data import sources
-from bench.measure import medians, processor_timed, table
+from bench.measure import medians, table, timed
 from lakewriter.source.byte_checks import byte_check, require_readable
 from lakewriter.spec.specification import Read
 
@@ -18,10 +18,7 @@ _WRITTEN = {"csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
 def looking(spark: Callable[[], SparkSession], folder: Path, copies: int, rounds: int) -> list[str]:
     """Plain reading into nothing, and the tasks that look at the files, apart."""
     rows = sources(folder / "flights", copies)
-    lines = [
-        f"{rows:,} rows of 21 columns on the local disk, read by Spark into nothing. Seconds are those of the "
-        "processors, of all processes together, so that other work on the machine does not count:"
-    ]
+    lines = [f"{rows:,} rows of 21 columns on the local disk, read by Spark into nothing:"]
     for form, options in _WRITTEN.items():
         path = folder / f"flights.{form}"
         duckdb.sql(f"COPY (SELECT * FROM '{folder}/flights/*.parquet') TO '{path}' ({options})")
@@ -29,8 +26,8 @@ def looking(spark: Callable[[], SparkSession], folder: Path, copies: int, rounds
         schema = _reader(spark(), read).load(str(path)).schema
         size = path.stat().st_size
         ways = {
-            f"Spark reads {form}": processor_timed(lambda r=read, s=schema, n=size: _read(spark(), r, s, n)),  # type: ignore[misc]
-            "the tasks look at it": processor_timed(lambda r=read, s=schema, n=size: _look(spark(), r, s, n)),  # type: ignore[misc]
+            f"Spark reads {form}": timed(lambda r=read, s=schema, n=size: _read(spark(), r, s, n)),  # type: ignore[misc]
+            "the tasks look at it": timed(lambda r=read, s=schema, n=size: _look(spark(), r, s, n)),  # type: ignore[misc]
         }
         lines += ["", *table(medians(ways, rounds))]
     return lines
