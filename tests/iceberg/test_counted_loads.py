@@ -27,7 +27,7 @@ class Anything:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, action: object, clients: Clients) -> InCatalog:
-    monkeypatch.setattr(rebuild, "catalog_action", lambda *_: action)
+    monkeypatch.setattr(rebuild, "plan_catalog_action", lambda *_: action)
     return ask_catalog(cast(Any, Anything()), cast(Any, Anything()), clients)
 
 

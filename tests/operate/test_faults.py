@@ -62,7 +62,7 @@ def controls(**faults: Exception | None) -> dict[str, Control]:
 def test_plan(tmp_path, monkeypatch, caplog):
     tables = [{"table": name, "schema": "s", "read": READ} for name in ("a", "b", "c")]
     spec = load_spec(lake(tmp_path, tables=tables))
-    monkeypatch.setattr(planning, "numbered", lambda *_: (_ for _ in ()).throw(SchemaIncompatibleError("no.")))
+    monkeypatch.setattr(planning, "number_objects", lambda *_: (_ for _ in ()).throw(SchemaIncompatibleError("no.")))
     broken = {table.id: fault for table, fault in zip(spec.tables, (KeyError("gone"), None, None), strict=True)}
     tables_planned = planning.plan(
         spec, job_id="j", clients=Clients(spec.access), spark=cast(Any, None), controls=controls(**broken)
@@ -124,7 +124,7 @@ def test_status(tmp_path, monkeypatch, faults, told, code):
         def controls(self) -> dict[str, Control]:
             return controls(**faults)
 
-    monkeypatch.setattr(status_command, "opened", lambda *_: Opened())
+    monkeypatch.setattr(status_command, "open_context", lambda *_: Opened())
     result = CliRunner().invoke(main, ["status", str(tmp_path), "--json"])
     answer = json.loads(result.stdout)
     assert (answer["health"]["unreadable"], answer["health"]["exit_code"], result.exit_code) == (told, code, code)
