@@ -204,12 +204,12 @@ CHECKED = """\
     Add a lifecycle rule that aborts incomplete multipart uploads after 30 days: \
 what a killed load left staged is invisible, and is paid for until then.
 ✓ pending loads: no load has been pending for 15 days.
-✓ source files: no source needs a library that is not here.
+✓ source files: no source needs a library that is missing here.
 ✓ glue database supaflow_public: database 'supaflow_public' does not exist yet; the \
 first load creates it (glue:CreateDatabase cannot be tried without creating it.).
 ✓ glue write supaflow_public: tables and partitions of 'supaflow_public' can be written
 ✓ glue table supaflow_public.orders: table 'supaflow_public.orders' does not exist yet; the first load creates it.
-- policies: the file names no role that writes: a role that the stacks make gets its name from CloudFormation.
+- policies: the file names no role that writes: CloudFormation names the role that the stacks make.
 18 ok, 0 failed, 1 warning, 1 skipped
 """
 

@@ -60,7 +60,8 @@ def table_input(action: GlueAction) -> dict[str, Any]:
     return {
         "Name": action.table,
         "TableType": "EXTERNAL_TABLE",
-        "Parameters": {"EXTERNAL": "TRUE", "classification": "parquet", "compressionType": action.compression} | own,
+        "Parameters": {"EXTERNAL": "TRUE", "classification": "parquet", "compressionType": action.compression or "gzip"}
+        | own,
         "PartitionKeys": keys,
         "StorageDescriptor": FORMAT | {"Columns": named(action.columns), "Location": action.location},
     }

@@ -64,8 +64,8 @@ class GlueAction(ControlObject):
     columns: tuple[tuple[str, str], ...]
     partition_key: str | None
     strategy: str = ""
-    compression: str = "gzip"
-    """The codec of the files, which the table tells of; 0.1.0 had no other."""
+    compression: str | None = Field(None, exclude_if=is_none)
+    """The codec of the files, where it is not gzip: 0.1.0 had no other, and takes no field for it."""
     partition: str | None
     partition_location: str | None
 

@@ -77,7 +77,7 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
         columns=(),
         partition_key=spec.catalog.partition_key,
         strategy=spec.catalog.strategy,
-        compression=spec.encoding.codec if isinstance(spec.encoding, Encoding) else "gzip",
+        compression=_codec_beside_gzip(spec),
         # A folder may be named key=value, as Hive does.
         partition=names.folders.removeprefix(f"{spec.catalog.partition_key}=") if partitioned else None,
         partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
@@ -89,3 +89,9 @@ def remove_partition(action: CatalogAction) -> CatalogAction:
     if not isinstance(action, GlueAction):
         return action
     return action.model_copy(update={"partition": None, "partition_location": None})
+
+
+def _codec_beside_gzip(spec: Spec) -> str | None:
+    """The codec of Parquet files; None for gzip, which an intent does not say."""
+    codec = spec.encoding.codec if isinstance(spec.encoding, Encoding) else "gzip"
+    return None if codec == "gzip" else codec
