@@ -137,3 +137,11 @@ def test_part_number_goes_on_from_what_is_there(tmp_path, keys, part):
     names = layout.bind(job_id="j", attempt="a", start=START)
     assert names.prefix == "data_output_path/a/"
     assert names.after(keys).object_key(0) == f"data_output_path/a/{part}.csv.gz"
+
+
+def test_part_number_goes_on_from_other_syncs(tmp_path):
+    pattern = "{part_number}_{sync_id}{format_extension}"
+    layout = the_layout(lake(tmp_path, {"s3_path_format": "a/", "file_name_pattern": pattern}))
+    names = layout.bind(job_id="j", attempt="a", start=START, sync_id=9)
+    # The directory's highest is another sync's.
+    assert names.after(["data_output_path/a/3_8.csv.gz"]).object_key(0) == "data_output_path/a/4_9.csv.gz"

@@ -110,15 +110,14 @@ class Template:
         first = self.parts[0] if self.parts else ""
         return first if isinstance(first, str) else ""
 
-    def bind(self, *, job_id: str, start: datetime, sync_id: int) -> "Template":
-        """The same template with the attempt's values filled in; the file's own variables remain."""
+    def bind(self, *, job_id: str, start: datetime) -> "Template":
+        """The same template with the attempt's values filled in; the sync's number and the file's variables remain."""
         since = start - _EPOCH
         values = {
             "job_id": job_id,
             "epoch": str(since // timedelta(milliseconds=1)),
             "epoch_micros": str(since // timedelta(microseconds=1)),
             "millisecond": f"{start.microsecond // 1000:04d}",
-            "sync_id": str(sync_id),
         }
 
         def fill(part: Part) -> Part:
@@ -189,17 +188,19 @@ class Layout:
         """The names of one attempt's objects."""
         return ObjectNames(
             directory=self.directory,
-            template=self.template.bind(job_id=job_id, start=start, sync_id=sync_id),
+            template=self.template.bind(job_id=job_id, start=start),
             attempt=attempt,
             varies=self.varies,
             depth=self.depth,
+            sync_id=sync_id,
         )
 
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """Object keys of one table in one attempt; every value but the file's own is filled in.
+    """Object keys of one table in one attempt; every value but the sync's and the file's own is filled in.
 
+    The number of the sync stays apart, since parts are numbered beyond those of any sync in the same place.
     ``first`` is the number that the first file's name carries; without ``has_part_numbers`` a ``{part}`` is a UUID.
     ``backfill`` and a counter are the table's own and known when the attempt is registered.
     """
@@ -209,6 +210,7 @@ class ObjectNames:
     attempt: str
     varies: bool
     depth: int = 0
+    sync_id: int = 0
     backfill: int = 0
     first: int = 0
     has_part_numbers: bool = True
@@ -220,6 +222,7 @@ class ObjectNames:
             "seq": f"{number:05d}",
             "part": str(number) if self.has_part_numbers else name,
             "uuid": name,
+            "sync_id": str(self.sync_id),
             "backfill": f"{self.backfill:010d}",
             "counter": f"{number:020d}",
         }
@@ -244,7 +247,8 @@ class ObjectNames:
     def prefix(self) -> str:
         """What all keys of this attempt begin with, up to the first thing that differs between its files."""
         directory = join_key(self.directory)
-        return (f"{directory}/" if directory else "") + ("" if self.depth else self.template.start)
+        known = Template.of(*(str(self.sync_id) if part == ("sync_id", "") else part for part in self.template.parts))
+        return (f"{directory}/" if directory else "") + ("" if self.depth else known.start)
 
     @property
     def location(self) -> str:
