@@ -45,20 +45,21 @@ VALUES = [
 def test_nanoseconds_are_found(columns, found):
     source = pa.BufferReader(a_file(columns).getvalue())
     if found is None:
-        return require_microseconds(source, "f.parquet", 0)
+        return require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
     with pytest.raises(ValueUnrepresentableError) as raised:
-        require_microseconds(source, "f.parquet", 0)
+        require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
     assert raised.value.message == (
         f"'f.parquet': column {found[0]!r} has the INT96 timestamp {found[1]}, whose nanoseconds would be cut."
     )
-    return require_microseconds(source, "f.parquet", 0, declared=frozenset({found[0]}))
+    return require_microseconds(source, pq.read_metadata(source), "f.parquet", 0, declared=frozenset({found[0]}))
 
 
 def test_files_that_spark_wrote_are_not_looked_at():
     noted = pa.table({"t": int96([NANOS])}).replace_schema_metadata({"org.apache.spark.version": "4.1.1"})
     out = io.BytesIO()
     pq.write_table(noted, out, use_deprecated_int96_timestamps=True)
-    require_microseconds(pa.BufferReader(out.getvalue()), "f.parquet", 0)
+    source = pa.BufferReader(out.getvalue())
+    require_microseconds(source, pq.read_metadata(source), "f.parquet", 0)
 
 
 def load(spark, folder, prefer, **fields):

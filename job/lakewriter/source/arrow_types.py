@@ -152,6 +152,8 @@ def require_utf8(batch: pa.RecordBatch, where: str) -> None:
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
+            if "UTF8" not in str(error):
+                raise
             raise ValueUnrepresentableError(
                 f"{where}: text of column {field.name!r} is not UTF-8 ({error}).",
                 remedy=f"Correct the file, or load the bytes: sql: SELECT CAST({field.name} AS BINARY) ...",

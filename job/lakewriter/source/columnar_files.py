@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.errors import SpecInvalidError
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.source.failures import unreadable
+from lakewriter.source.int96 import NanosecondCheck, find_int96
 from lakewriter.source.merged_schema import MergedSchema, merge, variants_of
 from lakewriter.source.storage import NotListable, store_of, table_format_at, to_path
 from lakewriter.spec.specification import Read
@@ -42,32 +44,60 @@ def refuse_table_folders(read: Read, table: str) -> None:
 
 def load_merged(
     session: SparkSession, reader: DataFrameReader, read: Read, table: str
-) -> tuple[DataFrame, tuple[str, ...]]:
-    """What ``reader`` gives of the paths, with every column of every file; notes on what files differ in."""
-    paths = list(read.paths)
+) -> tuple[DataFrame, tuple[str, ...], NanosecondCheck | None]:
+    """What ``reader`` gives of the paths, with every column of every file; notes on what files differ in, and the check
+    of those that may have nanoseconds. Each footer is read once."""
+    paths, kind = list(read.paths), str(read.format).lower()
     frame = reader.load(paths)
+    if read.columns is not None:
+        return frame, (), None
     files = sorted(frame.inputFiles())
-    if len(files) < 2 or read.columns is not None or _MERGE in map(str.lower, read.options):
-        return frame, ()
-    kind = str(read.format).lower()
+    is_merged = len(files) > 1 and _MERGE not in map(str.lower, read.options)
+    if not is_merged and kind != "parquet":
+        return frame, (), None
+    footers = _read_footers(files, kind)
+    check, notes = _plan_check(footers) if kind == "parquet" else (None, ())
+    if not is_merged:
+        return frame, notes, check
     try:
-        merged = _merged(files, kind, table, lambda file: session.read.format(kind).load(file))
+        merged = _merged(footers, table, lambda file: session.read.format(kind).load(file))
     except NotListable as reason:
-        notes = (f"{reason}: Spark merges the schemas of the files, and widens no type",)
-        return reader.option("mergeSchema", "true").load(paths), notes
+        differences = f"{reason}: Spark merges the schemas of the files, and widens no type"
+        return reader.option("mergeSchema", "true").load(paths), (differences, *notes), check
     if merged is None:
-        return frame, ()
+        return frame, notes, check
     if merged.folds_case:
         session.conf.set("spark.sql.caseSensitive", "false")
-    return reader.schema(merged.schema).load(paths), merged.notes
+    return reader.schema(merged.schema).load(paths), (*merged.notes, *notes), check
 
 
-def _merged(files: Sequence[str], kind: str, table: str, load: Callable[[str], DataFrame]) -> MergedSchema | None:
+@dataclass(frozen=True)
+class _Footer:
+    """What a file's footer says: its columns as text, blank for a file without bytes, and the row groups that may have
+    nanoseconds; or why it cannot be read."""
+
+    uri: str
+    columns: str = ""
+    groups: int = 0
+    error: NotListable | LakeError | None = None
+
+
+def _plan_check(footers: Sequence[_Footer]) -> tuple[NanosecondCheck | None, tuple[str, ...]]:
+    """The check of files with INT96, None where there are none, and a note on files that only Spark can open."""
+    hidden = [footer.uri for footer in footers if isinstance(footer.error, NotListable)]
+    notes = (f"INT96 timestamps are not looked at for nanoseconds in files such as {hidden[0]!r}",) if hidden else ()
+    files = tuple((to_path(footer.uri), footer.groups) for footer in footers if footer.groups)
+    return (NanosecondCheck(files) if files else None), notes
+
+
+def _merged(footers: Sequence[_Footer], table: str, load: Callable[[str], DataFrame]) -> MergedSchema | None:
     """None where all files have one schema. Spark tells the types, asked once for each kind of footer."""
     groups: dict[str, list[str]] = {}
-    for file, footer in zip(files, _footers(files, kind), strict=True):
-        if footer:
-            groups.setdefault(footer, []).append(file)
+    for footer in footers:
+        if footer.error is not None:
+            raise footer.error
+        if footer.columns:
+            groups.setdefault(footer.columns, []).append(footer.uri)
     if len(groups) < 2:
         return None
     schemas: dict[str, StructType] = {}
@@ -77,29 +107,33 @@ def _merged(files: Sequence[str], kind: str, table: str, load: Callable[[str], D
     return merge(table, variants) if len(variants) > 1 else None
 
 
-def _footers(files: Sequence[str], kind: str) -> list[str]:
-    """For each file what its footer says of columns, as text; blank for a file without bytes."""
+def _read_footers(files: Sequence[str], kind: str) -> list[_Footer]:
     tell = _parquet if kind == "parquet" else _orc
 
-    def told(uri: str) -> str:
-        store, path = store_of(uri)
+    def read(file: str) -> _Footer:
+        try:
+            store, path = store_of(to_path(file))
+        except NotListable as error:
+            return _Footer(file, error=error)
         try:
             with store.open().open_input_file(path) as source:
-                return tell(source) if source.size() else ""
+                return tell(file, source) if source.size() else _Footer(file)
         except (OSError, BotoCoreError, ClientError) as error:
             # Spark may have an endpoint and credentials of its own.
-            raise NotListable(f"{path!r} cannot be opened outside Spark ({error})") from error
+            return _Footer(file, error=NotListable(f"{path!r} cannot be opened outside Spark ({error})"))
         except pa.ArrowException as error:
-            raise unreadable(path, error) from error
+            # Where nothing is merged Spark says what is wrong with it.
+            return _Footer(file, error=unreadable(path, error))
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(told, map(to_path, files)))
+        return list(pool.map(read, files))
 
 
-def _parquet(source: fs.FileSystem) -> str:
+def _parquet(file: str, source: fs.FileSystem) -> _Footer:
     footer = pq.read_metadata(source)
-    return f"{footer.schema}{(footer.metadata or {}).get(_SPARK_SCHEMA, b'')!r}"
+    columns = f"{footer.schema}{(footer.metadata or {}).get(_SPARK_SCHEMA, b'')!r}"
+    return _Footer(file, columns, footer.num_row_groups if find_int96(footer) else 0)
 
 
-def _orc(source: fs.FileSystem) -> str:
-    return str(pa.orc.ORCFile(source).schema)
+def _orc(file: str, source: fs.FileSystem) -> _Footer:
+    return _Footer(file, str(pa.orc.ORCFile(source).schema))

@@ -21,7 +21,7 @@ from lakewriter.source.column_names import load_by_case, quoted, with_names_of_h
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
 from lakewriter.source.csv_headers import Headers, headers_of, of_header, require_names
 from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
-from lakewriter.source.int96 import NanosecondCheck, plan_check
+from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import from_database, is_jdbc, with_driver
 from lakewriter.source.marked_lines import LENIENT, marked_lines
 from lakewriter.source.marks import is_marked, with_marks, with_misfit
@@ -166,10 +166,8 @@ def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], t
     if read.columns is not None:
         reader = reader.schema(plain_columns(read.columns))
     if read.paths and str(read.format).lower() in COLUMNAR:
-        frame, differences = load_merged(session, reader, read, table)
-        is_parquet = str(read.format).lower() == "parquet" and read.columns is None
-        check, unseen = plan_check(frame.inputFiles()) if is_parquet else (None, ())
-        return Loaded(frame, (*differences, *unseen), () if check is None else (check,))
+        frame, differences, check = load_merged(session, reader, read, table)
+        return Loaded(frame, differences, () if check is None else (check,))
     frame = reader.load(list(read.paths)) if read.paths else reader.load()
     is_text = read.paths and str(read.format).lower() in TEXTS
     return Loaded(frame, files=tuple(frame.inputFiles()) if is_text else ())

@@ -1,7 +1,6 @@
 """Find nanoseconds in INT96 timestamps of Parquet files: Spark and Arrow cut them to microseconds without a word."""
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,14 +11,13 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.source.failures import unreadable
-from lakewriter.source.storage import NotListable, store_of, to_path
+from lakewriter.source.storage import store_of
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _ROWS: Final = 65_536
-_THREADS: Final = 16
+_TASKS_A_CORE: Final = 4
 
 
 @dataclass(frozen=True)
@@ -34,38 +32,11 @@ class NanosecondCheck:
         groups = [(uri, group) for uri, count in self.files for group in range(count)]
         if not groups:
             return
-        look = partial(_look, self.declared)
-        for error in spark.sparkContext.parallelize(groups, len(groups)).map(look).collect():
+        context, look = spark.sparkContext, partial(_look, self.declared)
+        tasks = min(len(groups), _TASKS_A_CORE * context.defaultParallelism)
+        for error in context.parallelize(groups, tasks).map(look).collect():
             if error is not None:
                 raise ValueUnrepresentableError(f"table {table!r}: {error.message}", remedy=error.remedy)
-
-
-def plan_check(uris: Iterable[str]) -> tuple[NanosecondCheck | None, tuple[str, ...]]:
-    """The check of Parquet files that Spark reads, None where none has INT96; and notes on what cannot be looked at."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        counts = list(pool.map(_count_groups, paths := sorted(map(to_path, uris))))
-    notes: tuple[str, ...] = ()
-    if None in counts:
-        example = paths[counts.index(None)]
-        notes = (f"INT96 timestamps are not looked at for nanoseconds in files such as {example!r}",)
-    files = tuple((path, count) for path, count in zip(paths, counts, strict=True) if count)
-    return (NanosecondCheck(files) if files else None), notes
-
-
-def _count_groups(uri: str) -> int | None:
-    """The row groups of a file with INT96, 0 for any other file, None for one that only Spark can open."""
-    try:
-        store, path = store_of(uri)
-        with store.open().open_input_file(path) as source:
-            if not source.size():
-                return 0
-            footer = pq.read_metadata(source)
-    except (NotListable, OSError, BotoCoreError, ClientError):
-        return None
-    except pa.ArrowException:
-        # Spark says what is wrong with it.
-        return 0
-    return footer.num_row_groups if find_int96(footer) else 0
 
 
 def find_int96(footer: pq.FileMetaData) -> list[str]:
@@ -81,7 +52,7 @@ def _look(declared: frozenset[str], place: tuple[str, int]) -> ValueUnrepresenta
     store, path = store_of(uri)
     try:
         with store.open().open_input_file(path) as source:
-            require_microseconds(source, path, group, declared)
+            require_microseconds(source, pq.read_metadata(source), path, group, declared)
     except ValueUnrepresentableError as error:
         return error
     except (OSError, pa.ArrowException) as error:
@@ -89,10 +60,11 @@ def _look(declared: frozenset[str], place: tuple[str, int]) -> ValueUnrepresenta
     return None
 
 
-def require_microseconds(source: fs.FileSystem, path: str, group: int, declared: frozenset[str] = frozenset()) -> None:
+def require_microseconds(
+    source: fs.FileSystem, footer: pq.FileMetaData, path: str, group: int, declared: frozenset[str] = frozenset()
+) -> None:
     """``VALUE_UNREPRESENTABLE`` for a timestamp of a row group that has nanoseconds."""
-    footer = pq.read_metadata(source)
-    columns = [column for column in find_int96(footer) if column.split(".")[0].lower() not in declared]
+    columns = [column for column in find_int96(footer) if not _is_declared(column, declared)]
     if not columns:
         return
     # Beyond the years 1677 to 2262 nanoseconds overflow 64 bits, and so do the microseconds times 1000: the difference
@@ -105,6 +77,11 @@ def require_microseconds(source: fs.FileSystem, path: str, group: int, declared:
                 place = pc.index(pc.not_equal(rest, 0), value=True).as_py()
                 if place >= 0:
                     raise _refuse(path, name, f"{cut.slice(place, 1).cast(pa.string())[0]}{rest[place].as_py():03d}")
+
+
+def _is_declared(path: str, declared: frozenset[str]) -> bool:
+    """True for a declared column and for what is inside it; a name may itself have dots."""
+    return any(path.lower() == name or path.lower().startswith(f"{name}.") for name in declared)
 
 
 def _read(file: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -195,7 +195,7 @@ def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa
             for index in piece.row_groups:
                 # One row group a call: the reader fetches all that it is asked for before its first batch.
                 group = file.metadata.row_group(index)
-                require_microseconds(source, piece.path, index)
+                require_microseconds(source, file.metadata, piece.path, index)
                 for batch in file.iter_batches(_batch_rows(group), row_groups=[index], use_threads=False):
                     # Of names that occur twice only the place tells.
                     is_whole = batch.schema.names == schema.names
