@@ -1,7 +1,8 @@
 """The ``tables`` of a lake.yaml: their sources and what is known of their columns."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -209,3 +210,18 @@ def absolute(path: str, root: str) -> str:
     if _URI.match(path) or Path(path).is_absolute():
         return path
     return f"{root.rstrip('/')}/{path}" if _URI.match(root) else str(Path(root, path))
+
+
+def find_nested(paths: Sequence[str], control: str) -> Iterator[tuple[int, str]]:
+    """Each path that is another one or lies below it, by its number, with that other: ``control`` before all, then the
+    first of ``paths``."""
+    numbers: dict[str, list[int]] = {}
+    for number, path in enumerate(paths):
+        numbers.setdefault(path, []).append(number)
+    for number, path in enumerate(paths):
+        folders = list(accumulate(path.split("/"), "{}/{}".format))
+        others = [other for folder in folders for other in numbers.get(folder, ()) if other != number]
+        if control in folders:
+            yield number, control
+        elif others:
+            yield number, paths[min(others)]

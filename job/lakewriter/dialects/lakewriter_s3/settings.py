@@ -1,4 +1,4 @@
-"""The settings of ``lakewriter-s3``, for people without a vendor: the keys are the field's own words, checked."""
+"""Check the settings of ``lakewriter-s3``, the destination without a vendor; its keys are the field's own words."""
 
 import re
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -6,6 +6,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from lakewriter.dialects.common.destination import Destination, ExternalId, RoleArn, require_bucket, require_region
+from lakewriter.dialects.common.iceberg import (
+    OPEN_CATALOG_KEYS,
+    CatalogEndpoint,
+    SecretReference,
+    find_missing_keys,
+)
 from lakewriter.dialects.common.places import require_plain, require_url
 from lakewriter.dialects.common.problems import listed, nearest
 from lakewriter.dialects.lakewriter_s3.file_formats import check_compression
@@ -22,11 +28,8 @@ TRACKING: Final = {
 }
 """The words for tracking columns; a column's own name is the word behind an underscore, unless the file gives one."""
 
-OPEN_CATALOG_KEYS: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret")
-
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LOCATION: Final = "s3://acme-lake/production"
-
 
 _WORDS_OR_NAMES: Final = {
     "anyOf": [
@@ -67,11 +70,10 @@ class LakewriterS3(Destination):
     catalog: Literal["none", "glue", "iceberg", "open_catalog"] = "none"
     """``glue`` for Hive tables and ``iceberg`` for Iceberg tables, both in AWS Glue; ``open_catalog`` for Iceberg in
     Snowflake Open Catalog or another Polaris."""
-    catalog_endpoint: str | None = None
+    catalog_endpoint: CatalogEndpoint | None = None
     catalog_name: str | None = None
     client_id: SecretText | None = None
-    client_secret: SecretText | None = None
-    """By reference only: an intent has to name it for whoever recovers."""
+    client_secret: SecretReference | None = None
     principal_role: str = Field("ALL", min_length=1)
     database: str = ""
     """The catalog's database of tables without a schema; that of the others is ``{database}_{schema}``."""
@@ -79,7 +81,7 @@ class LakewriterS3(Destination):
     """The folders of files: by the time of the load, by its id, or none. Iceberg tables have ``partition_by``."""
     column_names: Literal["normalised", "kept"] = "normalised"
     tracking: Annotated[dict[str, str], WithJsonSchema(_WORDS_OR_NAMES)] = Field(
-        default_factory=lambda: _named(["loaded_at", "load_id"])
+        default_factory=lambda: _name_columns(["loaded_at", "load_id"])
     )
     """The columns that a load adds: words, or words with names for their columns."""
 
@@ -102,23 +104,10 @@ class LakewriterS3(Destination):
     def _region(cls, value: str, others: ValidationInfo) -> str:
         return require_region(value, endpoint=others.data.get("endpoint"))
 
-    @field_validator("catalog_endpoint")
-    @classmethod
-    def _catalog_url(cls, value: str | None) -> str | None:
-        example = "https://org-account.snowflakecomputing.com/polaris/api/catalog"
-        return value and require_url(value, example).rstrip("/")
-
-    @field_validator("client_secret")
-    @classmethod
-    def _referenced(cls, value: SecretText | None) -> SecretText | None:
-        if value is not None and value.reference is None:
-            raise ValueError("expected a reference: ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}")
-        return value
-
     @field_validator("tracking", mode="before")
     @classmethod
     def _words(cls, value: Any) -> Any:
-        return _named(value) if isinstance(value, list) else value
+        return _name_columns(value) if isinstance(value, list) else value
 
     @field_validator("tracking")
     @classmethod
@@ -154,7 +143,7 @@ class LakewriterS3(Destination):
         given = [key for key in (*OPEN_CATALOG_KEYS, "principal_role") if key in self.model_fields_set]
         if self.catalog != "open_catalog" and given:
             raise ValueError(f"{given[0]!r} is only for 'catalog: open_catalog'")
-        missing = [key for key in OPEN_CATALOG_KEYS if not getattr(self, key)]
+        missing = find_missing_keys(self)
         if self.catalog == "open_catalog" and missing:
             raise ValueError(f"'catalog' {self.catalog!r} needs {', '.join(map(repr, missing))}")
 
@@ -174,6 +163,6 @@ class LakewriterS3(Destination):
         return join_key(self.location.removeprefix("s3://").partition("/")[2])
 
 
-def _named(words: Any) -> Any:
-    """Words with their columns' own names; what is no word is left for the checks."""
+def _name_columns(words: Any) -> Any:
+    """Give each word its column's own name; leave anything but words to the checks."""
     return {word: f"_{word}" for word in words} if all(isinstance(word, str) for word in words) else words

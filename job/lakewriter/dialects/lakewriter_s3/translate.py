@@ -1,4 +1,4 @@
-"""What ``lakewriter-s3`` means: folders, names, catalogs, tracking columns."""
+"""Translate ``lakewriter-s3`` into the neutral Spec: folders, names, catalogs, tracking columns."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,12 +6,13 @@ from typing import Final
 from lakewriter.dialects.common.dialect import Lakefile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
-from lakewriter.dialects.common.tables import TableSource
+from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
+from lakewriter.dialects.common.tables import TableSource, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import encoding, extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
-from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import IndexKind, Limits, Mode, Spec, TableSpec, TrackingColumn
 
@@ -67,16 +68,8 @@ def _catalog(own: LakewriterS3) -> Catalog:
         return GlueCatalog(partition_key=_partition(own)[0] or None, strategy=own.partition_strategy)
     if own.catalog == "iceberg":
         return IcebergCatalog(service=GlueService())
-    if own.catalog_endpoint and own.catalog_name and own.client_id and own.client_secret:
-        own.require_tls("catalog_endpoint")
-        service = RestService(
-            uri=own.catalog_endpoint,
-            warehouse=own.catalog_name,
-            client_id=own.client_id.text,
-            client_secret=own.client_secret,
-            scope=f"PRINCIPAL_ROLE:{own.principal_role}",
-        )
-        return IcebergCatalog(service=service)
+    if own.catalog == "open_catalog":
+        return IcebergCatalog(service=make_open_catalog(own))
     return NoCatalog()
 
 
@@ -115,9 +108,7 @@ def _layout(own: LakewriterS3, path: str, depth: int) -> Layout:
     """The one place that knows how a key is made up."""
     end = extension(own.format, own.compression)
     if own.is_iceberg:
-        # With a UUID nobody has to look through all of a table's partitions for names that are taken.
-        file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
-        return Layout(join_key(path, "data"), Template.parse(file + end), depth)
+        return lay_out_iceberg(path, depth, end)
     key, value = _partition(own)
     folder = f"{key}={value}/" if key else ""
     return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
@@ -147,12 +138,11 @@ def _refuse_unfit(own: LakewriterS3, number: int, source: TableSource) -> None:
 
 def _refuse_shared(tables: Sequence[TableSpec], control: str) -> None:
     """Two tables at one place would be read as one, and one under the control prefix not at all."""
-    for number, table in enumerate(tables):
-        for other in (control, *(each.path for each in tables[:number]), *(each.path for each in tables[number + 1 :])):
-            if f"{table.path}/".startswith(f"{other}/"):
-                raise FaultError(
-                    ("tables", number),
-                    f"table {table.source_table!r} would lie at {table.path!r}, in {other!r}, which is taken.",
-                    remedy="Give the table another name, or another schema.",
-                    kind=NameCollisionError,
-                )
+    for number, other in find_nested([table.path for table in tables], control):
+        table = tables[number]
+        raise FaultError(
+            ("tables", number),
+            f"table {table.source_table!r} would lie at {table.path!r}, in {other!r}, which is taken.",
+            remedy="Give the table another name, or another schema.",
+            kind=NameCollisionError,
+        )

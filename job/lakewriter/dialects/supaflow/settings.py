@@ -6,6 +6,12 @@ from typing import Any, Final, Literal
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.destination import BucketName, Destination, ExternalId, RoleArn, require_region
+from lakewriter.dialects.common.iceberg import (
+    OPEN_CATALOG_KEYS,
+    CatalogEndpoint,
+    SecretReference,
+    find_missing_keys,
+)
 from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.dialects.common.problems import nearest
 from lakewriter.spec.access import SecretText
@@ -117,12 +123,11 @@ class S3DataLakeIceberg(SupaflowDestination):
     type: Literal["supaflow-s3-data-lake"]
     table_format: Literal["ICEBERG"]
     iceberg_catalog: Literal["GLUE", "SNOWFLAKE_OPEN_CATALOG"] = "GLUE"
-    catalog_endpoint: str | None = None
+    catalog_endpoint: CatalogEndpoint | None = None
     """Open Catalog's REST endpoint, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
     catalog_name: str | None = None
     client_id: SecretText | None = None
-    client_secret: SecretText | None = None
-    """By reference only: an intent has to name it for whoever recovers."""
+    client_secret: SecretReference | None = None
     principal_role: str = "ALL"
 
     @model_validator(mode="before")
@@ -133,23 +138,10 @@ class S3DataLakeIceberg(SupaflowDestination):
             data = refused(data, OPEN_CATALOG_ONLY, "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG")
         return data
 
-    @field_validator("catalog_endpoint")
-    @classmethod
-    def _url(cls, value: str | None) -> str | None:
-        example = "https://org-account.snowflakecomputing.com/polaris/api/catalog"
-        return value and require_url(value, example).rstrip("/")
-
-    @field_validator("client_secret")
-    @classmethod
-    def _referenced(cls, value: SecretText | None) -> SecretText | None:
-        if value is not None and value.reference is None:
-            raise ValueError("expected a reference: ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}")
-        return value
-
     @model_validator(mode="after")
     def _complete(self) -> "S3DataLakeIceberg":
         if self.iceberg_catalog == "SNOWFLAKE_OPEN_CATALOG":
-            missing = [name for name in OPEN_CATALOG_ONLY[:4] if not getattr(self, name)]
+            missing = find_missing_keys(self)
             if missing:
                 raise ValueError(f"SNOWFLAKE_OPEN_CATALOG needs {', '.join(map(repr, missing))}")
         return self
@@ -162,7 +154,7 @@ class S3DataLakeIceberg(SupaflowDestination):
 
 AnyDestination = S3Parquet | S3DataLakeParquet | S3DataLakeIceberg
 
-OPEN_CATALOG_ONLY: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret", "principal_role")
+OPEN_CATALOG_ONLY: Final = (*OPEN_CATALOG_KEYS, "principal_role")
 ICEBERG_ONLY: Final = ("iceberg_catalog", *OPEN_CATALOG_ONLY)
 PARQUET_ONLY: Final = ("update_aws_glue_catalog", "partition_strategy", "file_name_pattern")
 _MAY_BE_BLANK: Final = frozenset(

@@ -6,7 +6,8 @@ from typing import Final
 from lakewriter.dialects.common.dialect import Lakefile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
-from lakewriter.dialects.common.tables import TableSource
+from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
+from lakewriter.dialects.common.tables import TableSource, find_nested
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
     ParquetDestination,
@@ -16,7 +17,7 @@ from lakewriter.dialects.supaflow.settings import (
 )
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
-from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, RestService
+from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
 
@@ -52,26 +53,11 @@ def translate(file: Lakefile[AnyDestination]) -> Spec:
 
 def _catalog(destination: AnyDestination) -> Catalog:
     if isinstance(destination, S3DataLakeIceberg):
-        return IcebergCatalog(service=GlueService() if destination.glue else _open_catalog(destination))
+        return IcebergCatalog(service=GlueService() if destination.glue else make_open_catalog(destination))
     if not destination.glue:
         return NoCatalog()
     strategy = destination.partition_strategy
     return GlueCatalog(partition_key=None if strategy == "NONE" else PARTITION_KEY, strategy=strategy)
-
-
-def _open_catalog(destination: S3DataLakeIceberg) -> RestService:
-    assert destination.catalog_endpoint
-    assert destination.catalog_name
-    assert destination.client_id
-    assert destination.client_secret
-    destination.require_tls("catalog_endpoint")
-    return RestService(
-        uri=destination.catalog_endpoint,
-        warehouse=destination.catalog_name,
-        client_id=destination.client_id.text,
-        client_secret=destination.client_secret,
-        scope=f"PRINCIPAL_ROLE:{destination.principal_role}",
-    )
 
 
 def form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
@@ -187,9 +173,7 @@ def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
         folders = Template.parse(f"{PARTITIONS[destination.partition_strategy]}/")
         parts = (*folders.parts, *file_template(destination.file_name_pattern).parts, EXTENSION)
         return Layout(path, Template.of(*parts))
-    # With a UUID nobody has to look through all of a table's partitions for names that are taken.
-    file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
-    return Layout(join_key(path, "data"), Template.parse(f"{file}.parquet"), depth)
+    return lay_out_iceberg(path, depth, ".parquet")
 
 
 def _refuse_twins(sources: Sequence[TableSource]) -> None:
@@ -208,12 +192,11 @@ def _refuse_twins(sources: Sequence[TableSource]) -> None:
 
 def _refuse_nested(tables: Sequence[TableSpec], control: str) -> None:
     """A table under another's path would be read as its rows, and one under the control prefix not at all."""
-    for number, table in enumerate(tables):
-        for other in (control, *(each.path for each in tables if each is not table)):
-            if f"{table.path}/".startswith(f"{other}/"):
-                raise FaultError(
-                    ("tables", number),
-                    f"table {table.source_table!r} would lie at {table.path!r}, under {other!r}, which is taken.",
-                    remedy="Give the table a schema, or another destination_prefix.",
-                    kind=NameCollisionError,
-                )
+    for number, other in find_nested([table.path for table in tables], control):
+        table = tables[number]
+        raise FaultError(
+            ("tables", number),
+            f"table {table.source_table!r} would lie at {table.path!r}, under {other!r}, which is taken.",
+            remedy="Give the table a schema, or another destination_prefix.",
+            kind=NameCollisionError,
+        )

@@ -1,0 +1,58 @@
+"""What destinations with Iceberg tables have in common: the keys of Open Catalog, and where files lie."""
+
+from typing import Annotated, Final
+
+from pydantic import AfterValidator
+
+from lakewriter.dialects.common.destination import Destination
+from lakewriter.dialects.common.places import require_url
+from lakewriter.naming import join_key
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.layout import Layout, Template
+
+OPEN_CATALOG_KEYS: Final = ("catalog_endpoint", "catalog_name", "client_id", "client_secret")
+"""What a destination in Open Catalog needs; ``principal_role`` may be left out."""
+
+
+def _require_catalog_url(value: str) -> str:
+    example = "https://org-account.snowflakecomputing.com/polaris/api/catalog"
+    return value and require_url(value, example).rstrip("/")
+
+
+def _require_reference(value: SecretText) -> SecretText:
+    if value.reference is None:
+        raise ValueError("expected a reference: ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}")
+    return value
+
+
+CatalogEndpoint = Annotated[str, AfterValidator(_require_catalog_url)]
+SecretReference = Annotated[SecretText, AfterValidator(_require_reference)]
+"""A secret by reference only: an intent has to name it for whoever recovers."""
+
+
+def find_missing_keys(destination: Destination) -> list[str]:
+    """Those of ``OPEN_CATALOG_KEYS`` that are not given."""
+    return [key for key in OPEN_CATALOG_KEYS if not destination.part(key)]
+
+
+def make_open_catalog(destination: Destination) -> RestService:
+    """The catalog of a destination that has all of its keys."""
+    destination.require_tls("catalog_endpoint")
+    client_id = destination.part("client_id")
+    return RestService.model_validate(
+        {
+            "uri": destination.part("catalog_endpoint"),
+            "warehouse": destination.part("catalog_name"),
+            "client_id": client_id and client_id.text,
+            "client_secret": destination.part("client_secret"),
+            "scope": f"PRINCIPAL_ROLE:{destination.part('principal_role')}",
+        }
+    )
+
+
+def lay_out_iceberg(path: str, depth: int, extension: str) -> Layout:
+    """The layout of the table at ``path``, whose partition has ``depth`` fields."""
+    # With a UUID nobody has to look through all of a table's partitions for names that are taken.
+    file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
+    return Layout(join_key(path, "data"), Template.parse(file + extension), depth)
