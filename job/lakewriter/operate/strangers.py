@@ -1,5 +1,6 @@
 """Objects under a table's path that no load of it has written there: copies of its files, and files of others."""
 
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from lakewriter.commit.traces import MOST_LISTED
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
-from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
 """Objects, the newest, that are asked for the load that wrote them."""
@@ -38,7 +38,9 @@ class TablePath:
 
     def __init__(self, records: TableRecords, controls: Mapping[str, Control], intent: Intent) -> None:
         self._records, self._control, self._intent = records, records.control, intent
-        self._others = [each.layout for each in controls.values() if each is not records.control]
+        self._layouts = [
+            control.layout for control in controls.values() if control is not records.control and control.layout
+        ]
         self.is_cut_off = False
         """Whether there was more than could be looked at."""
 
@@ -133,16 +135,23 @@ class TablePath:
         is_hidden = parts[-1][:1] in ("", "_", ".") or any(each[:1] in ("_", ".") and "=" not in each for each in parts)
         if is_hidden or CONTROL_DIRECTORY in key.split("/"):
             return False
-        layout = self._control.layout
-        if layout is not None and not layout.directory and layout.matcher().fullmatch(key) is None:
+        if self._pattern is not None and self._pattern.fullmatch(key) is None:
             return False
-        return not any(self._is_of(other, key) for other in self._others)
+        return not any(pattern.fullmatch(key) for pattern in self._other_patterns)
 
-    def _is_of(self, other: Layout | None, key: str) -> bool:
-        """Whether the key is another table's, which may lie within this one's path."""
-        if other is None or (other.directory and not other.prefix.startswith(self._prefix or "")):
-            return False
-        return other.matcher().fullmatch(key) is not None
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        """Matches the table's keys; None where all in its directory are its own."""
+        layout = self._control.layout
+        return layout.matcher() if layout is not None and not layout.directory else None
+
+    @cached_property
+    def _other_patterns(self) -> tuple[re.Pattern[str], ...]:
+        """Match the keys of other tables, which may lie within this one's path."""
+        prefix = self._prefix or ""
+        return tuple(
+            layout.matcher() for layout in self._layouts if not layout.directory or layout.prefix.startswith(prefix)
+        )
 
 
 def _by_time(entry: Entry) -> tuple[object, str]:
