@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from lakewriter.dialects.common.config_file import with_config_file
 from lakewriter.dialects.common.destination import Destination
-from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import located
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
@@ -144,7 +144,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     file = _validated(document)
     destination, dialect = file.destination, dialect_of(file.destination)
     with located(document):
-        spec = dialect.translate(_lakefile(file, str(document.folder)))
+        spec = dialect.translate(_make_checked_file(file, str(document.folder)))
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
     loaded = {
@@ -185,8 +185,8 @@ def _limits(file: LakeFile) -> Limits:
     )
 
 
-def _lakefile(file: LakeFile, folder: str) -> Lakefile[Any]:
-    return Lakefile(
+def _make_checked_file(file: LakeFile, folder: str) -> CheckedFile[Any]:
+    return CheckedFile(
         pipeline=file.pipeline,
         destination=file.destination,
         tables=tuple(entry.with_defaults(file.contract, file.on_bad_row) for entry in file.tables),

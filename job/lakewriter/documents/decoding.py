@@ -12,10 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from lakewriter.documents.nesting import NULL, Raw, open_object
-from lakewriter.documents.parsing import (
-    NO_FIT,
-    NULLED,
-)
+from lakewriter.documents.parsing import NO_FIT, NULLED
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_values, make_list, read_text
 from lakewriter.spec.collection import Kind
@@ -122,7 +119,7 @@ class Documents:
     def _union(self, union: Union, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
         chosen = [choose_branch(union, bytes(raw)) for raw in raws]
         for position, (raw, name) in enumerate(zip(raws, chosen, strict=True)):
-            if name is None and bytes(raw) != b"null":
+            if name is None and bytes(raw) != NULL:
                 self._note_fault(place, Fault(position, NULLED, NO_FIT))
         children = [pa.array([name or "" for name in chosen], pa.string())]
         for (name, own), field in zip(union.branches, list(t)[1:], strict=True):
@@ -140,7 +137,7 @@ class Documents:
 
     def _open_one(self, kind: Any, raw: bytes, place: Place, position: int) -> Any:
         try:
-            return None if raw == b"null" else msgspec.json.decode(raw, type=kind)
+            return None if raw == NULL else msgspec.json.decode(raw, type=kind)
         except msgspec.MsgspecError:
             self._note_fault(place, Fault(position, NULLED, NO_FIT))
             return None

@@ -27,7 +27,7 @@ from lakewriter.nested_arrays import flat_offsets, map_entries
 
 @dataclass(frozen=True)
 class Profile:
-    """What JSON texts of one value may differ in.
+    """A form of JSON text.
 
     ``hashed`` is the form whose digests are stored, and so it never changes: members of structs and maps are sorted,
     those without a value are null, a map whose keys are not strings is an array of ``[key,value]``, binary is hex, and

@@ -97,7 +97,11 @@ _AS_TEXT: Final = {
     Kind.NUMBER: Kind.TEXT_NUMBER,
     Kind.MIXED_NUMBER: Kind.TEXT_NUMBER,
 }
-"""What a number in a string is read as."""
+"""By the kind of a number, the kind that reads it from a string."""
+
+
+_TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
+"""Branches that take any text."""
 
 
 def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
@@ -205,7 +209,7 @@ def _respell(raw: bytes) -> str:
 def choose_branch(union: Union, raw: bytes) -> str | None:
     """The branch that keeps all of a value, else one that takes it as text, else one that takes some of it; None for
     null or no branch."""
-    if raw == b"null":
+    if raw == NULL:
         return None
     name, shape = {b"{": ("object", Record), b"[": ("array", Items)}.get(raw[:1], ("", Leaf))
     branches = dict(union.branches)
@@ -221,12 +225,9 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
     return next(iter(ordered), None)
 
 
-_TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
-
-
 def _holds(t: DocumentType, raw: bytes) -> bool:
     """Whether a column of the type keeps a value as it is, all of its properties included."""
-    if raw == b"null":
+    if raw == NULL:
         return True
     if isinstance(t, Leaf):
         return (t.kind is not Kind.STRING or raw.startswith(b'"')) and _is_kept(t.kind, raw)

@@ -1,7 +1,8 @@
-"""What a load is of: tables that Spark reads, a sync of streams, or a micro-batch of a continuous run."""
+"""The kinds of load: plain tables that Spark reads, a sync of streams, a micro-batch of a continuous run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakewriter.commit.batches import is_due, require_no_stream
 from lakewriter.commit.generations import SourceState
@@ -16,7 +17,7 @@ from lakewriter.source.messages.splits import MessagesFeed
 class _Whole:
     """A load that is no micro-batch: it reads what its tables' sources hold when it starts."""
 
-    batch: Batch | None = None
+    batch: ClassVar[None] = None
 
     @property
     def opener(self) -> FeedOpener:
@@ -33,7 +34,7 @@ class _Whole:
 class Plain(_Whole):
     """Every table of the pipeline, each read by Spark and for itself."""
 
-    sync: "Sync | None" = None
+    sync: ClassVar[None] = None
 
 
 @dataclass(frozen=True)

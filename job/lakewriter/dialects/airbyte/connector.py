@@ -10,7 +10,7 @@ from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, So
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import known
-from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import located
 from lakewriter.dialects.common.problems import keys_of, problems
 from lakewriter.dialects.common.row_rule_keys import ContractEntry
@@ -85,11 +85,11 @@ def connector_spec(config: Path, catalog: Path | None) -> Spec:
         origins["source", "catalog"] = Place(of_catalog)
         streams = _validated(ConfiguredCatalog, mapping_of(of_catalog, "a JSON object"), of_catalog)
         source = SourceEntry(messages="-", catalog=streams)
-    lakefile: Lakefile[airbyte.AirbyteForm] = Lakefile(
+    checked: CheckedFile[airbyte.AirbyteForm] = CheckedFile(
         PIPELINE, form, (), source, ContractEntry(), None, root="", folder=""
     )
     with located(Document(file, Path(), content, origins)):
-        spec = airbyte.translate(lakefile).model_copy(update={"source": None})
+        spec = airbyte.translate(checked).model_copy(update={"source": None})
     limits = airbyte.limits(form, Limits(upload_parallelism=form.upload_parallelism))
     warnings = (*(f"{file.where(place)} is not known here and has no effect." for place in unknown), *spec.warnings)
     return spec.model_copy(update={"limits": limits, "warnings": warnings})

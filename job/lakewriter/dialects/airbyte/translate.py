@@ -21,7 +21,7 @@ from lakewriter.dialects.airbyte.file_formats import (
 )
 from lakewriter.dialects.airbyte.paths import constant_prefix, key_layout
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
-from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.source_files import Location
@@ -48,7 +48,7 @@ _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 """No dot either: it parts the namespace from the name in a table's id."""
 
 
-def translate(file: Lakefile[AirbyteForm]) -> Spec:
+def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     """The neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
     form, source = file.destination, file.source
     sources = _plain([entry.at(file.root) for entry in file.tables])

@@ -1,4 +1,4 @@
-"""What a dialect is: all that the rest of the package has to know of one vendor's destinations, in one object."""
+"""Describe a dialect in one object: all that the rest of the package has to know of one vendor's destinations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ document alone that is not its dialect's. The second argument are the vendors' f
 
 
 @dataclass(frozen=True)
-class Lakefile(Generic[D]):
+class CheckedFile(Generic[D]):
     """A lake.yaml whose keys are checked, as a dialect translates it.
 
     ``tables`` have the pipeline's rules where they have none of their own; ``contract`` and ``on_bad_row`` are for
@@ -96,7 +96,7 @@ class Dialect(Generic[D]):
     """
 
     types: Mapping[str, type[Destination]]
-    translate: Callable[[Lakefile[D]], Spec]
+    translate: Callable[[CheckedFile[D]], Spec]
     form_fields: Callable[[D], tuple[FormField, ...]]
     variants: tuple[Variant, ...] = ()
     limits: Callable[[D, Limits], Limits] = _same_limits

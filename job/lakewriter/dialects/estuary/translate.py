@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.tables import TableEntry
@@ -25,7 +25,7 @@ CODECS: Final = {
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def translate(file: Lakefile[EstuaryS3Parquet]) -> Spec:
+def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
     """The neutral Spec of a materialization."""
     destination = file.destination
     bindings = [_binding(number, entry) for number, entry in enumerate(file.tables)]

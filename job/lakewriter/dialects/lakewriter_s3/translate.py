@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
@@ -25,7 +25,7 @@ PARTITIONS: Final = {
 """For each strategy the key and the value in its folders' names."""
 
 
-def translate(file: Lakefile[LakewriterS3]) -> Spec:
+def translate(file: CheckedFile[LakewriterS3]) -> Spec:
     """The neutral Spec."""
     own = file.destination
     key, _ = _partition(own)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from lakewriter.dialects.common.dialect import Lakefile
+from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
@@ -34,7 +34,7 @@ ICEBERG_ENCODING: Final = Encoding(codec="zstd", level=3)
 PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/%d/%H}", "SYNC_ID": "{job_id}"}
 
 
-def translate(file: Lakefile[AnyDestination]) -> Spec:
+def translate(file: CheckedFile[AnyDestination]) -> Spec:
     """The neutral Spec of a Supaflow pipeline."""
     destination = file.destination
     tables, warnings = _tables(destination, [entry.at(file.root) for entry in file.tables])
