@@ -1,14 +1,17 @@
 """What it costs to look at the bytes of CSV and JSON lines before Spark reads them."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import duckdb
 from pyspark.sql import DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
-from bench.data import sources
+from bench.data import KEYS, sources
 from bench.measure import medians, table, timed
+from bench.sinks import null_sink
+from bench.ways import lake_file_of, load_file
 from lakewriter.source.byte_checks import byte_check, require_readable
 from lakewriter.spec.specification import Read
 
@@ -30,7 +33,21 @@ def looking(spark: Callable[[], SparkSession], folder: Path, copies: int, rounds
             "the tasks look at it": timed(lambda r=read, s=schema, n=size: _look(spark(), r, s, n)),  # type: ignore[misc]
         }
         lines += ["", *table(medians(ways, rounds))]
-    return lines
+    return [*lines, *_set_aside(spark, folder, rounds)]
+
+
+def _set_aside(spark: Callable[[], SparkSession], folder: Path, rounds: int) -> list[str]:
+    """Whole loads of the CSV file, in which no row is bad."""
+    read = {"format": "csv", "path": str(folder / "flights.csv"), "options": {"header": True, "inferSchema": True}}
+    with null_sink() as server:
+
+        def load(action: str) -> int:
+            flights = {"table": "flights", "read": read, "primary_key": list(KEYS), "on_bad_row": action}
+            return load_file(spark(), lake_file_of(folder, server, flights)).tables[0].bytes
+
+        ways = {f"`on_bad_row: {action}`": timed(partial(load, action)) for action in ("fail", "set_aside")}
+        found = medians(ways, rounds)
+    return ["", "Loads of the CSV file, in which no row is bad, to a server that discards the data:", "", *table(found)]
 
 
 def _read(spark: SparkSession, read: Read, schema: StructType, size: int) -> int:

@@ -67,7 +67,12 @@ def _tracked(frame: DataFrame) -> DataFrame:
 
 def lakewriter(spark: SparkSession, folder: Path, server: str, *, delta: bool = False, **options: str) -> RunReport:
     """One load with Spark's reader ``options``; ``mergeSchema`` makes it the rows feed, none the splits feed."""
-    spec = load_spec(lake_file(folder, server, options, delta=delta))
+    return load_file(spark, lake_file(folder, server, options, delta=delta))
+
+
+def load_file(spark: SparkSession, lake_yaml: Path) -> RunReport:
+    """One load; its error ends the benchmark."""
+    spec = load_spec(lake_yaml)
     report = run(spec, job_id=str(uuid.uuid4()), clients=Clients(spec.access), spark=lambda: spark)
     if report.status != "done":
         raise SystemExit(report.tables[0].message)
@@ -75,15 +80,20 @@ def lakewriter(spark: SparkSession, folder: Path, server: str, *, delta: bool = 
 
 
 def lake_file(folder: Path, server: str, options: dict[str, str], *, delta: bool = False) -> Path:
-    """A lake.yaml beside the sources, of a pipeline of its own."""
-    destination = {"s3_bucket_name": BUCKET, "bucket_region": "us-east-1", "custom_s3_endpoint": server}
+    """A lake.yaml beside the Parquet sources, of a pipeline of its own."""
     read: dict[str, Any] = {"format": "parquet", "path": str(folder / "flights"), "options": options}
+    table = {"table": "flights", "read": read, "primary_key": list(KEYS)}
+    return lake_file_of(folder, server, table, delta_encodings=delta)
+
+
+def lake_file_of(folder: Path, server: str, table: dict[str, Any], **keys: Any) -> Path:
+    """A lake.yaml with one table, of a pipeline of its own; ``keys`` are its keys at the top."""
+    destination = {"s3_bucket_name": BUCKET, "bucket_region": "us-east-1", "custom_s3_endpoint": server}
     content = {
         "pipeline": f"bench-{uuid.uuid4().hex[:8]}",
-        "delta_encodings": delta,
         "destination": {"type": "supaflow-s3"} | destination,
-        "tables": [{"table": "flights", "read": read, "primary_key": list(KEYS)}],
-    }
+        "tables": [table],
+    } | keys
     file = folder / "lake.yaml"
     file.write_text(yaml.safe_dump(content), "utf-8")
     return file

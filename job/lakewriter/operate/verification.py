@@ -13,6 +13,7 @@ from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, InternalError, LakeError, SpecInvalidError
+from lakewriter.operate.bad_row_objects import compare_bad_rows
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
@@ -137,7 +138,8 @@ class Verifier:
             objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
         strangers, notes = _guarded(lambda: self._path(table_id, intent).compare(intent))
         partitions, more = _guarded(lambda: self._partitions.compare(intent))
-        table.mismatches += [*objects, *comparison.mismatches, *partitions, *strangers]
+        bad_rows, _ = _guarded(lambda: (compare_bad_rows(control, intent, count=self._counting is not None), []))
+        table.mismatches += [*objects, *comparison.mismatches, *partitions, *strangers, *bad_rows]
         table.notes += [*comparison.notes, *more, *notes]
         if self._counting is None or records.is_retired:
             return
