@@ -148,7 +148,8 @@ def test_a_disabled_binding_may_keep_its_table(tmp_path):
 def test_schemas_in_files_beside_the_flow_file(tmp_path):
     (tmp_path / "types").mkdir()
     files = {
-        "s.schema.yaml": {"properties": {"id": {"$ref": "types/ids.yaml#/$defs/id"}, "at": {"$ref": "#/$defs/at"}},
+        "s.schema.yaml": {"properties": {"id": {"$ref": "types/ids.yaml#/$defs/id"}, "at": {"$ref": "#/$defs/at"},
+                                         "default": {"$ref": "types/more.yaml"}},
                           "$defs": {"at": {"type": "string", "format": "date"}}},
         "types/ids.yaml": {"$defs": {"id": {"$ref": "more.yaml"}}},
         "types/more.yaml": {"type": "integer", "examples": [{"$ref": "none.yaml"}]},
@@ -160,7 +161,11 @@ def test_schemas_in_files_beside_the_flow_file(tmp_path):
     read_here = load(flow(tmp_path, edited(collections={"PREFIX/source_collection": collection})))
     spec = read_here.spec
     locations = need(spec.tables[0].collection).locations
-    assert locations == (Location(("id",), Kind.INTEGER), Location(("at",), Kind.DATE))
+    assert locations == (
+        Location(("id",), Kind.INTEGER),
+        Location(("at",), Kind.DATE),
+        Location(("default",), Kind.INTEGER),
+    )
     assert spec.warnings[-1].startswith("collection 'PREFIX/source_collection': its schema refers to 'flow://inferred")
     (tmp_path / "elsewhere").mkdir()
     shipped = tmp_path / "elsewhere" / "lake.yaml"

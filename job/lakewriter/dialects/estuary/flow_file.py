@@ -11,7 +11,7 @@ from lakewriter.dialects.common.source_files import Location, Place, kind_of, ma
 from lakewriter.dialects.common.yaml_text import Document, file_name
 from lakewriter.dialects.estuary.flow_keys import Data, FlowKeys
 from lakewriter.dialects.estuary.foreign_files import FLOW
-from lakewriter.dialects.estuary.schema_references import opened
+from lakewriter.dialects.estuary.schema_files import opened
 from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet
 from lakewriter.errors import SpecInvalidError
 

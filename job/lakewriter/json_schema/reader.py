@@ -1,0 +1,319 @@
+"""Read a JSON Schema: follow its references, compose its parts, and tell what a value may be; no vendor's meaning here.
+
+See: https://json-schema.org/draft/2020-12/json-schema-core, and draft-07 where schemas of that age say it otherwise.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from lakewriter.json_schema.references import References, Schema
+
+ANY: Final = "any"
+"""The type of a value of which nothing is said."""
+TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+ITEMS: Final = "[]"
+"""The name in a path of what an array holds."""
+
+_OF_VALUES: Final[Mapping[type, str]] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
+_NO_ITEMS: Final[tuple[Any, ...]] = (None, True, {}, [])
+"""``items`` that say nothing of what an array holds."""
+_ANNOTATED: Final = (ANY, "string", "number", "integer")
+
+MOST_PARTS: Final = 50_000
+"""Of a schema, those it refers to counted wherever it does: two references in each of twenty make a million."""
+MOST_REFERENCES: Final = 100
+"""One behind the other."""
+MOST_LEVELS: Final = 150
+"""Parts one inside the other, names, items, references and compositions alike: a level takes three or four calls, and
+the interpreter's limit is a thousand."""
+_LONGEST: Final = 80
+
+
+@dataclass(frozen=True)
+class Option:
+    """One type that a value may have. ``annotations`` are keywords and what they say, where the type is a scalar;
+    ``properties`` are those of an object, ``items`` what an array holds, None where nothing is said of it."""
+
+    type: str
+    annotations: frozenset[tuple[str, str]] = frozenset()
+    properties: "Mapping[str, Options]" = field(default_factory=dict)
+    items: "Options | None" = None
+
+    @property
+    def has_parts(self) -> bool:
+        """True if the schema says what is inside the object or array."""
+        return bool(self.properties) or self.items is not None
+
+
+Options = tuple[Option, ...]
+"""All that a value may be, in the schema's order; none where no value fits."""
+_ANYTHING: Final = (Option(ANY),)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a vendor's documents say of its schemas.
+
+    ``annotations`` are the keywords that refine a type, ``types`` the vendor's own names for one of JSON Schema's.
+    ``values`` is whether ``const`` and ``enum`` tell a type, ``items`` whether what arrays hold is read.
+    ``others`` are documents that come with every schema, by their names, ``elsewhere`` the names of those that only
+    the vendor's platform has: of what they describe nothing is known here.
+    """
+
+    annotations: tuple[str, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    values: bool = True
+    items: bool = True
+    others: Mapping[str, Schema] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ()
+
+
+class JsonSchemaError(Exception):
+    """A schema that cannot be read: ``what`` is wrong in it at ``path``, and the ``rest`` of the sentence."""
+
+    def __init__(self, what: str, path: Sequence[str] = (), rest: str = "") -> None:
+        self.what = what
+        self.path = tuple(path)
+        self.rest = rest
+        super().__init__(what, path, rest)
+
+
+class MissingReferenceError(JsonSchemaError):
+    """A ``$ref`` leads nowhere."""
+
+
+class SchemaTooLargeError(JsonSchemaError):
+    """A schema has too many parts, or nests too deep; it is said of no one path."""
+
+
+def read_options(schema: Schema, rules: Rules) -> tuple[Options, frozenset[str]]:
+    """What a document of ``schema`` may be, and which documents ``elsewhere`` the schema refers to.
+
+    ``JsonSchemaError`` for a type that JSON Schema does not have, a reference to what is not there, a schema without
+    an end in practice.
+    """
+    reader = _Reader(schema, rules)
+    return reader.read(schema, _Position.at_root(schema)), frozenset(reader.elsewhere)
+
+
+def read_property_names(schema: Schema, rules: Rules) -> tuple[str, ...]:
+    """The names of a document's properties, which are not looked at themselves."""
+    reader = _Reader(schema, rules, nested=False)
+    options = reader.read(schema, _Position.at_root(schema))
+    return tuple(dict.fromkeys(name for option in options for name in option.properties))
+
+
+class _Position(NamedTuple):
+    """Where a part stands: the document that its references start in, its path in values, the references above it with
+    the paths at which they were followed, and how many parts it is inside of."""
+
+    document: Schema
+    path: tuple[str, ...]
+    above: tuple[tuple[int, tuple[str, ...]], ...]
+    level: int
+
+    @classmethod
+    def at_root(cls, schema: Schema) -> "_Position":
+        return cls(schema, (), ((id(schema), ()),), 0)
+
+    def inside(self, *names: str) -> "_Position":
+        return self._replace(path=self.path + names, level=self.level + 1)
+
+    def behind(self, schema: Any, document: Schema) -> "_Position":
+        above = (*self.above, (id(schema), self.path))
+        return self._replace(document=document, above=above, level=self.level + 1)
+
+
+class _Reader:
+    """Reads the parts of one schema; without ``nested`` only the names of the document's own properties, for which
+    neither types nor what cannot be found matter."""
+
+    def __init__(self, root: Schema, rules: Rules, *, nested: bool = True) -> None:
+        self._rules = rules
+        self._nested = nested
+        self._references = References(root, rules.others)
+        self._parts = 0
+        self.elsewhere = set[str]()
+
+    def read(self, schema: Any, at: _Position) -> Options:
+        """What a value at a position may be: all that the schema itself, its reference and every part of ``allOf``
+        leave, of that what one of ``oneOf`` and one of ``anyOf`` leave."""
+        if schema is False:
+            return ()
+        if not isinstance(schema, Mapping):
+            return _ANYTHING
+        self._count(1, at)
+        options = self._read_keywords(schema, at)
+        if "$ref" in schema:
+            options = self._meet(options, self._read_reference(schema["$ref"], at), at)
+        for part in _list_under("allOf", schema, at.path):
+            options = self._meet(options, self.read(part, at.inside()), at)
+        for key in ("oneOf", "anyOf"):
+            if parts := _list_under(key, schema, at.path):
+                either = _join([self.read(part, at.inside()) for part in parts])
+                options = self._meet(options, either, at)
+        return options
+
+    def _count(self, parts: int, at: _Position) -> None:
+        self._parts += parts
+        if self._parts > MOST_PARTS or len(at.above) > MOST_REFERENCES:
+            raise SchemaTooLargeError(
+                f"has more than {MOST_PARTS:,} parts, or {MOST_REFERENCES} references one behind the other, where its "
+                "references are followed"
+            )
+        if at.level > MOST_LEVELS:
+            raise SchemaTooLargeError(f"nests too deep: it has more than {MOST_LEVELS} parts one inside the other")
+
+    def _meet(self, first: Options, second: Options, at: _Position) -> Options:
+        if len(first) > 1 and len(second) > 1:
+            # Formats that hold at once double with every part that has two.
+            self._count(len(first) * len(second), at)
+        return _meet(first, second)
+
+    def _read_keywords(self, schema: Schema, at: _Position) -> Options:
+        """What the keywords of a schema say that are of no other schema."""
+        said = ((key, schema.get(key)) for key in self._rules.annotations)
+        annotations = frozenset((key, value) for key, value in said if isinstance(value, str))
+        options = list[Option]()
+        # Loops and no comprehensions, here and below: each would be one call more for every level.
+        for name in self._find_types(schema, at.path):
+            if name == "object":
+                options.append(Option(name, properties=self._read_properties(schema, at)))
+            elif name == "array":
+                options.append(Option(name, items=self._read_items(schema, at)))
+            else:
+                options.append(Option(name, annotations if name in _ANNOTATED else frozenset()))
+        return tuple(options)
+
+    def _find_types(self, schema: Any, path: tuple[str, ...]) -> Iterable[str]:
+        """The types that a schema declares, or that it implies; where only names are read, the latter."""
+        if not isinstance(schema, Mapping):
+            return (ANY,)
+        if self._nested and (declared := schema.get("type")):
+            names = declared if isinstance(declared, list) else [declared]
+            return dict.fromkeys(self._check_type(name, path) for name in names)
+        if "properties" in schema:
+            return ("object",)
+        if "items" in schema:
+            return ("array",)
+        if not self._rules.values:
+            return (ANY,)
+        values = [schema["const"]] if "const" in schema else _list_under("enum", schema, path)
+        return dict.fromkeys(_OF_VALUES.get(type(value), "string") for value in values) or (ANY,)
+
+    def _check_type(self, name: Any, path: tuple[str, ...]) -> str:
+        known = dict(zip(TYPES, TYPES, strict=True)) | dict(self._rules.types)
+        if not isinstance(name, str) or name not in known:
+            raise JsonSchemaError(f"has type {_describe(name)}", path, f"; expected {', '.join(sorted(known))}")
+        return known[name]
+
+    def _read_properties(self, schema: Schema, at: _Position) -> Mapping[str, Options]:
+        named = schema.get("properties")
+        if not isinstance(named, Mapping):
+            return {}
+        if any(not isinstance(name, str) for name in named):
+            raise JsonSchemaError("has a property", at.path, " whose name is not text")
+        if not self._nested:
+            return dict.fromkeys(named, _ANYTHING)
+        properties = {}
+        for name, part in named.items():
+            properties[name] = self.read(part, at.inside(name))
+        return properties
+
+    def _read_items(self, schema: Schema, at: _Position) -> Options | None:
+        items = schema.get("items")
+        if not (self._nested and self._rules.items) or items in _NO_ITEMS:
+            return None
+        if isinstance(items, list):
+            # A tuple, as up to draft 2019-09: what an array holds is one of them.
+            return _join([self.read(part, at.inside(ITEMS)) for part in items])
+        return self.read(items, at.inside(ITEMS))
+
+    def _read_reference(self, reference: Any, at: _Position) -> Options:
+        if not isinstance(reference, str):
+            raise JsonSchemaError(f"has {_describe(reference)} as '$ref'", at.path, "; expected text, a reference")
+        target = self._references.find(reference, at.document)
+        if target is None and reference.partition("#")[0] in self._rules.elsewhere:
+            self.elsewhere.add(reference.partition("#")[0])
+            return _ANYTHING
+        if target is None and not self._nested:
+            return _ANYTHING
+        if target is None:
+            raise MissingReferenceError(f"refers to {_describe(reference)}", at.path, ", which is not there")
+        schema, document = target
+        if (id(schema), at.path) in at.above:
+            return _ANYTHING
+        if any(id(schema) == known for known, _ in at.above):
+            # A type that holds itself has no end of parts: from here on it is an object like any other.
+            return tuple(Option(name) for name in self._find_types(schema, at.path))
+        return self.read(schema, at.behind(schema, document))
+
+
+def _list_under(key: str, schema: Schema, path: tuple[str, ...]) -> Sequence[Any]:
+    value = schema.get(key) or []
+    if not isinstance(value, list):
+        raise JsonSchemaError(f"has no list as {key!r}", path, "; expected one")
+    return value
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, list | Mapping):
+        return "a list" if isinstance(value, list) else "a mapping"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _join(values: Iterable[Options]) -> Options:
+    """What a value may be that is one of several: each type once with each annotation, and objects and arrays of which
+    nothing more is said apart from those of which something is."""
+    joined: dict[Any, Option] = {}
+    for option in chain.from_iterable(values):
+        key = (option.type, option.annotations, option.has_parts)
+        before = joined.get(key)
+        joined[key] = option if before is None else _combine(before, option, lambda *both: _join(both))
+    return tuple(joined.values())
+
+
+def _meet(first: Options, second: Options) -> Options:
+    """What a value may be that is both, in the order of the second, which says more of it."""
+    if first == _ANYTHING:
+        return second
+    met = []
+    for there in second:
+        for here in first:
+            name = _meet_types(here.type, there.type)
+            if name is not None:
+                annotations = here.annotations | there.annotations if name in _ANNOTATED else frozenset()
+                met.append(replace(_combine(here, there, _meet), type=name, annotations=annotations))
+    return _join([tuple(met)])
+
+
+def _meet_types(first: str, second: str) -> str | None:
+    """The type that is both; every integer is a number."""
+    if first == second or second == ANY:
+        return first
+    if first == ANY:
+        return second
+    return "integer" if {first, second} == {"integer", "number"} else None
+
+
+def _combine(first: Option, second: Option, combine: Callable[[Options, Options], Options]) -> Option:
+    """The first with the parts of both, and of those that are in both what ``combine`` makes of them."""
+    if first is second or not second.has_parts:
+        return first
+    properties = {**first.properties}
+    for name, options in second.properties.items():
+        properties[name] = combine(properties[name], options) if name in properties else options
+    items = second.items if first.items is None else first.items
+    if first.items is not None and second.items is not None:
+        items = combine(first.items, second.items)
+    return replace(first, properties=properties, items=items)
