@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SecretUnresolvedError, SpecInvalidError
-from lakewriter.naming import deployment_name, destination_stack
+from lakewriter.naming import name_deployment, name_destination_stack
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.trust import Trust
@@ -59,12 +59,12 @@ class Settings:
     @property
     def name(self) -> str:
         """The prefix of all resource names; no two stages share it."""
-        return deployment_name(self.spec.pipeline, self.stage)
+        return name_deployment(self.spec.pipeline, self.stage)
 
     @property
     def stack_names(self) -> tuple[str, str]:
         """Destination and pipeline."""
-        return destination_stack(self.spec.pipeline, self.stage), f"{self.name}-pipeline"
+        return name_destination_stack(self.spec.pipeline, self.stage), f"{self.name}-pipeline"
 
     @property
     def protected(self) -> bool:

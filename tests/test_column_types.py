@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.column_types import UTC_MICROS, arrow_type, glue_type, is_void, list_of, reconcile, storable
+from lakewriter.column_types import (
+    UTC_MICROS,
+    is_void,
+    make_list,
+    reconcile,
+    to_arrow_type,
+    to_glue_type,
+    to_stored_type,
+)
 from lakewriter.errors import SchemaIncompatibleError
 
 LOCAL = pa.timestamp("us")
@@ -24,10 +32,10 @@ GLUE = [
     (pa.binary(), "binary"),
     (pa.date32(), "date"),
     (UTC_MICROS, "timestamp"),
-    (list_of(pa.int32()), "array<int>"),
+    (make_list(pa.int32()), "array<int>"),
     (pa.map_(pa.string(), pa.decimal128(5, 1)), "map<string,decimal(5,1)>"),
     (
-        pa.struct([("a", pa.int32()), ("b", list_of(pa.struct([("c", pa.string())])))]),
+        pa.struct([("a", pa.int32()), ("b", make_list(pa.struct([("c", pa.string())])))]),
         "struct<a:int,b:array<struct<c:string>>>",
     ),
 ]
@@ -35,8 +43,8 @@ GLUE = [
 
 @pytest.mark.parametrize(("t", "text"), GLUE)
 def test_glue_type_and_arrow_type_are_inverse(t: pa.DataType, text: str) -> None:
-    assert glue_type(t) == text
-    assert arrow_type(text).equals(t, check_metadata=True)
+    assert to_glue_type(t) == text
+    assert to_arrow_type(text).equals(t, check_metadata=True)
 
 
 # (Glue text as others write it, file type)
@@ -53,11 +61,11 @@ FOREIGN = [
 @pytest.mark.parametrize(("text", "t"), FOREIGN)
 def test_arrow_type_takes_foreign_spellings(text: str, t: pa.DataType | None) -> None:
     nested = pa.struct([("first-name", pa.string()), ("n", pa.map_(pa.string(), pa.int32()))])
-    assert arrow_type(text) == (t or nested)
+    assert to_arrow_type(text) == (t or nested)
 
 
 def test_arrow_type_timestamp_is_what_it_is_told() -> None:
-    assert arrow_type("array<timestamp>", timestamp=LOCAL) == list_of(LOCAL)
+    assert to_arrow_type("array<timestamp>", timestamp=LOCAL) == make_list(LOCAL)
 
 
 @pytest.mark.parametrize(
@@ -66,16 +74,16 @@ def test_arrow_type_timestamp_is_what_it_is_told() -> None:
 )
 def test_arrow_type_unreadable_text_is_named(text: str) -> None:
     with pytest.raises(SchemaIncompatibleError, match="Glue type"):
-        arrow_type(text)
+        to_arrow_type(text)
 
 
 def test_glue_type_folds_names_and_ignores_the_zone() -> None:
-    assert glue_type(pa.struct([("Ab", LOCAL)])) == "struct<ab:timestamp>"
+    assert to_glue_type(pa.struct([("Ab", LOCAL)])) == "struct<ab:timestamp>"
 
 
 def test_glue_type_unknown_type_is_named() -> None:
     with pytest.raises(SchemaIncompatibleError, match="uint8"):
-        glue_type(pa.uint8())
+        to_glue_type(pa.uint8())
 
 
 _SCALARS = st.sampled_from([t for t, text in GLUE if "<" not in text])
@@ -83,7 +91,7 @@ _NAMES = st.lists(st.sampled_from(["a", "b", "c", "_d", "array"]), min_size=1, m
 _TYPES = st.recursive(
     _SCALARS,
     lambda inner: st.one_of(
-        inner.map(list_of),
+        inner.map(make_list),
         st.builds(pa.map_, _SCALARS, inner),
         _NAMES.flatmap(
             lambda names: st.tuples(*[inner] * len(names)).map(lambda ts: pa.struct(zip(names, ts, strict=True)))
@@ -95,7 +103,7 @@ _TYPES = st.recursive(
 
 @given(_TYPES)
 def test_arrow_type_reads_every_text_glue_type_writes(t: pa.DataType) -> None:
-    assert arrow_type(glue_type(t)) == t
+    assert to_arrow_type(to_glue_type(t)) == t
 
 
 # (source type, file type)
@@ -117,9 +125,9 @@ STORABLE = [
     (pa.decimal256(38, 38), pa.decimal128(38, 38)),
     (pa.dictionary(pa.int32(), pa.large_string()), pa.string()),
     (pa.run_end_encoded(pa.int32(), pa.uint8()), pa.int16()),
-    (pa.large_list(pa.uint8()), list_of(pa.int16())),
-    (pa.list_(pa.int8(), 3), list_of(pa.int8())),
-    (pa.list_view(pa.int8()), list_of(pa.int8())),
+    (pa.large_list(pa.uint8()), make_list(pa.int16())),
+    (pa.list_(pa.int8(), 3), make_list(pa.int8())),
+    (pa.list_view(pa.int8()), make_list(pa.int8())),
     (pa.map_(pa.large_string(), pa.uint8()), pa.map_(pa.string(), pa.int16())),
     (
         pa.struct([("v", pa.null()), ("a", pa.uint8()), ("s", pa.struct([("w", pa.null())]))]),
@@ -131,7 +139,7 @@ STORABLE = [
 
 @pytest.mark.parametrize(("source", "expected"), STORABLE)
 def test_storable_gives_the_files_type(source: pa.DataType, expected: pa.DataType) -> None:
-    assert storable("c", source).equals(expected, check_metadata=True)
+    assert to_stored_type("c", source).equals(expected, check_metadata=True)
 
 
 # (source type, the column as the message names it)
@@ -152,7 +160,7 @@ UNSTORABLE = [
 @pytest.mark.parametrize(("source", "path"), UNSTORABLE)
 def test_storable_refuses_and_names_the_column(source: pa.DataType, path: str) -> None:
     with pytest.raises(SchemaIncompatibleError) as caught:
-        storable("c", source)
+        to_stored_type("c", source)
     assert f"column '{path}' has type" in caught.value.message
     assert "columns: {c: string}" in caught.value.remedy
 
@@ -195,7 +203,7 @@ RECONCILED = [
     (LOCAL, UTC_MICROS, LOCAL),
     (pa.timestamp("ns", "UTC"), UTC_MICROS, UTC_MICROS),
     (pa.large_string(), pa.string(), pa.string()),
-    (list_of(pa.int32()), list_of(pa.int64()), list_of(pa.int64())),
+    (make_list(pa.int32()), make_list(pa.int64()), make_list(pa.int64())),
     (pa.map_(pa.string(), pa.float32()), pa.map_(pa.string(), pa.float64()), pa.map_(pa.string(), pa.float64())),
     (
         struct(New=pa.int8(), B=pa.int32(), A=pa.int64()),
@@ -220,7 +228,7 @@ IRRECONCILABLE = [
     (pa.decimal128(12, 2), pa.decimal128(10, 2), "decimal(10,2)"),
     (pa.decimal128(10, 4), pa.decimal128(12, 2), "decimal(12,2)"),
     (pa.date32(), UTC_MICROS, "timestamp"),
-    (list_of(pa.string()), pa.string(), "string"),
+    (make_list(pa.string()), pa.string(), "string"),
     (struct(a=pa.string()), struct(a=pa.int32()), "struct<a:int>"),
 ]
 

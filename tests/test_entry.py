@@ -24,11 +24,11 @@ BUILT = {"python": "3.11", "architecture": "x86_64", "spark": "4.1"}
     ],
 )
 def test_difference_names_what_does_not_fit(built: dict[str, str], python: str, machine: str, said: str | None) -> None:
-    assert entry.difference(built, python=python, machine=machine) == said
+    assert entry.find_difference(built, python=python, machine=machine) == said
 
 
 def test_missing_dependencies_are_named() -> None:
-    said = entry.difference(entry.built_for(["/nowhere"]), python="3.11", machine="x86_64")
+    said = entry.find_difference(entry.read_mark(["/nowhere"]), python="3.11", machine="x86_64")
     assert said is not None
     assert said.startswith("no lakewriter-bundle.json is on the path")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.naming import ControlKeys, column_names, cut, join_key, normalise, schema_name, table_names, unique
+from lakewriter.naming import ControlKeys, cut, join_key, make_unique, name_columns, name_schema, name_tables, normalise
 
 NORMALISED = [
     ("crème", "creme"),
@@ -66,11 +66,11 @@ COLUMNS = [
 
 @pytest.mark.parametrize(("names", "expected"), COLUMNS)
 def test_column_names_documented_cases(names: list[str], expected: list[str]) -> None:
-    assert column_names(names) == expected
+    assert name_columns(names) == expected
 
 
 def test_column_names_reserved_names_are_taken_without_case() -> None:
-    assert column_names(["_supa_id", "_SUPA_INDEX"], reserved=["_supa_id", "_supa_index"]) == [
+    assert name_columns(["_supa_id", "_SUPA_INDEX"], reserved=["_supa_id", "_supa_index"]) == [
         "_supa_id_1",
         "_SUPA_INDEX_1",
     ]
@@ -78,12 +78,12 @@ def test_column_names_reserved_names_are_taken_without_case() -> None:
 
 @given(st.lists(st.text(alphabet="aAbB_1", max_size=4), max_size=12))
 def test_unique_results_differ_without_case(names: list[str]) -> None:
-    result = unique(names)
+    result = make_unique(names)
     assert len({name.lower() for name in result}) == len(names)
 
 
 def test_unique_suffix_fits_the_limit() -> None:
-    assert unique(["a" * 255, "a" * 255]) == ["a" * 255, "a" * 253 + "_1"]
+    assert make_unique(["a" * 255, "a" * 255]) == ["a" * 255, "a" * 253 + "_1"]
 
 
 SCHEMAS = [
@@ -99,11 +99,11 @@ SCHEMAS = [
 
 @pytest.mark.parametrize(("parts", "expected"), SCHEMAS)
 def test_schema_name_documented_cases(parts: tuple[str, ...], expected: str) -> None:
-    assert schema_name(*parts) == expected
+    assert name_schema(*parts) == expected
 
 
 def test_table_names_are_lower_case_and_distinct() -> None:
-    assert table_names(["Order Lines", "order_lines", "Crème"]) == ["order_lines", "order_lines_1", "creme"]
+    assert name_tables(["Order Lines", "order_lines", "Crème"]) == ["order_lines", "order_lines_1", "creme"]
 
 
 KEYS = [

@@ -48,7 +48,7 @@ _MAX_PRECISION: Final = 38
 Path = tuple[str, ...]
 
 
-def glue_type(t: pa.DataType) -> str:
+def to_glue_type(t: pa.DataType) -> str:
     """The Glue (Hive) text of a file's type; names of struct fields are in lower case, as Glue folds them."""
     if t in _GLUE:
         return _GLUE[t]
@@ -57,15 +57,15 @@ def glue_type(t: pa.DataType) -> str:
     if pt.is_decimal128(t):
         return f"decimal({t.precision},{t.scale})"
     if pt.is_list(t):
-        return f"array<{glue_type(t.value_type)}>"
+        return f"array<{to_glue_type(t.value_type)}>"
     if pt.is_map(t):
-        return f"map<{glue_type(t.key_type)},{glue_type(t.item_type)}>"
+        return f"map<{to_glue_type(t.key_type)},{to_glue_type(t.item_type)}>"
     if pt.is_struct(t):
-        return f"struct<{','.join(f'{field.name.lower()}:{glue_type(field.type)}' for field in t)}>"
+        return f"struct<{','.join(f'{field.name.lower()}:{to_glue_type(field.type)}' for field in t)}>"
     raise SchemaIncompatibleError(f"Arrow type {str(t)!r} has no Glue type.")
 
 
-def arrow_type(glue: str, *, timestamp: pa.DataType = UTC_MICROS) -> pa.DataType:
+def to_arrow_type(glue: str, *, timestamp: pa.DataType = UTC_MICROS) -> pa.DataType:
     """The file's type for a Glue text; ``timestamp`` is what Glue's timestamp means, as its text has no zone."""
     return parse(glue, _ARROW, timestamp)
 
@@ -93,27 +93,29 @@ def is_void(t: pa.DataType) -> bool:
     return bool(pt.is_null(t))
 
 
-def rebuilt(t: pa.DataType, rename: Callable[[Sequence[str]], Iterable[str]]) -> pa.DataType:
+def rebuild_type(t: pa.DataType, rename: Callable[[Sequence[str]], Iterable[str]]) -> pa.DataType:
     """``t`` with every struct's names renamed, all fields nullable, lists of one layout, no metadata."""
     if is_wrapped(t):
-        return rebuilt(t.value_type, rename)
+        return rebuild_type(t.value_type, rename)
     if is_list_like(t):
-        return list_of(rebuilt(t.value_type, rename))
+        return make_list(rebuild_type(t.value_type, rename))
     if pt.is_map(t):
-        return pa.map_(rebuilt(t.key_type, rename), rebuilt(t.item_type, rename))
+        return pa.map_(rebuild_type(t.key_type, rename), rebuild_type(t.item_type, rename))
     if pt.is_struct(t):
         names = rename([field.name for field in t])
-        return pa.struct([pa.field(name, rebuilt(field.type, rename)) for name, field in zip(names, t, strict=True)])
+        return pa.struct(
+            [pa.field(name, rebuild_type(field.type, rename)) for name, field in zip(names, t, strict=True)]
+        )
     return t
 
 
-def storable(name: str, t: pa.DataType) -> pa.DataType:
+def to_stored_type(name: str, t: pa.DataType) -> pa.DataType:
     """The type a file gets for column ``name``; void fields of structs are left out.
 
     ``SchemaIncompatibleError`` for a type that no file can store: times, durations, intervals, unions, void,
     extension types, decimals beyond 38 digits or with a scale outside their precision.
     """
-    return _stored((name,), t)
+    return _to_stored((name,), t)
 
 
 def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
@@ -123,19 +125,20 @@ def reconcile(column: str, source: pa.DataType, existing: pa.DataType) -> pa.Dat
     it (a longer integer, float to double). Structs are matched by name without regard to case, a field of one side
     only stays. Glue's text does not tell zoned timestamps from local ones, so the source decides.
     """
-    whole = storable(column, existing)
+    whole = to_stored_type(column, existing)
     try:
-        return _meet((column,), storable(column, source), whole)
+        return _reconcile((column,), to_stored_type(column, source), whole)
     except _ConflictError as exc:
         path, found, expected = exc.args
         raise SchemaIncompatibleError(
             f"column {path!r} is {found!r} in the source and {expected!r} in the table, and neither converts to the"
             " other without loss.",
-            remedy=f'Declare the table\'s type, columns: {{{column}: "{glue_type(whole)}"}}, or load into a new table.',
+            remedy=f'Declare the table\'s type, columns: {{{column}: "{to_glue_type(whole)}"}}, or load into a '
+            "new table.",
         ) from exc
 
 
-def _stored(path: Path, t: pa.DataType) -> pa.DataType:
+def _to_stored(path: Path, t: pa.DataType) -> pa.DataType:
     if t in _STORED:
         return _STORED[t]
     if pt.is_fixed_size_binary(t):
@@ -145,24 +148,24 @@ def _stored(path: Path, t: pa.DataType) -> pa.DataType:
     if pt.is_decimal(t) and t.precision <= _MAX_PRECISION and 0 <= t.scale <= t.precision:
         return pa.decimal128(t.precision, t.scale)
     if is_void(t):
-        raise _unstorable(path, t)
-    return _stored_nested(path, t)
+        raise _make_unstorable_error(path, t)
+    return _to_stored_nested(path, t)
 
 
-def _stored_nested(path: Path, t: pa.DataType) -> pa.DataType:
+def _to_stored_nested(path: Path, t: pa.DataType) -> pa.DataType:
     if is_wrapped(t):
-        return _stored(path, t.value_type)
+        return _to_stored(path, t.value_type)
     if is_list_like(t):
-        return list_of(_stored((*path, "element"), t.value_type))
+        return make_list(_to_stored((*path, "element"), t.value_type))
     if pt.is_map(t):
-        return pa.map_(_stored((*path, "key"), t.key_type), _stored((*path, "value"), t.item_type))
+        return pa.map_(_to_stored((*path, "key"), t.key_type), _to_stored((*path, "value"), t.item_type))
     if pt.is_struct(t):
         kept = [field for field in t if not is_void(field.type)]
-        return pa.struct([pa.field(field.name, _stored((*path, field.name), field.type)) for field in kept])
-    raise _unstorable(path, t)
+        return pa.struct([pa.field(field.name, _to_stored((*path, field.name), field.type)) for field in kept])
+    raise _make_unstorable_error(path, t)
 
 
-def _unstorable(path: Path, t: pa.DataType) -> SchemaIncompatibleError:
+def _make_unstorable_error(path: Path, t: pa.DataType) -> SchemaIncompatibleError:
     return SchemaIncompatibleError(
         f"column {'.'.join(path)!r} has type {str(t)!r}, which no file can store.",
         remedy=f"Declare another type, for example columns: {{{path[0]}: string}}.",
@@ -173,33 +176,33 @@ class _ConflictError(Exception):
     """Two types that do not meet: path, source's and table's."""
 
 
-def _meet(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
+def _reconcile(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
     if source.equals(existing) or (pt.is_timestamp(source) and pt.is_timestamp(existing)):
         return source
     if pt.is_list(source) and pt.is_list(existing):
-        return list_of(_meet((*path, "element"), source.value_type, existing.value_type))
+        return make_list(_reconcile((*path, "element"), source.value_type, existing.value_type))
     if pt.is_map(source) and pt.is_map(existing):
-        key = _meet((*path, "key"), source.key_type, existing.key_type)
-        return pa.map_(key, _meet((*path, "value"), source.item_type, existing.item_type))
+        key = _reconcile((*path, "key"), source.key_type, existing.key_type)
+        return pa.map_(key, _reconcile((*path, "value"), source.item_type, existing.item_type))
     if pt.is_struct(source) and pt.is_struct(existing):
-        return _meet_structs(path, source, existing)
-    if holds(existing, source):
+        return _reconcile_structs(path, source, existing)
+    if can_hold(existing, source):
         return existing
-    if _widens(existing, source):
+    if _can_widen(existing, source):
         return source
     raise _ConflictError(".".join(path), str(source), str(existing))
 
 
-def _meet_structs(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
+def _reconcile_structs(path: Path, source: pa.DataType, existing: pa.DataType) -> pa.DataType:
     found = {field.name.lower(): field for field in source}
     fields = []
     for field in existing:
         own = found.pop(field.name.lower(), None)
-        fields.append(pa.field(own.name, _meet((*path, own.name), own.type, field.type)) if own else field)
+        fields.append(pa.field(own.name, _reconcile((*path, own.name), own.type, field.type)) if own else field)
     return pa.struct([*fields, *found.values()])
 
 
-def holds(target: pa.DataType, source: pa.DataType) -> bool:
+def can_hold(target: pa.DataType, source: pa.DataType) -> bool:
     """Every value of ``source`` is a value of ``target``."""
     if source in _DIGITS:
         if pt.is_decimal(target):
@@ -211,7 +214,7 @@ def holds(target: pa.DataType, source: pa.DataType) -> bool:
     return bool(source == pa.float32() and target == pa.float64())
 
 
-def _widens(existing: pa.DataType, source: pa.DataType) -> bool:
+def _can_widen(existing: pa.DataType, source: pa.DataType) -> bool:
     """The table's column can become ``source``: Glue and its readers take longer integers, and double for float."""
     if existing in _DIGITS and source in _DIGITS:
         return _DIGITS[existing] < _DIGITS[source]
@@ -223,7 +226,7 @@ _DEFAULT_DECIMAL: Final = (10, 0)
 """Hive's meaning of a decimal without arguments."""
 
 
-def list_of(t: pa.DataType) -> pa.DataType:
+def make_list(t: pa.DataType) -> pa.DataType:
     """A list whose element has the name the Parquet standard gives it."""
     return pa.list_(pa.field("element", t))
 
@@ -245,11 +248,11 @@ def _parse(tokens: list[str], scalars: Mapping[str, pa.DataType], timestamp: pa.
     if kind == "timestamp":
         return timestamp
     if kind == "decimal":
-        return pa.decimal128(*_arguments(tokens, default=_DEFAULT_DECIMAL))
+        return pa.decimal128(*_parse_arguments(tokens, default=_DEFAULT_DECIMAL))
     if kind in ("array", "map", "struct"):
         return _parse_nested(kind, tokens, scalars, timestamp)
     if kind in ("char", "varchar"):
-        _arguments(tokens, default=())
+        _parse_arguments(tokens, default=())
     return scalars[kind]
 
 
@@ -271,12 +274,12 @@ def _parse_nested(
         return pa.struct(fields)
     if kind == "array":
         (element,) = fields
-        return list_of(element.type)
+        return make_list(element.type)
     key, value = fields
     return pa.map_(key.type, value.type)
 
 
-def _arguments(tokens: list[str], *, default: tuple[int, ...]) -> tuple[int, ...]:
+def _parse_arguments(tokens: list[str], *, default: tuple[int, ...]) -> tuple[int, ...]:
     if not tokens or tokens[-1] != "(":
         return default
     tokens.pop()

@@ -80,13 +80,13 @@ def decode(key: str, body: bytes) -> dict[str, Any]:
         content = json.loads(body, parse_constant=_refuse_constant)
         _require_plain(content)
     except (ValueError, RecursionError) as error:
-        raise _damage(key, str(error)) from error
+        raise _make_damage_error(key, str(error)) from error
     if not isinstance(content, dict):
-        raise _damage(key, f"it holds a {type(content).__name__}")
+        raise _make_damage_error(key, f"it holds a {type(content).__name__}")
     try:
         require_understood(content)
     except ValueError as error:
-        raise _refusal(key, str(error)) from error
+        raise _make_refusal_error(key, str(error)) from error
     return content
 
 
@@ -97,14 +97,14 @@ def _refuse_constant(name: str) -> None:
 def _require_plain(content: Any) -> None:
     """``ValueError`` for what could be read, and could not be written back: too deep, or with half a character."""
     level, depth = [content], 0
-    while level := [value for each in level for value in _values(each)]:
+    while level := [value for each in level for value in _list_values(each)]:
         depth += 1
         if depth > MOST_LEVELS:
             raise ValueError(f"it has more than {MOST_LEVELS} levels")
     json.dumps(content, ensure_ascii=False).encode()
 
 
-def _values(content: Any) -> list[Any]:
+def _list_values(content: Any) -> list[Any]:
     if isinstance(content, dict):
         return list(content.values())
     return content if isinstance(content, list) else []
@@ -117,14 +117,14 @@ def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
         return model.model_validate(content)
     # Parts that are made by position say with a TypeError what is missing.
     except (TypeError, ValueError) as error:
-        raise _refusal(key, str(error)) from error
+        raise _make_refusal_error(key, str(error)) from error
 
 
-def _damage(key: str, why: str) -> PendingUnrecoverableError:
+def _make_damage_error(key: str, why: str) -> PendingUnrecoverableError:
     return PendingUnrecoverableError(
         f"{key} is not a JSON object ({why}).", remedy="Restore the object from its bucket's versions."
     )
 
 
-def _refusal(key: str, why: str) -> PendingUnrecoverableError:
+def _make_refusal_error(key: str, why: str) -> PendingUnrecoverableError:
     return PendingUnrecoverableError(f"{key} cannot be used by this release: {why}.", remedy=_REMEDY)

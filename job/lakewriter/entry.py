@@ -15,13 +15,13 @@ MARK = "lakewriter-bundle.json"
 REMEDY = "Run scripts/bundle for the application's release and architecture, and deploy again."
 
 
-def built_for(folders: list[str]) -> dict[str, str] | None:
+def read_mark(folders: list[str]) -> dict[str, str] | None:
     """What the dependencies on the path say of themselves; None where there are none."""
     marks = (Path(folder, MARK) for folder in folders)
     return next((json.loads(mark.read_text("utf-8")) for mark in marks if mark.is_file()), None)
 
 
-def difference(built: dict[str, str] | None, *, python: str, machine: str) -> str | None:
+def find_difference(built: dict[str, str] | None, *, python: str, machine: str) -> str | None:
     """The first thing that is not as it was built for; Spark comes last, as another Python cannot import it."""
     if built is None:
         return f"no {MARK} is on the path: the dependencies were not unpacked, or PYTHONPATH does not name them."
@@ -29,13 +29,13 @@ def difference(built: dict[str, str] | None, *, python: str, machine: str) -> st
         return f"the bundle was built for Python {built['python']}, and this is Python {python}."
     if machine != built["architecture"]:
         return f"the bundle was built for {built['architecture']}, and this is {machine}."
-    spark = _spark_version()
+    spark = _read_spark_version()
     if spark != built["spark"]:
         return f"the bundle was built for Spark {built['spark']}, and this is {f'Spark {spark}' if spark else 'none'}."
     return None
 
 
-def _spark_version() -> str | None:
+def _read_spark_version() -> str | None:
     """As ``major.minor``; Amazon's builds add a suffix."""
     try:
         from pyspark.version import __version__
@@ -48,7 +48,7 @@ def _spark_version() -> str | None:
 def run() -> None:
     """Start the command line where the bundle fits this machine, otherwise exit with code 2."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    found = difference(built_for(sys.path), python=python, machine=platform.machine())
+    found = find_difference(read_mark(sys.path), python=python, machine=platform.machine())
     if found:
         sys.stderr.write(f"SPEC_INVALID: {found} {REMEDY}\n")
         sys.exit(2)

@@ -53,7 +53,7 @@ def cut(name: str, *, distinct: str | None = None) -> str:
     return f"{name[: MAX_NAME - 11]}_{digest}"
 
 
-def unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
+def make_unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """``names`` made distinct without regard to case: the first keeps its name, later ones get ``_1``, ``_2``.
 
     A suffixed name that is itself taken is skipped. ``reserved`` names count as taken from the start.
@@ -71,12 +71,12 @@ def unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
     return result
 
 
-def column_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
+def name_columns(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """The normalised, distinct column names, in source order and in the source's case."""
-    return unique([normalise(name) for name in names], reserved=reserved)
+    return make_unique([normalise(name) for name in names], reserved=reserved)
 
 
-def avro_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
+def name_avro_fields(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """Names that Avro takes, in source order: accents dropped, ``_`` for what is no letter, digit or ``_`` and in
     front of a digit; the second of two that become equal gets ``_1``."""
     plain = []
@@ -84,10 +84,10 @@ def avro_names(names: Sequence[str], *, reserved: Iterable[str] = ()) -> list[st
         decomposed = unicodedata.normalize("NFKD", name)
         safe = _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c))) or "_"
         plain.append(f"_{safe}" if safe[0].isdigit() else safe)
-    return distinct(plain, reserved=reserved)
+    return make_distinct(plain, reserved=reserved)
 
 
-def distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
+def make_distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
     """``names`` made distinct, as ``unique`` does, but with regard to case."""
     taken, result = set(reserved), []
     for name in names:
@@ -100,15 +100,15 @@ def distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]
     return result
 
 
-def schema_name(*parts: str) -> str:
+def name_schema(*parts: str) -> str:
     """The schema (and Glue database) from its parts, blank ones left out; blank when all are."""
     filled = [part.strip() for part in parts if part.strip()]
     return normalise("_".join(filled)).lower() if filled else ""
 
 
-def table_names(names: Sequence[str]) -> list[str]:
+def name_tables(names: Sequence[str]) -> list[str]:
     """The distinct table names of one schema; lower case, since Glue folds case and paths must equal it."""
-    return unique([normalise(name).lower() for name in names])
+    return make_unique([normalise(name).lower() for name in names])
 
 
 def join_key(*segments: str) -> str:
@@ -116,7 +116,7 @@ def join_key(*segments: str) -> str:
     return "/".join(part for segment in segments for part in segment.split("/") if part)
 
 
-def scheduled_job_id(pipeline: str, at: datetime) -> str:
+def make_scheduled_job_id(pipeline: str, at: datetime) -> str:
     """The load that a schedule starts at ``at``: a UUIDv5 of both, so that a start delivered twice is one load."""
     moment = at.astimezone(UTC).isoformat(timespec="seconds")
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakewriter://{pipeline}/{moment}"))
@@ -130,6 +130,7 @@ class ControlKeys:
     """
 
     def __init__(self, prefix: str, pipeline: str) -> None:
+        self.pipeline = pipeline
         self.pipelines = join_key(prefix, CONTROL_DIRECTORY) + "/"
         """Begins the control objects of every pipeline of this prefix, each of which has a folder there."""
         self.root = self.pipelines + pipeline
@@ -215,12 +216,12 @@ class ControlKeys:
         return f"{self.root}/runs/"
 
 
-def deployment_name(pipeline: str, stage: str) -> str:
+def name_deployment(pipeline: str, stage: str) -> str:
     """Begins the name of everything that a stage deploys; no two stages share it."""
     # CloudFormation takes no "_" in a stack's name.
     return f"lakewriter-{pipeline.replace('_', '-')}-{stage}"
 
 
-def destination_stack(pipeline: str, stage: str) -> str:
+def name_destination_stack(pipeline: str, stage: str) -> str:
     """The name of the stack of a stage's destination."""
-    return f"{deployment_name(pipeline, stage)}-destination"
+    return f"{name_deployment(pipeline, stage)}-destination"

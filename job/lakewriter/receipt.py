@@ -85,10 +85,10 @@ class Batch(ControlObject):
     @property
     def job_id(self) -> str:
         """The load's name: the same batch is the same load, whenever it is run."""
-        return f"{batch_prefix(self.query)}{self.number:010d}"
+        return f"{make_batch_prefix(self.query)}{self.number:010d}"
 
 
-def batch_prefix(query: str) -> str:
+def make_batch_prefix(query: str) -> str:
     """What the job ids of a query's batches begin with; they sort by number."""
     return f"stream-{query}-"
 

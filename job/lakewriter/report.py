@@ -22,7 +22,7 @@ ABANDONED_BLIND: Final = "abandoned without its intent"
 """Begins the note in the report of a load whose intent was gone: what it wrote is not known."""
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """``1 file``, ``1,234 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from lakewriter.commit.store import Completion, Entry, Found, Unclear, Upload
+from lakewriter.commit.store import Completion, Entry, StoredObject, Unclear, Upload
 from lakewriter.receipt import Receipt
 
 
@@ -17,7 +17,7 @@ class World:
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, str]] = {}
-        self.data: dict[str, Found] = {}
+        self.data: dict[str, StoredObject] = {}
         self.staged: dict[str, tuple[str, str]] = {}
         self.clock = datetime(2024, 1, 15, tzinfo=UTC)
         self.serial = 0
@@ -63,21 +63,21 @@ class Memory:
         self._maybe_unclear()
         return f"etag{self.world.serial}"
 
-    def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
+    def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
         self._trouble()
         keys = sorted(key for key in self.world.objects if key.startswith(prefix))
         return iter([Entry(key, self.world.clock) for key in keys[:limit]])
 
-    def folders(self, prefix: str) -> Iterator[str]:
+    def list_folders(self, prefix: str) -> Iterator[str]:
         self._trouble()
         within = (key.removeprefix(prefix).partition("/") for key in self.world.objects if key.startswith(prefix))
         return iter(sorted({prefix + name + slash for name, slash, _ in within if slash}))
 
-    def find(self, key: str, *, checksum: bool = False) -> Found | None:
+    def find(self, key: str, *, checksum: bool = False) -> StoredObject | None:
         self._trouble()
         return self.world.data.get(key)
 
-    def look(self, key: str) -> Found | None:
+    def head(self, key: str) -> StoredObject | None:
         return self.find(key)
 
     def complete(self, receipt: Receipt) -> Completion:
@@ -89,7 +89,7 @@ class Memory:
             return Completion.REFUSED
         _, load = self.world.staged.pop(receipt.upload_id)
         self.world.tick()
-        self.world.data[receipt.key] = Found(receipt.size, load, f"etag{self.world.serial}")
+        self.world.data[receipt.key] = StoredObject(receipt.size, load, f"etag{self.world.serial}")
         self._maybe_unclear()
         return Completion.DONE
 
@@ -104,7 +104,7 @@ class Memory:
             del self.world.data[key]
         self.world.objects.pop(key, None)
 
-    def uploads(self, prefix: str) -> Iterator[Upload]:
+    def list_uploads(self, prefix: str) -> Iterator[Upload]:
         self._trouble()
         found = [Upload(key, upload_id) for upload_id, (key, _) in self.world.staged.items()]
         return iter([upload for upload in found if upload.key.startswith(prefix)])

@@ -10,7 +10,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.data_store import reuse_clients
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import Pending, Running, TableState
 from lakewriter.commit.store import Store
@@ -36,9 +36,9 @@ def test_an_earlier_attempts_uploads_go_whatever_the_clocks_say(aws, bucket):
     for number in (1, 2):
         own = Attempt("p", "a", f"A{number}", NOON, timedelta(days=30))
         names = layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
-        control.write_once(control.keys.begin(own.job_id, own.id), attempts.begin_record(own, {"s.t": names}))
+        control.write_once(control.keys.begin(own.job_id, own.id), attempts.make_begin_record(own, {"s.t": names}))
         aws.clock = lambda: NOON
-        assert attempts.register(control, own, reach_from(clients)) is not None
+        assert attempts.register(control, own, reuse_clients(clients)) is not None
         if number == 1:
             aws.clock = lambda: NOON + SECOND
             staged = sdk("s3").create_multipart_upload(Bucket=bucket, Key="s/t/part-a-00000.parquet")
@@ -50,7 +50,7 @@ CLEARS_UP = {
     "an earlier attempt of its own": lambda control, own, names: attempts.register(control, own, Clients),
     "repeated tasks": lambda control, own, names: attempts.abort_strays(control, names, (), own),
     "all it staged": lambda control, own, names: attempts.give_up(control, own, names, ()),
-    "elsewhere": lambda control, own, names: attempts.abort_elsewhere(control, names, own),
+    "elsewhere": lambda control, own, names: attempts.abort_in_catalog_location(control, names, own),
 }
 # (names of files, whether the other pipeline has a load of the same job id, whose uploads of the two stay)
 NAMESAKES = [
@@ -71,7 +71,7 @@ def test_two_pipelines_that_load_one_table_under_one_job_id(what, file, has_name
         control = Control(store, ControlKeys("data", pipeline), "s.t", pause=lambda _: None)
         own = Attempt(pipeline, "a", attempt, NOON, timedelta(days=30))
         names = layout.bind(job_id="a", attempt=own.id, start=NOON)
-        control.write_once(control.keys.begin("a", own.id), attempts.begin_record(own, {"s.t": names}))
+        control.write_once(control.keys.begin("a", own.id), attempts.make_begin_record(own, {"s.t": names}))
         return control, own, names
 
     if has_namesake:
@@ -83,7 +83,7 @@ def test_two_pipelines_that_load_one_table_under_one_job_id(what, file, has_name
     if what in ("an earlier attempt of its own", "elsewhere"):
         control, own, names = begun("p", "A2")
     if what == "elsewhere":
-        control.state.move(lambda state: state.changed(running={"a": Running(attempt="A2", since=NOON)}))
+        control.state.move(lambda state: state.replace(running={"a": Running(attempt="A2", since=NOON)}))
     CLEARS_UP[what](control, own, names)
     assert {load for _, load in world.staged.values()} == expected
 
@@ -97,7 +97,7 @@ class Place(Protocol):
     def stage(self, key: str, load: str) -> Receipt:
         """A file whose upload is not completed."""
 
-    def reach(self, access: Access) -> Clients:
+    def open_clients(self, access: Access) -> Clients:
         """See ``Reach``."""
 
     @property
@@ -112,7 +112,7 @@ class Place(Protocol):
 class InMemory:
     """A place without a server."""
 
-    reach = Clients
+    open_clients = Clients
 
     def __init__(self) -> None:
         self.world = World()
@@ -154,7 +154,7 @@ class Rivals:
         for name, own in self.attempts.items():
             control = self.control[name] = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
             names = self.names[name] = layout.bind(job_id="a", attempt=own.id, start=own.started)
-            began = attempts.register(control, own, place.reach)
+            began = attempts.register(control, own, place.open_clients)
             assert began is not None
             self.began[name] = began
             self.receipts[name] = place.stage(names.object_key(0), own.load)
@@ -162,10 +162,10 @@ class Rivals:
     def bind(self, name: str) -> None:
         own = self.attempts[name]
         bound = intent(own, (self.receipts[name],))
-        attempts.bind(self.control[name], own, bound, self.began[name], self.place.reach)
+        attempts.bind(self.control[name], own, bound, self.began[name], self.place.open_clients)
 
     def settle(self, name: str) -> None:
-        attempts.settle(self.control[name], self.attempts[name], self.place.reach)
+        attempts.settle(self.control[name], self.attempts[name], self.place.open_clients)
 
     def give_up(self, name: str) -> None:
         attempts.give_up(self.control[name], self.attempts[name], self.names[name], [self.receipts[name]])
@@ -215,7 +215,7 @@ def test_an_attempt_that_is_bound_gives_nothing_up(rivals, recovered):
     rivals.bind("second")
     if recovered:
         attempts.register(
-            rivals.control["first"], Attempt("p", "b", "third", NOON, timedelta(days=30)), rivals.place.reach
+            rivals.control["first"], Attempt("p", "b", "third", NOON, timedelta(days=30)), rivals.place.open_clients
         )
     rivals.give_up("second")
     pending = rivals.control["second"].state.read().pending

@@ -62,12 +62,12 @@ def test_receipts_of_live_generations_are_not_cleared_away():
     """A full refresh finds by them what it has to retire."""
     control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
     live = SyncState(live=(Live(job_id="stream-q-0000000001", generation_id=0),))
-    control.state.move(lambda state: state.changed(sync=live))
+    control.state.move(lambda state: state.replace(sync=live))
     for number in range(4):
         own = Attempt("p", Batch("q", number).job_id, "a", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
-        control.write_once(control.keys.report(own.job_id, "s.t"), intent(own).report().model_dump_json())
+        control.write_once(control.keys.report(own.job_id, "s.t"), intent(own).make_report().model_dump_json())
     clear_batches(control, Batch("q", 23))
-    found = [number for number in range(4) if control.report(Batch("q", number).job_id) is not None]
+    found = [number for number in range(4) if control.read_report(Batch("q", number).job_id) is not None]
     assert found == [1, 3]
 
 
@@ -113,8 +113,8 @@ class Stream(histories.History):
 
     def batch(self, control: Control, own: Attempt, batch: Batch, since: Batch | None) -> None:
         names = self.layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
-        control.write_once(control.keys.begin(own.job_id, own.id), attempts.begin_record(own, {"s.t": names}))
-        began = attempts.register(control, own, histories.reach)
+        control.write_once(control.keys.begin(own.job_id, own.id), attempts.make_begin_record(own, {"s.t": names}))
+        began = attempts.register(control, own, histories.open_clients)
         if began is None:
             is_next(control.state.read().batch, batch, "s.t", since)
             return
@@ -130,16 +130,16 @@ class Stream(histories.History):
             bound = intent(own, tuple(receipts))
             counter = names.first + 1 if names.counts else None
             bound = bound.model_copy(update={"batch": batch, "counter_after": counter})
-            attempts.bind(control, own, bound, began, histories.reach)
+            attempts.bind(control, own, bound, began, histories.open_clients)
         except LakeError:
             attempts.give_up(control, own, names, receipts)
             raise
-        attempts.settle(control, own, histories.reach)
+        attempts.settle(control, own, histories.open_clients)
 
     def check(self) -> None:
         control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
         # A batch whose report is written counts as done; the next load of the table is who closes its state.
-        state = recover(control, histories.reach)
+        state = recover(control, histories.open_clients)
         assert (state.pending, state.batch, state.committed) == (None, Batch("q", 5), 6)
         jobs = sorted(found.load.split("/")[1] for found in self.world.data.values())
         assert jobs == [Batch("q", number).job_id for number in range(6)]

@@ -26,10 +26,10 @@ class Denying(Memory):
         super().__init__(world, lambda: None, random.Random(0), 0)
         self.denied = denied
 
-    def uploads(self, prefix):
+    def list_uploads(self, prefix):
         if "list" in self.denied:
             raise S3AccessDeniedError("s3:ListBucketMultipartUploads was denied.")
-        return super().uploads(prefix)
+        return super().list_uploads(prefix)
 
     def abort(self, key, upload_id):
         if "abort" in self.denied:
@@ -40,7 +40,10 @@ class Denying(Memory):
 CLEARING_UP = [
     # what is called, words of the note
     (lambda control, names: attempts.abort_strays(control, names, (), OWN), "uploads of repeated tasks of s.t"),
-    (lambda control, names: attempts.abort_elsewhere(control, names, OWN), "uploads of earlier attempts of s.t"),
+    (
+        lambda control, names: attempts.abort_in_catalog_location(control, names, OWN),
+        "uploads of earlier attempts of s.t",
+    ),
 ]
 
 
@@ -77,7 +80,7 @@ def test_uploads_of_an_earlier_attempt_that_cannot_be_listed():
         own = Attempt("p", "a", attempt, OWN.started, OWN.keep)
         state = attempts.register(control, own, lambda _: pytest.fail("nothing is pending"))
         assert state is not None
-        assert state.registered("a", attempt)
+        assert state.is_registered("a", attempt)
     assert ["uploads of earlier attempts" in note for note in control.left] == [True]
 
 
@@ -104,11 +107,11 @@ def test_state_that_others_write_again_and_again(losses, succeeds, unclear):
     pauses: list[float] = []
     file = StateFile(Contended(losses, unclear=unclear), "state.json", pause=pauses.append)
     if succeeds:
-        assert file.move(lambda state: state.changed(committed=1)).committed == 1
+        assert file.move(lambda state: state.replace(committed=1)).committed == 1
         assert len(pauses) == losses
     else:
         with pytest.raises(CommitUnknownError, match="could not be written in 180 s"):
-            file.move(lambda state: state.changed(committed=1))
+            file.move(lambda state: state.replace(committed=1))
 
 
 @pytest.mark.parametrize(("losses", "succeeds"), [(60, True), (1000, False)])

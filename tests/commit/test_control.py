@@ -69,7 +69,7 @@ def test_a_load_of_a_table_called_like_a_control_object(table):
         own = Attempt("p", "a", name, NOON, timedelta(days=30))
         process = control(world, table)
         names = layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
-        process.write_once(process.keys.begin("a", name), attempts.begin_record(own, {table: names}))
+        process.write_once(process.keys.begin("a", name), attempts.make_begin_record(own, {table: names}))
         began = attempts.register(process, own, Clients)
         assert began is not None
         assert world.staged == {}
@@ -83,8 +83,8 @@ def test_a_load_of_a_table_called_like_a_control_object(table):
         attempts.settle(process, own, Clients)
         process.write_once(process.keys.outcome("a", name), {"status": "done"})
     found = control(world, table)
-    assert (found.report("a") or {})["attempt"] == "A2"
-    assert found.intent("a", "A2") == bound
+    assert (found.read_report("a") or {})["attempt"] == "A2"
+    assert found.read_intent("a", "A2") == bound
     assert list(world.data) == [staged.key]
     assert found.state.read().pending is None
 
@@ -95,7 +95,7 @@ def test_an_intent_that_release_0_1_0_left_is_brought_to_its_end():
     process = control(world)
     left = intent(own, (receipt(world, "s/t/f", own.load),), table_id="t")
     pending = Pending(job_id="a", attempt="A1", phase="intended", since=NOON)
-    process.state.move(lambda state: state.changed(pending=pending))
+    process.state.move(lambda state: state.replace(pending=pending))
     process.write_once("_lakewriter/p/loads/a/A1/t.json", left.model_dump_json(indent=1))
     assert recover(process, Clients).committed == 1
     assert list(world.data) == ["s/t/f"]

@@ -12,7 +12,7 @@ from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import Live, SourceState, SyncIntent, SyncState
-from lakewriter.commit.recover import failure_of, recover
+from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.retention import sweep
 from lakewriter.control_object import ControlObject
 from lakewriter.errors import LakeError, PendingUnrecoverableError
@@ -24,7 +24,7 @@ from lakewriter.run.continuous_status import StatusObject
 from lakewriter.spec.access import Access
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
-from tests.commit.test_histories import reach, receipt
+from tests.commit.test_histories import open_clients, receipt
 from tests.compatibility.later import LATER, grow_body, kept
 
 CLIENTS = Clients(Access(bucket="b", region="us-east-1"))
@@ -57,7 +57,7 @@ class Place:
         record = {"location": "t", "pattern": rf"t/{job_id}-.*", "shared": False}
         begun = {"version": 1, "attempt": own.id, "started": own.started.isoformat(), "tables": {"s.t": record}}
         self.control.write_once(KEYS.begin(job_id, own.id), begun)
-        began = attempts.register(self.control, own, reach)
+        began = attempts.register(self.control, own, open_clients)
         assert began is not None
         key = f"t/{job_id}-0"
         staged = receipt(key, self.world.stage(key, own.load), [1], 0)
@@ -65,9 +65,9 @@ class Place:
         sync = SyncIntent(sync_id=began.sync.sync_id + 1, generation_id=1, source=said)
         more = {"sync": sync, "batch": Batch("q", began.committed), "counter_after": began.counter + 1}
         bound = intent(own, (staged,), began.cursor, Cursor("int64", "9"), **more)
-        attempts.bind(self.control, own, bound, began, reach)
+        attempts.bind(self.control, own, bound, began, open_clients)
         if settles:
-            attempts.settle(self.control, own, reach)
+            attempts.settle(self.control, own, open_clients)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -87,19 +87,19 @@ def grown() -> Place:
 
 
 def recovered(place):
-    recover(place.control, reach)
+    recover(place.control, open_clients)
 
 
 def loaded(place):
     own = place.attempt("c")
-    assert attempts.register(place.control, own, reach) is not None
+    assert attempts.register(place.control, own, open_clients) is not None
 
 
 def registered_again(place):
     place.world.staged.clear()
     abandon({"s.t": place.control}, "b", "a test", CLIENTS)
     place.control = place.fresh()
-    assert attempts.register(place.control, place.attempt("b", 2), reach) is not None
+    assert attempts.register(place.control, place.attempt("b", 2), open_clients) is not None
 
 
 def abandoned(place):
@@ -165,17 +165,17 @@ def dying(place, phase):
         return answer
 
     place.control.store.replace = replaced
-    recover(place.control, reach)
+    recover(place.control, open_clients)
 
 
 def test_a_running_entry_keeps_its_fields():
     place = Place()
     abandon({"s.t": place.control}, "b", "a test", CLIENTS)
-    attempts.register(place.control, place.attempt("c"), reach)
+    attempts.register(place.control, place.attempt("c"), open_clients)
     place.change(STATE, grow_body(place.world.objects[STATE][0]))
     place.control = place.fresh()
-    attempts.register(place.control, place.attempt("d"), reach)
-    attempts.register(place.control, place.attempt("c", 2), reach)
+    attempts.register(place.control, place.attempt("d"), open_clients)
+    attempts.register(place.control, place.attempt("c", 2), open_clients)
     running = place.state["running"]
     assert (running["c"]["attempt"], running["c"]["later"], "later" in running["d"]) == ("c2", LATER, False)
 
@@ -206,7 +206,7 @@ DAMAGES = [
 
 
 def register_b(place):
-    attempts.register(place.control, place.attempt("b", 2), reach)
+    attempts.register(place.control, place.attempt("b", 2), open_clients)
 
 
 def begin_b(place):
@@ -224,7 +224,7 @@ def finish_b(place):
 
 
 def why_it_failed(place):
-    failure_of(place.control, "b", "b1")
+    read_failure(place.control, "b", "b1")
 
 
 REFUSED = [
@@ -245,7 +245,10 @@ REFUSED = [
 @pytest.mark.parametrize(("key", "step"), REFUSED)
 def test_what_is_not_understood_is_refused_and_nothing_changes(key, step, damage, why):
     place = Place()
-    other = {REPORT: intent(place.attempt("b")).report().model_dump_json().encode(), FAILED: b'{"code": "TIMEOUT"}'}
+    other = {
+        REPORT: intent(place.attempt("b")).make_report().model_dump_json().encode(),
+        FAILED: b'{"code": "TIMEOUT"}',
+    }
     body = place.world.objects[key][0] if key in place.world.objects else other.get(key, b'{"version": 1}')
     place.change(key, damage(body))
     place.control = place.fresh()
@@ -262,7 +265,7 @@ def test_what_is_not_understood_is_refused_and_nothing_changes(key, step, damage
 @pytest.mark.parametrize(("damage", "why"), DAMAGES)
 def test_what_is_not_understood_is_told_by_verify(damage, why):
     place = Place()
-    place.change(REPORT, damage(intent(place.attempt("b")).report().model_dump_json().encode()))
+    place.change(REPORT, damage(intent(place.attempt("b")).make_report().model_dump_json().encode()))
     found = verify({"s.t": place.fresh()}, "b", CLIENTS).differences
     told = [each for each in found if each.key == REPORT]
     assert [(each.kind, each.code, why in each.message) for each in told] == [
@@ -283,7 +286,7 @@ def test_a_receipt_that_needs_something_is_refused(step):
 def test_a_code_of_a_later_release():
     place = Place()
     place.change(FAILED, b'{"code": "DISK_ON_FIRE", "message": "Smoke.", "remedy": "Leave."}')
-    error = failure_of(place.control, "b", "b1")
+    error = read_failure(place.control, "b", "b1")
     assert str(error) == "PENDING_UNRECOVERABLE: DISK_ON_FIRE: Smoke. Leave."
 
 

@@ -142,10 +142,10 @@ def test_another_strategy_would_count_rows_twice(
 ) -> None:
     publish(tables, action(made))
     if kept is None:
-        assert tables.existing(action(loaded)) == {"id": "int"}
+        assert tables.read_columns(action(loaded)) == {"id": "int"}
         return
     with pytest.raises(SchemaIncompatibleError) as caught:
-        tables.existing(action(loaded))
+        tables.read_columns(action(loaded))
     assert f"has partition_strategy {kept!r}, expected {loaded!r}" in caught.value.message
     assert caught.value.remedy == f"Set partition_strategy: {kept} again, or load into another schema."
 

@@ -93,8 +93,8 @@ class History:
 
     def load(self, control: Control, own: Attempt) -> None:
         names = self.layout.bind(job_id=own.job_id, attempt=own.id, start=own.started)
-        control.write_once(control.keys.begin(own.job_id, own.id), attempts.begin_record(own, {"s.t": names}))
-        began = attempts.register(control, own, reach)
+        control.write_once(control.keys.begin(own.job_id, own.id), attempts.make_begin_record(own, {"s.t": names}))
+        began = attempts.register(control, own, open_clients)
         if began is None:
             return
         receipts: list[Receipt] = []
@@ -109,11 +109,11 @@ class History:
             after = Cursor("int64", str(first + len(rows))) if self.incremental else None
             bound = intent(own, tuple(receipts), began.cursor, after)
             bound = bound.model_copy(update={"counter_after": names.first + 2 if names.counts else None})
-            attempts.bind(control, own, bound, began, reach)
+            attempts.bind(control, own, bound, began, open_clients)
         except LakeError:
             attempts.give_up(control, own, names, receipts)
             raise
-        attempts.settle(control, own, reach)
+        attempts.settle(control, own, open_clients)
 
     def play(self) -> None:
         for _ in range(self.rng.randint(1, 4)):
@@ -126,7 +126,7 @@ class History:
         control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
         state = control.state.read()
         assert state.pending is None
-        intents = {job: control.intent(job, need(control.report(job))["attempt"]) for job in self.jobs}
+        intents = {job: control.read_intent(job, need(control.read_report(job))["attempt"]) for job in self.jobs}
         files = [receipt.key for each in intents.values() for receipt in each.receipts]
         assert sorted(files) == sorted(self.world.data)
         assert state.committed == len(self.jobs)
@@ -143,7 +143,7 @@ class History:
             assert {self.world.data[r.key].load for r in each.receipts} == {each.load}, job
 
 
-def reach(access: Access) -> Clients:
+def open_clients(access: Access) -> Clients:
     """No catalog is asked."""
     return cast(Clients, None)
 
@@ -203,7 +203,7 @@ def test_a_load_that_gives_up_leaves_the_uploads_of_another_alone():
     for job in ("J0", "J1"):
         own = Attempt("p", job, f"A{job}", world.tick(), timedelta(days=30))
         names = layout.bind(job_id=job, attempt=own.id, start=own.started)
-        assert attempts.register(control, own, reach) is not None
+        assert attempts.register(control, own, open_clients) is not None
         named[job] = own, names, world.stage(names.object_key(0), own.load)
     attempts.give_up(control, *named["J1"][:2], ())
     assert list(world.staged) == [named["J0"][2], named["J1"][2]]

@@ -10,10 +10,10 @@ import pytest
 
 from lakewriter.commit.attempt import BeginRecord
 from lakewriter.commit.control import Control
-from lakewriter.commit.glue_table import check_layout, columns_of, differences
+from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.ownership import Ownership, OwnershipRecord
-from lakewriter.commit.s3_store import _found
+from lakewriter.commit.s3_store import _parse_head
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import parse
 from lakewriter.errors import LakeError, SchemaIncompatibleError
@@ -58,7 +58,7 @@ def written() -> dict[str, bytes]:
     bodies = {
         name: place.world.objects[key][0] for name, key in {"state": STATE, "begin": BEGIN, "intent": INTENT}.items()
     }
-    report = Intent.parse(INTENT, bodies["intent"]).report().model_dump_json().encode()
+    report = Intent.parse(INTENT, bodies["intent"]).make_report().model_dump_json().encode()
     owner = {"version": 1, "directory": "d", "writers": {"p": {"refreshes": True, "since": AT.isoformat()}}}
     return bodies | {
         "report": report,
@@ -146,8 +146,8 @@ def try_objects(seeds: range) -> None:
 
 def look_at_table(table: Any) -> None:
     check_layout(table, ACTION)
-    columns_of(table)
-    differences(table, ACTION)
+    read_columns(table)
+    describe_differences(table, ACTION)
 
 
 def without(content: Any, random_: random.Random) -> Any:
@@ -170,7 +170,7 @@ def try_answers(seeds: range) -> None:
         table = without(TABLE, random_)
         tried(lambda: look_at_table(table), (seed, "table"))  # noqa: B023 - called at once
         metadata = {"AB-Generation-Id": random_.choice([str(value) for value in VALUES])}
-        tried(lambda: _found(HEAD | {"Metadata": metadata}), (seed, "head"))  # noqa: B023 - called at once
+        tried(lambda: _parse_head(HEAD | {"Metadata": metadata}), (seed, "head"))  # noqa: B023 - called at once
 
 
 def test_mutated_objects():
@@ -194,7 +194,7 @@ def test_all_mutated_answers():
 def test_metadata_have_no_case():
     """rclone and some stores give the names back in capitals."""
     named = {"Lakewriter-Load": "p/a/1", "LAKEWRITER-TABLE": "s.t", "Ab-Generation-Id": "7"}
-    found = _found(HEAD | {"Metadata": named})
+    found = _parse_head(HEAD | {"Metadata": named})
     assert (found.load, found.table, found.generation_id) == ("p/a/1", "s.t", 7)
 
 

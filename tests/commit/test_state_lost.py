@@ -6,7 +6,7 @@ import pytest
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
-from lakewriter.commit.store import Entry, Found
+from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.errors import CODES, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
@@ -47,12 +47,12 @@ class Objects(Memory):
         super().__init__(world, lambda: None, random.Random(0), 0)
         self.before_listing = lambda: None
 
-    def entries(self, prefix, limit=None):
+    def list_entries(self, prefix, limit=None):
         self.before_listing()
         keys = sorted(key for key in {**self.world.objects, **self.world.data} if key.startswith(prefix))
         return iter([Entry(key, self.world.clock) for key in keys[:limit]])
 
-    def look(self, key):
+    def head(self, key):
         return self.find(key)
 
 
@@ -65,7 +65,7 @@ def test_traces(key, lost):
         assert control.state.read() == TableState()
         return
     said = rf"^STATE_LOST: {STATE} is not there, and {key} is of a table that was loaded\..*rebuild LAKE TABLE"
-    for look in (control.state.read, control.state.latest, lambda: control.state.move(TableState.changed)):
+    for look in (control.state.read, control.state.recall, lambda: control.state.move(TableState.replace)):
         with pytest.raises(StateLostError, match=said):
             look()
     assert STATE not in world.objects
@@ -87,8 +87,8 @@ def test_data(load, table, lost):
     """Control objects may have been cleared away; of load b those remain that say which tables it had."""
     world = World()
     world.objects["_lakewriter/p/loads/b/B/begin.json"] = (b'{"version": 1, "tables": {"s.u": {}}}', "etag")
-    world.data["s/t/part-a-00000.parquet"] = Found(1, load, "etag", table)
-    world.data["s/t2/part-a-00000.parquet"] = Found(1, "p/a/A", "etag")
+    world.data["s/t/part-a-00000.parquet"] = StoredObject(1, load, "etag", table)
+    world.data["s/t2/part-a-00000.parquet"] = StoredObject(1, "p/a/A", "etag")
     if not lost:
         assert control_of(world, LAYOUT).state.read() == TableState()
         return
@@ -104,7 +104,7 @@ def test_a_state_that_another_load_creates_meanwhile():
 
     def commit() -> None:
         other = control_of(world)
-        other.state.move(lambda state: state.changed(committed=1))
+        other.state.move(lambda state: state.replace(committed=1))
         other.write_once(other.keys.report("a", "s.t"), {})
         store.before_listing = lambda: None
 
@@ -115,11 +115,11 @@ def test_a_state_that_another_load_creates_meanwhile():
 def test_a_state_that_vanishes():
     world = World()
     control = control_of(world)
-    control.state.move(lambda state: state.changed(committed=1))
+    control.state.move(lambda state: state.replace(committed=1))
     control.write_once(control.keys.report("a", "s.t"), {})
     del world.objects[STATE]
     with pytest.raises(StateLostError):
-        control.state.move(lambda state: state.changed(committed=state.committed + 1))
+        control.state.move(lambda state: state.replace(committed=state.committed + 1))
     assert STATE not in world.objects
 
 
@@ -130,7 +130,7 @@ def test_the_look_is_one_list():
     prefixes: list[str] = []
     store.before_listing = lambda: prefixes.append("")
     control.state.read()
-    control.state.move(lambda state: state.changed(committed=1))
+    control.state.move(lambda state: state.replace(committed=1))
     control.state.read()
     assert len(prefixes) == 1
 
@@ -143,7 +143,7 @@ def test_a_state_that_says_nothing(body):
     world = World()
     world.objects[STATE] = (body, "etag")
     control = control_of(world)
-    for look in (control.state.read, lambda: control.state.move(TableState.changed)):
+    for look in (control.state.read, lambda: control.state.move(TableState.replace)):
         with pytest.raises(StateLostError, match=rf"^STATE_LOST: {STATE} holds no state: .*rebuild LAKE TABLE"):
             look()
     assert world.objects == {STATE: (body, "etag")}
@@ -161,10 +161,10 @@ def test_a_state_of_a_later_version():
 def test_a_report_that_is_garbage(body):
     world = World()
     control = control_of(world)
-    control.state.move(lambda state: state.changed(committed=1))
+    control.state.move(lambda state: state.replace(committed=1))
     world.objects[control.keys.report("a", "s.t")] = (body, "etag")
     with pytest.raises(PendingUnrecoverableError, match="is not a JSON object"):
-        control.report("a")
+        control.read_report("a")
 
 
 def test_the_code():

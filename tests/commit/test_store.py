@@ -48,7 +48,7 @@ def test_folders(aws, bucket):
     for key in ("a/x", "a/y", "b/c/z", "d"):
         sdk("s3").put_object(Bucket=bucket, Key=f"data/_lakewriter/{key}", Body=b"")
     store = S3Store(Clients(Access(bucket=bucket, region="us-east-1")))
-    assert list(store.folders("data/_lakewriter/")) == ["data/_lakewriter/a/", "data/_lakewriter/b/"]
+    assert list(store.list_folders("data/_lakewriter/")) == ["data/_lakewriter/a/", "data/_lakewriter/b/"]
 
 
 def test_get_of_an_object_created_between_two_looks(aws, bucket):
@@ -94,7 +94,7 @@ def test_look_at_an_object_deleted_after_it_was_listed(aws, bucket, hidden):
     aws.hide_missing = hidden
     aws.client("s3").put_object(Bucket=bucket, Key="f", Body=b"here")
     removed_before(aws, "HEAD")
-    assert S3Store(Clients(ACCESS)).look("f") is None
+    assert S3Store(Clients(ACCESS)).head("f") is None
 
 
 REFUSED = [(403, "AccessDenied"), (404, "NotFound"), (404, "NoSuchKey"), (409, "ConditionalRequestConflict")]
@@ -111,7 +111,7 @@ def test_refusals_of_what_is_there_are_refusals(aws, bucket):
     aws.deny("s3:GetObject")
     aws.deny("s3:DeleteObject")
     store = S3Store(Clients(ACCESS))
-    for call in (lambda: store.find("f"), lambda: store.look("f"), lambda: store.delete("f", '"etag"')):
+    for call in (lambda: store.find("f"), lambda: store.head("f"), lambda: store.delete("f", '"etag"')):
         with pytest.raises(S3AccessDeniedError):
             call()
     assert aws.objects(bucket) == {"f": b"here"}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.store import Found
+from lakewriter.commit.store import StoredObject
 from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.receipt import Part, Receipt
 from tests.commit.intents import intent
@@ -40,7 +40,7 @@ def test_key_that_is_taken(load, counts, code, message, remedy):
     world = World()
     store = Memory(world, lambda: None, random.Random(0), 0)
     receipt = staged(world)
-    world.data[KEY] = Found(3, load, "etag")
+    world.data[KEY] = StoredObject(3, load, "etag")
     failure = complete_all(store, intent(OWN, (receipt,), counter_after=1 if counts else None), lambda _: None)
     assert (failure and failure.code) == code
     if failure is not None:
@@ -73,7 +73,7 @@ def test_withdrawing_what_another_has_withdrawn_and_loaded_again(call):
     """Between the look at an object and its deletion the key may become a later attempt's."""
     world = World()
     receipt = staged(world)
-    world.data[KEY] = Found(3, OWN.load, "etag")
-    later = Found(3, "p/a/A2", "etag2")
+    world.data[KEY] = StoredObject(3, OWN.load, "etag")
+    later = StoredObject(3, "p/a/A2", "etag2")
     withdraw(meanwhile(world, call, lambda: world.data.update({KEY: later})), intent(OWN, (receipt,)))
     assert world.data == ({KEY: later} if call < 3 else {})

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from lakewriter.cli.main import main
-from lakewriter.commit.recover import failure_of
+from lakewriter.commit.recover import read_failure
 from tests.compatibility.released import BUCKET, SAMPLE
 from tests.support.sample import sampled
 
@@ -136,7 +136,7 @@ def test_why_an_intent_was_withdrawn(put_back):
     control = lake.control
     root = f"{control.keys.load('b')}/"
     (attempt,) = {key.removeprefix(root).split("/")[0] for key in lake.aws.objects(BUCKET) if key.startswith(root)}
-    error = failure_of(control, "b", attempt)
+    error = read_failure(control, "b", attempt)
     assert error is not None
     assert (error.code, "exists already, written by another writer" in error.message) == ("KEY_EXISTS", True)
 

@@ -14,7 +14,7 @@ import yaml
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
 from lakewriter.errors import LakeError
-from lakewriter.operate.queries import athena
+from lakewriter.operate.queries import write_athena_queries
 from lakewriter.spec.specification import Encoding, IndexKind, Spec
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
@@ -265,7 +265,7 @@ SQL: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("settings", "expected"), SQL)
 def test_queries(tmp_path, settings, expected):
-    assert [query.sql for query in athena(load_spec(lake(tmp_path, **settings)))] == expected
+    assert [query.sql for query in write_athena_queries(load_spec(lake(tmp_path, **settings)))] == expected
 
 
 def test_example(tmp_path):

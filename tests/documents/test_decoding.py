@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lakewriter.documents.schema import record_type
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.encode.avro_schema import avro_schema
-from lakewriter.naming import avro_names
+from lakewriter.naming import name_avro_fields
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.specification import Encoding
 from lakewriter.spec.stream import AvroEncoding
@@ -195,4 +195,4 @@ def _plain(t: DocumentType, value: Any) -> Any:
 
 
 def test_avro_names_of_nothing():
-    assert avro_names(["", "-", "1"]) == ["_", "__1", "_1"]
+    assert name_avro_fields(["", "-", "1"]) == ["_", "__1", "_1"]

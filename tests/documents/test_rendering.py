@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.column_types import UTC_MICROS, list_of
+from lakewriter.column_types import UTC_MICROS, make_list
 from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json, render_text
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)
-NESTED = pa.struct([("b", pa.string()), ("a", list_of(pa.float64())), ("d", pa.decimal128(20, 10)), ("t", UTC_MICROS)])
+NESTED = pa.struct(
+    [("b", pa.string()), ("a", make_list(pa.float64())), ("d", pa.decimal128(20, 10)), ("t", UTC_MICROS)]
+)
 
 # Each: type, value, its text.
 TEXTS = [
@@ -49,13 +51,13 @@ TEXTS = [
     (UTC_MICROS, datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC), "0001-01-01T00:00:00.000001Z"),
     (pa.timestamp("us"), MOMENT, "2024-01-15T10:30:00.000000"),
     (pa.binary(), b"\x00\xfe", "00fe"),
-    (list_of(pa.int64()), [1, None, 3], "[1,null,3]"),
-    (list_of(pa.bool_()), [], "[]"),
-    (list_of(pa.float32()), [0.1, float("nan"), float("inf")], '[0.1,"nan","inf"]'),
-    (list_of(pa.string()), ['"\n', "é"], '["\\"\\n","é"]'),
-    (list_of(pa.binary()), [b"\xff"], '["ff"]'),
-    (list_of(pa.date32()), [date(2024, 1, 15)], '["2024-01-15"]'),
-    (list_of(list_of(pa.int8())), [[1], None, []], "[[1],null,[]]"),
+    (make_list(pa.int64()), [1, None, 3], "[1,null,3]"),
+    (make_list(pa.bool_()), [], "[]"),
+    (make_list(pa.float32()), [0.1, float("nan"), float("inf")], '[0.1,"nan","inf"]'),
+    (make_list(pa.string()), ['"\n', "é"], '["\\"\\n","é"]'),
+    (make_list(pa.binary()), [b"\xff"], '["ff"]'),
+    (make_list(pa.date32()), [date(2024, 1, 15)], '["2024-01-15"]'),
+    (make_list(make_list(pa.int8())), [[1], None, []], "[[1],null,[]]"),
     (pa.struct([("b", pa.int8()), ("a", pa.int8())]), {"b": 1, "a": None}, '{"a":null,"b":1}'),
     (pa.map_(pa.string(), pa.string()), [("\n", "x"), ('"', "y"), ("!", None)], '{"\\n":"x","!":null,"\\"":"y"}'),
     (pa.map_(pa.float64(), pa.binary()), [(float("nan"), b"\xff"), (1.0, None)], '[[1.0,null],["nan","ff"]]'),

@@ -16,7 +16,7 @@ from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Item
 from lakewriter.encode.avro import AvroEncoder
 from lakewriter.encode.avro_schema import avro_schema
 from lakewriter.encode.avro_values import varint
-from lakewriter.naming import avro_names
+from lakewriter.naming import name_avro_fields
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.stream import AvroEncoding
 
@@ -151,7 +151,7 @@ TWO_UNIONS = Record(
 
 def test_unions_with_objects_beside_each_other():
     """Avro defines a name once: that of a branch begins with its field's, as all names below a field do."""
-    t = arrow_type(TWO_UNIONS, avro_names)
+    t = arrow_type(TWO_UNIONS, name_avro_fields)
     a, b = {"type": "object", "object": {"x": 1}, "string": None}, {"type": "object", "object": {"x": 2}, "array": None}
     c = [b, {"type": "array", "object": None, "array": [{"x": 3}]}]
     columns = [pa.array([value], field.type) for value, field in zip((a, b, c), t, strict=True)]

@@ -117,10 +117,10 @@ class Books:
             assert not [row for row, times in seen.items() if times > 1], name
 
     def _committed(self, name: str, jobs: list[str]) -> list[str]:
-        return [job for job in jobs if self.controls[name].report(job) is not None]
+        return [job for job in jobs if self.controls[name].read_report(job) is not None]
 
     def _keys(self, name: str, job: str) -> list[str]:
-        report = self.controls[name].report(job)
+        report = self.controls[name].read_report(job)
         return [] if report is None else list(report["keys"])
 
     def _promised(self, name: str, job: str) -> list[str]:
@@ -128,7 +128,7 @@ class Books:
         pending = self.controls[name].state.read().pending
         if pending is None or pending.job_id != job:
             return self._keys(name, job)
-        return [receipt.key for receipt in self.controls[name].intent(job, pending.attempt).receipts]
+        return [receipt.key for receipt in self.controls[name].read_intent(job, pending.attempt).receipts]
 
     def _check_state(self, name: str, committed: list[str], left: set[str]) -> None:
         state = self.controls[name].state.read()
@@ -139,7 +139,7 @@ class Books:
     def _expected(self, name: str, job: str) -> list[tuple[int, str]]:
         if name != EVENTS:
             return self.rows[name]
-        report = self.controls[name].report(job) or {}
+        report = self.controls[name].read_report(job) or {}
         before, after = (int(report[f"cursor_{side}"]["text"]) if report[f"cursor_{side}"] else -1 for side in
                          ("before", "after"))  # fmt: skip
         return [row for row in self.rows[EVENTS] if before < row[0] <= after]

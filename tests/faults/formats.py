@@ -87,7 +87,7 @@ class Streams:
     def audit(self, *, again: Iterable[str] = (), left: Iterable[str] = ()) -> Found:
         """See ``Books.audit``; the last job of all was done in full."""
         jobs, waiting = [*again, *left], set(left)
-        committed = {name: [job for job in jobs if control.report(job)] for name, control in self.controls.items()}
+        committed = {name: [job for job in jobs if control.read_report(job)] for name, control in self.controls.items()}
         for name, control in self.controls.items():
             state = control.state.read()
             assert set(again) <= set(committed[name]), name
@@ -108,7 +108,7 @@ class Streams:
         return Found(committed, uploads)
 
     def _keys(self, name: str, jobs: list[str]) -> set[str]:
-        return {key for job in jobs for key in (self.controls[name].report(job) or {})["keys"]}
+        return {key for job in jobs for key in (self.controls[name].read_report(job) or {})["keys"]}
 
     def _ids(self, name: str) -> list[int]:
         return [int(row["user_id"]) for row in self.lake.rows(f"data/public/{name}/")]

@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.data_store import reuse_clients
 from lakewriter.commit.recover import recover
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import ControlKeys
@@ -53,7 +53,7 @@ class Recoverer:
             assert clients.s3
             assert clients.glue
         self._control = Control(S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline), table_id)
-        self._reach = reach_from(clients)
+        self._reach = reuse_clients(clients)
 
     def recover(self) -> None:
         """Leave nothing pending."""

@@ -11,7 +11,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.append import IcebergTables
-from lakewriter.commit.iceberg.evolve import IcebergBefore
+from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.common.tables import partition_field
@@ -46,10 +46,10 @@ class Table:
 
     def ready(self, job: str, schema: pa.Schema, committed: int = 0) -> tuple[IcebergAction, pa.Schema]:
         """The table made ready for a load of this schema."""
-        return self._before(job).ready(schema, TableState(committed=committed))
+        return self._before(job).prepare(schema, TableState(committed=committed))
 
-    def _before(self, job: str) -> IcebergBefore:
-        return IcebergBefore(self.action, self.clients, f"p/{job}/{job}1")
+    def _before(self, job: str) -> IcebergTargetTable:
+        return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1")
 
     def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Intent:
         """A load of one file, made ready, encoded, and its object there."""
@@ -60,7 +60,7 @@ class Table:
     def partitioned(self, job: str, rows: pa.Table, *fields: str) -> Intent:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
         partition = tuple(map(partition_field, fields))
-        action, schema = self._before(job).ready(rows.schema, TableState(), partition)
+        action, schema = self._before(job).prepare(rows.schema, TableState(), partition)
         transforms = Transforms.of(partition, schema)
         receipts = []
         for number, (values, run) in enumerate(transforms.runs(rows.cast(schema).combine_chunks().to_batches()[0])):

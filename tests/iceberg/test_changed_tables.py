@@ -9,7 +9,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.iceberg.evolve import IcebergBefore
+from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import LakeError, SchemaIncompatibleError
 from tests.iceberg.commits import AT, Table
@@ -230,11 +230,11 @@ OVERLAPS = [
 @pytest.mark.parametrize(("committed", "pending", "goes_on"), OVERLAPS)
 def test_another_load_of_the_pipeline_committed_meanwhile(table, committed, pending, goes_on):
     """The table has one load; this one registered before there was any."""
-    before = IcebergBefore(table.action, table.clients, "p/b/b1")
+    before = IcebergTargetTable(table.action, table.clients, "p/b/b1")
     now = Pending(job_id="z", attempt="z1", phase="uploaded", since=AT) if pending else None
     latest = TableState(committed=committed, pending=now)
     if goes_on:
-        before.ready(rows("b").schema, TableState(), latest=lambda: latest)
+        before.prepare(rows("b").schema, TableState(), latest=lambda: latest)
     else:
         with pytest.raises(LakeError, match=r"has 1 loads of pipeline 'p'.*the state knows of 0"):
-            before.ready(rows("b").schema, TableState(), latest=lambda: latest)
+            before.prepare(rows("b").schema, TableState(), latest=lambda: latest)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.commit.iceberg.append import IcebergTables
-from lakewriter.commit.iceberg.evolve import IcebergBefore
+from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.state import Running, TableState
 from lakewriter.naming import LOAD_METADATA
 from tests.iceberg.commits import Table
@@ -96,9 +96,9 @@ def test_earlier_attempts_files_that_cannot_be_listed(aws, table):
     """They are looked for before the load begins, which goes on without."""
     found = table.intent("a", ROWS)
     aws.fail(lambda call: call.query.get("prefix", "").startswith(METADATA), status=403, code="AccessDenied", times=9)
-    before = IcebergBefore(table.action, table.clients, "p/a/a2")
+    before = IcebergTargetTable(table.action, table.clients, "p/a/a2")
     running = Running(attempt="a2", since=found.started, first=found.started)
-    before.ready(ROWS.schema, TableState(running={"a": running}))
+    before.prepare(ROWS.schema, TableState(running={"a": running}))
     assert len(before.left) == 1
 
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakewriter.column_types import reconcile, storable
-from lakewriter.commit.iceberg.evolve import IcebergBefore
+from lakewriter.column_types import reconcile, to_stored_type
+from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from tests.iceberg.commits import Table
 
@@ -44,11 +44,11 @@ CHANGES = [
 
 def fitted(table: Table, job: str, name: str, source: pa.DataType) -> pa.Schema:
     """The schema that a load of this source would ask for, as it is planned."""
-    before = IcebergBefore(table.action, table.clients, f"p/{job}/{job}1")
-    fitting = before.types({"id": pa.int64(), "v": storable(name, source)})
-    written = reconcile(name, source, fitting["v"]) if "v" in fitting else storable(name, source)
+    before = IcebergTargetTable(table.action, table.clients, f"p/{job}/{job}1")
+    fitting = before.fit_types({"id": pa.int64(), "v": to_stored_type(name, source)})
+    written = reconcile(name, source, fitting["v"]) if "v" in fitting else to_stored_type(name, source)
     schema = pa.schema([("id", pa.int64()), (name, written), ("z", pa.string())])
-    before.changes(schema)
+    before.describe_changes(schema)
     return schema
 
 
@@ -70,8 +70,10 @@ def test_change(aws, bucket, first, second, expected):
 def test_changes_in_words(aws, bucket):
     table = Table(aws)
     table.ready("a", pa.schema([("id", pa.int32()), ("n", pa.decimal128(5, 2))]))
-    before = IcebergBefore(table.action, table.clients, "p/b/b1")
-    assert before.changes(pa.schema([("id", pa.int64()), ("n", pa.decimal128(7, 2)), ("more", pa.string())])) == [
+    before = IcebergTargetTable(table.action, table.clients, "p/b/b1")
+    assert before.describe_changes(
+        pa.schema([("id", pa.int64()), ("n", pa.decimal128(7, 2)), ("more", pa.string())])
+    ) == [
         "widen column id of db.t from int to long",
         "widen column n of db.t from decimal(5, 2) to decimal(7, 2)",
         "add column more string to db.t",
@@ -85,8 +87,8 @@ def test_a_column_that_others_required_becomes_optional(aws, bucket):
     aws.hide_missing = False
     with table.seen.update_schema(allow_incompatible_changes=True) as update:
         update.update_column("id", required=True)
-    before = IcebergBefore(table.action, table.clients, "p/b/b1")
-    assert before.changes(pa.schema([("id", pa.int32())])) == ["make column id of db.t optional"]
+    before = IcebergTargetTable(table.action, table.clients, "p/b/b1")
+    assert before.describe_changes(pa.schema([("id", pa.int32())])) == ["make column id of db.t optional"]
 
 
 def test_a_count_beyond_the_state_is_refused(aws, bucket):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.aws.vended import Vended, VendedCredentials
-from lakewriter.commit.iceberg.catalog_vendor import vendor_of
+from lakewriter.commit.iceberg.catalog_vendor import find_vendor
 from lakewriter.errors import CatalogUnauthorizedError, S3AccessDeniedError
 from tests.iceberg.commits import ACCESS, Table
 from tests.support.narrow import need
@@ -63,7 +63,7 @@ def test_a_catalog_that_vends_nothing(catalog):
 def test_vendor_has_no_secret(catalog):
     vending = catalog.vend()
     table = Table(catalog.aws, catalog)
-    vendor = vendor_of(table.ready("a", ROWS.schema)[0], ACCESS)
+    vendor = find_vendor(table.ready("a", ROWS.schema)[0], ACCESS)
     shipped = pickle.dumps(vendor)
     assert pickle.loads(shipped)().access_key in vending.keys
     assert not [text for text in (*vending.secrets, CLIENT_SECRET) if text.encode() in shipped]

@@ -17,7 +17,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import reach_from
+from lakewriter.commit.data_store import reuse_clients
 from lakewriter.commit.retention import sweep
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import LOAD_METADATA
@@ -148,7 +148,7 @@ def test_the_sweep_keeps_a_pending_intent_of_another_table(table: rebuild.Table)
     table.load("b", dies="settle")
     keep = timedelta(days=30)
     other = Control(S3Store(table.clients), table.control.keys, "public.others")
-    other.state.move(lambda state: state.changed(committed=1))
+    other.state.move(lambda state: state.replace(committed=1))
     assert sweep(other, datetime.now(UTC) + 2 * keep, keep) > 0
     assert table.load("c") is None
     assert table.control.state.read().committed == 3
@@ -200,7 +200,7 @@ class OnServer:
 
     def __init__(self, url: str) -> None:
         self._clients = Clients(Access(bucket=BUCKET, region="us-east-1", endpoint=url))
-        self.reach = reach_from(self._clients)
+        self.open_clients = reuse_clients(self._clients)
 
     def store(self) -> S3Store:
         return S3Store(self._clients)
@@ -213,11 +213,11 @@ class OnServer:
 
     @property
     def staged(self) -> list[str]:
-        return [upload.key for upload in self.store().uploads("")]
+        return [upload.key for upload in self.store().list_uploads("")]
 
     @property
     def data(self) -> list[str]:
-        return [entry.key for entry in self.store().entries("s/")]
+        return [entry.key for entry in self.store().list_entries("s/")]
 
 
 @pytest.fixture

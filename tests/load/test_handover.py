@@ -89,7 +89,7 @@ def since(lake: Lake, hours: int) -> None:
     control = lake.control(f"{SCHEMA}.events")
     pending = need(control.state.read().pending)
     earlier = pending.model_copy(update={"since": pending.since - timedelta(hours=hours)})
-    control.state.move(lambda state: state.changed(pending=earlier))
+    control.state.move(lambda state: state.replace(pending=earlier))
 
 
 def test_error_before_any_table_was_touched(idle):

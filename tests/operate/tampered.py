@@ -17,7 +17,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 from lakewriter.aws import Clients
-from lakewriter.commit.control import Control, control_of
+from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import LOAD_METADATA, ControlKeys
 from lakewriter.operate.row_counts import Counting
@@ -60,7 +60,7 @@ class Loaded:
     @cached_property
     def controls(self) -> dict[str, Control]:
         spec = self.spec
-        return {table.id: control_of(spec, table, S3Store(self.clients)) for table in spec.tables}
+        return {table.id: open_control(spec, table, S3Store(self.clients)) for table in spec.tables}
 
     @property
     def keys(self) -> ControlKeys:

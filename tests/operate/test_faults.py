@@ -93,7 +93,7 @@ def test_check(caplog):
 def test_verify(monkeypatch, caplog):
     """Alone too it is told among the differences, since other loads of verify --all may not meet it."""
     verifier = Verifier(controls(a=None), Clients.__new__(Clients))
-    monkeypatch.setattr(Verifier, "_compare", lambda *_: (_ for _ in ()).throw(KeyError("gone")))
+    monkeypatch.setattr(Verifier, "_compare_load", lambda *_: (_ for _ in ()).throw(KeyError("gone")))
     found = verifier.verify("j")
     (difference,) = found.differences
     assert (difference.table, difference.kind, difference.code, found.exit_code) == ("a", "not_compared", "INTERNAL", 1)
@@ -103,7 +103,7 @@ def test_verify(monkeypatch, caplog):
 
 def test_verify_of_a_load_that_nothing_can_be_asked_about(monkeypatch):
     verifier = Verifier(controls(a=None, b=None), Clients.__new__(Clients))
-    monkeypatch.setattr(Verifier, "_compare", lambda *_: (_ for _ in ()).throw(NoAnswerError("no answer.")))
+    monkeypatch.setattr(Verifier, "_compare_load", lambda *_: (_ for _ in ()).throw(NoAnswerError("no answer.")))
     with pytest.raises(NoAnswerError):
         verifier.verify("j")
 

@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.store import Found, Store
+from lakewriter.commit.store import Store, StoredObject
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.receipt import Part, Receipt
 from lakewriter.spec.access import Access
@@ -23,19 +23,19 @@ ENDPOINT = "https://minio.example.com"
 LOAD = "p/a/1"
 
 CASES = [
-    (Found(7, LOAD, f'"{ETAG}"', checksum=CHECKSUM), None, []),
-    (Found(7, LOAD, f'"{ETAG}"'), None, []),
-    (Found(7, LOAD, f'"{ETAG}"', checksum="AAAAAA=="), None, ["object_changed"]),
-    (Found(7, LOAD, f'"{EMPTY}"', checksum=CHECKSUM), None, ["object_changed"]),
+    (StoredObject(7, LOAD, f'"{ETAG}"', checksum=CHECKSUM), None, []),
+    (StoredObject(7, LOAD, f'"{ETAG}"'), None, []),
+    (StoredObject(7, LOAD, f'"{ETAG}"', checksum="AAAAAA=="), None, ["object_changed"]),
+    (StoredObject(7, LOAD, f'"{EMPTY}"', checksum=CHECKSUM), None, ["object_changed"]),
     # A key of KMS makes etags that say nothing; the checksum does.
-    (Found(7, LOAD, '"x-2"', checksum=CHECKSUM, is_kms=True), None, []),
-    (Found(7, LOAD, '"x-2"', checksum="AAAAAA==", is_kms=True), None, ["object_changed"]),
+    (StoredObject(7, LOAD, '"x-2"', checksum=CHECKSUM, is_kms=True), None, []),
+    (StoredObject(7, LOAD, '"x-2"', checksum="AAAAAA==", is_kms=True), None, ["object_changed"]),
     # rclone's server has the MD5 of the whole content, MinIO what S3 has.
-    (Found(7, LOAD, f'"{EMPTY}"'), ENDPOINT, []),
-    (Found(7, LOAD, f'"{EMPTY}-2"'), ENDPOINT, ["object_changed"]),
-    (Found(7, LOAD, f'"{ETAG}"'), ENDPOINT, []),
-    (Found(8, LOAD, f'"{ETAG}"'), None, ["object_changed"]),
-    (Found(7, "", f'"{ETAG}"'), None, ["object_replaced"]),
+    (StoredObject(7, LOAD, f'"{EMPTY}"'), ENDPOINT, []),
+    (StoredObject(7, LOAD, f'"{EMPTY}-2"'), ENDPOINT, ["object_changed"]),
+    (StoredObject(7, LOAD, f'"{ETAG}"'), ENDPOINT, []),
+    (StoredObject(8, LOAD, f'"{ETAG}"'), None, ["object_changed"]),
+    (StoredObject(7, "", f'"{ETAG}"'), None, ["object_replaced"]),
     (None, None, ["object_gone"]),
 ]
 

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.operate.queries import READERS, athena
+from lakewriter.operate.queries import READERS, write_athena_queries
 from lakewriter.spec.specification import FileEncoding
 from tests.dialects.files import READ, lake
 
@@ -30,9 +30,9 @@ FROM supaflow_postgres_public.accounts
 def test_athena(tmp_path):
     tables = [{"table": "accounts", "schema": "public", "read": READ}]
     spec = load_spec(lake(tmp_path, tables=tables, update_aws_glue_catalog=True, destination_prefix="postgres"))
-    assert [query.sql for query in athena(spec)] == EXPECTED
-    assert [query.table for query in athena(spec)] == ["supaflow_postgres_public.accounts"] * 3
-    (latest, *_) = athena(spec, {"supaflow_postgres_public.accounts": "abc123"})
+    assert [query.sql for query in write_athena_queries(spec)] == EXPECTED
+    assert [query.table for query in write_athena_queries(spec)] == ["supaflow_postgres_public.accounts"] * 3
+    (latest, *_) = write_athena_queries(spec, {"supaflow_postgres_public.accounts": "abc123"})
     assert latest.sql == EXPECTED[0].replace("latest-job-id", "abc123")
 
 
@@ -49,7 +49,7 @@ NAMES = [
 @pytest.mark.parametrize(("table", "schema", "expected"), NAMES)
 def test_name(tmp_path, table, schema, expected):
     spec = load_spec(lake(tmp_path, tables=[{"table": table, "schema": schema, "read": READ}]))
-    assert all(expected in query.sql.splitlines() for query in athena(spec))
+    assert all(expected in query.sql.splitlines() for query in write_athena_queries(spec))
 
 
 FILES = [
@@ -62,7 +62,7 @@ FILES = [
 
 @pytest.mark.parametrize(("example", "expected"), FILES)
 def test_files_without_tracking_columns(example, expected):
-    (query, *_) = athena(load_spec(Path("examples", f"{example}.yaml")))
+    (query, *_) = write_athena_queries(load_spec(Path("examples", f"{example}.yaml")))
     assert query.sql == f"SELECT *\nFROM {expected}\nLIMIT 100;"
 
 

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.control import Control, control_of
+from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.generations import SourceState, SyncIntent
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
-from lakewriter.operate.left_behind import find_highest_numbers, read_left
+from lakewriter.operate.left_behind import find_highest_numbers, read_leftovers
 from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.run import load as steps
@@ -54,7 +54,7 @@ class Table:
 
     @property
     def control(self) -> Control:
-        return control_of(self.spec, self.spec.tables[0], S3Store(self.clients))
+        return open_control(self.spec, self.spec.tables[0], S3Store(self.clients))
 
     def load(self, job_id: str, *, files: int = 1, dies: str = "", batch: Batch | None = None, **fields) -> str | None:
         """The code of its failure. ``dies`` is the step at whose beginning the process is gone."""
@@ -122,7 +122,7 @@ def lose(aws, *keys: str) -> None:
 def plain(state: TableState) -> TableState:
     """A state without what is not concluded."""
     gone = {"write": 0, "resets": (), "swept": None, "last_commit": None}
-    return state.changed(**gone)
+    return state.replace(**gone)
 
 
 def same(found: TableState, before: TableState) -> None:
@@ -343,10 +343,10 @@ def test_an_iceberg_table_counts_its_loads(table, aws):
     """Its snapshots outlive the reports; a pending load that has one is not counted twice."""
     table.load("a")
     table.load("b", dies="settle")
-    (pending,) = read_left(table.control).unclosed
+    (pending,) = read_leftovers(table.control).unclosed
     for each in pending.receipts:
         S3Store(table.clients).complete(each)
-    left = read_left(table.control)
+    left = read_leftovers(table.control)
     for catalog, committed in [(InCatalog(7), 7), (InCatalog(7, frozenset({pending.load})), 6), (InCatalog(), 1)]:
         state = conclude(table.control, catalog, left, "r").state
         assert (state.committed, state.pending and state.pending.phase) == (committed, "uploaded")

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.operate.queries import time_travel
-from lakewriter.operate.snowflake import statements
+from lakewriter.operate.queries import write_time_travel_queries
+from lakewriter.operate.snowflake import write_statements
 from lakewriter.spec.catalogs import IcebergCatalog, RestService
 from lakewriter.spec.deployment import Deployment
 from tests.dialects.files import READ, lake
@@ -81,7 +81,7 @@ def printed(file, **snowflake):
     spec = load_spec(file).model_copy(update={"pipeline": "supaflow"})
     deployment = Deployment.model_validate({"snowflake": snowflake} if snowflake else {})
     service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
-    return [query.sql for query in statements(spec, deployment, service, "prod")]
+    return [query.sql for query in write_statements(spec, deployment, service, "prod")]
 
 
 def test_statements(tmp_path):
@@ -141,7 +141,7 @@ def test_without_a_stage_the_stack_is_named_as_far_as_it_is_known(tmp_path):
     table = {"table": "accounts", "schema": "public", "read": READ}
     spec = load_spec(lake(tmp_path, tables=[table], **OPEN_CATALOG))
     service = expect(RestService, expect(IcebergCatalog, spec.catalog).service)
-    first = statements(spec, Deployment(), service)[0].sql.splitlines()[0]
+    first = write_statements(spec, Deployment(), service)[0].sql.splitlines()[0]
     assert first.endswith(f"is an output of the stack lakewriter-{spec.pipeline}-<stage>-destination:")
 
 
@@ -172,7 +172,7 @@ def test_names_in_snowflake_are_distinct(tmp_path, sources, names):
 
 def test_time_travel(tmp_path):
     spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="postgres"))
-    assert [query.sql for query in time_travel(spec)] == [
+    assert [query.sql for query in write_time_travel_queries(spec)] == [
         "SELECT *\nFROM supaflow_postgres.accounts\nLIMIT 100;",
         "SELECT *\nFROM supaflow_postgres.accounts\nFOR TIMESTAMP AS OF TIMESTAMP '2025-03-15 10:00:00 UTC';",
     ]

@@ -129,10 +129,6 @@ def retyped(own):
     return [column | {"Type": "boolean"} if column["Name"] == "id" else column for column in own]
 
 
-def widened(own):
-    return [column | {"Type": "decimal(38,0)"} if column["Name"] == "id" else column for column in own]
-
-
 def dropped(own):
     return [column for column in own if column["Name"] != "text"]
 

@@ -35,7 +35,7 @@ STATES = [
 class Occupied(NoTable):
     """A table of the catalog with a snapshot."""
 
-    def occupied(self):
+    def explain_occupied(self):
         return "Iceberg table s.t has 1 snapshots in the catalog"
 
 

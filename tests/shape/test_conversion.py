@@ -5,13 +5,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakewriter.column_types import is_void, list_of, reconcile, storable
+from lakewriter.column_types import is_void, make_list, reconcile, to_stored_type
 from lakewriter.shape.conversion import conversion, convert, normalised
 
 
 def written(array: pa.Array, existing: pa.DataType | None = None) -> pa.Array:
     plain = normalised(array.type)
-    target = storable("c", plain) if existing is None else reconcile("c", plain, existing)
+    target = to_stored_type("c", plain) if existing is None else reconcile("c", plain, existing)
     result = convert(array, conversion(array.type, target))
     result.validate(full=True)
     assert result.type.equals(target, check_metadata=True)
@@ -103,7 +103,7 @@ def test_convert_casts_do_not_see_values_outside_lists() -> None:
 
 def test_convert_struct_of_the_table_reorders_and_fills() -> None:
     array = pa.array([{"B": 1, "A": 2}, None])
-    existing = pa.struct([("a", pa.int64()), ("gone", list_of(pa.string())), ("b", pa.decimal128(20, 0))])
+    existing = pa.struct([("a", pa.int64()), ("gone", make_list(pa.string())), ("b", pa.decimal128(20, 0))])
     assert written(array, existing).to_pylist() == [{"A": 2, "gone": None, "B": 1}, None]
 
 
@@ -114,5 +114,5 @@ def test_convert_loss_is_an_error() -> None:
 
 def test_normalised_void_fields_keep_their_names_taken() -> None:
     t = pa.struct([("a b", pa.null()), ("a_b", pa.int8())])
-    assert storable("c", normalised(t)) == pa.struct([("a_b_1", pa.int8())])
+    assert to_stored_type("c", normalised(t)) == pa.struct([("a_b_1", pa.int8())])
     assert not is_void(t)

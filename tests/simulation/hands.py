@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from lakewriter.commit.control import Control, control_of
+from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.retention import sweep
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.errors import LakeError
@@ -66,7 +66,7 @@ class Hands:
     def rebuild(self, lake: Lake, table: TableSpec, *, from_start: bool) -> None:
         """Of a state that is gone; who lost it of a table without a record that tells the cursor says so."""
         clients = SimulatedClients(lake.spec.access, self.simulation)
-        control = control_of(lake.spec, table, S3Store(clients))
+        control = open_control(lake.spec, table, S3Store(clients))
         catalog = rebuilding.ask_catalog(lake.spec, table, clients)
         rebuilding.rebuild(control, table, catalog, "a drill", None, from_start=from_start)
         self.simulation.network.note(f"{self.simulation.process} rebuilt the state of {table.id}")

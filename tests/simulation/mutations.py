@@ -45,14 +45,14 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "committed-unchanged": _one(
         "an exclusive load binds only to the table it registered with",
         "commit.attempt",
-        "    return all(getattr(before, name) == getattr(now, name) for name in _GONE_BY)",
+        "    return all(getattr(before, name) == getattr(now, name) for name in _COMPARED_FIELDS)",
         "    return True",
     ),
     "recover-first": Mutation(
         "what is pending is recovered before an attempt registers",
         {
             "commit.attempt": (
-                ("        seen = recover(control, reach)\n", "        seen = control.state.latest()\n"),
+                ("        seen = recover(control, open_clients)\n", "        seen = control.state.latest()\n"),
                 ("    if state.pending is not None or state.committed != seen.committed:\n", "    if False:\n"),
             )
         },
@@ -72,7 +72,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "abort-while-registered": _one(
         "uploads that were listed are aborted by the registered attempt only",
         "commit.attempt",
-        "    if uploads and control.state.read().registered(attempt.job_id, attempt.id):\n",
+        "    if uploads and control.state.read().is_registered(attempt.job_id, attempt.id):\n",
         "    if uploads:\n",
     ),
     "shared-uploads": _one(
@@ -85,13 +85,13 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "state-before-abort": _one(
         "an attempt that gives up replaces the state before it aborts what it staged",
         "commit.attempt",
-        "    if not _moved(control, lambda state: _unbound(state, attempt)):\n        strays = []\n",
+        "    if not _try_move(control, lambda state: _require_unbound(state, attempt)):\n        strays = []\n",
         "",
     ),
     "look-before-abort": _one(
         "an attempt that gives up aborts nothing when it turns out to be bound",
         "commit.attempt",
-        "    if _is_bound(control.state.latest(), attempt) or (report",
+        "    if _is_bound(control.state.recall(), attempt) or (report",
         "    if False and (report",
     ),
     "completion-if-none-match": _one(
@@ -160,8 +160,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "write-grows": _one(
         "every state differs from all before it",
         "commit.state",
-        ".changed(write=seen.write + 1)",
-        ".changed(write=seen.write)",
+        ".replace(write=seen.write + 1)",
+        ".replace(write=seen.write)",
     ),
     "unclear-is-not-written": _one(
         "a control object whose creation had no answer is created again",
@@ -173,7 +173,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "the catalog gets a load only when all of its files are complete",
         "commit.recover",
         "            failure = complete_all(store, intent, control.pause)\n",
-        "            catalog_writer(intent, reach(intent.access)).publish(intent, number)\n"
+        "            catalog_writer(intent, open_clients(intent.access)).publish(intent, number)\n"
         "            failure = complete_all(store, intent, control.pause)\n",
         "glue,iceberg",
     ),
@@ -196,8 +196,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a table's report is there before its state is closed",
         "commit.recover",
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n"
-        "    move_pending(control, pending, lambda state: _closed(state, pending, intent))\n",
-        "    move_pending(control, pending, lambda state: _closed(state, pending, intent))\n"
+        "    move_pending(control, pending, lambda state: _close_state(state, pending, intent))\n",
+        "    move_pending(control, pending, lambda state: _close_state(state, pending, intent))\n"
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n",
     ),
     "move-own-pending": _one(
@@ -249,15 +249,15 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         {
             "commit.iceberg.append": (
                 (
-                    "            return _counted(_same(seen, intent), intent) >= number\n",
+                    "            return _counted(_require_same_table(seen, intent), intent) >= number\n",
                     "            return bool(appended)\n",
                 ),
                 (
-                    "        self._own.change(_same(self._own.load(), intent), done, "
-                    "lambda seen: _append(seen, intent, number))\n",
-                    "        appended: list[None] = []\n"
-                    "        self._own.change(_same(self._own.load(), intent), done, "
-                    "lambda seen: appended.append(_append(seen, intent, number)))\n",
+                    "        table = _require_same_table(self._own.load(), intent)\n"
+                    "        self._own.change(table, done, lambda seen: _append(seen, intent, number))\n",
+                    "        table, appended = _require_same_table(self._own.load(), intent), list[None]()\n"
+                    "        self._own.change(table, done, lambda seen: "
+                    "appended.append(_append(seen, intent, number)))\n",
                 ),
             )
         },

@@ -13,7 +13,7 @@ from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.spec.specification import Encoding
 from lakewriter.staging import set_aside
-from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows, plain
+from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows, to_json_value
 from lakewriter.staging.task import write_partition
 from tests.staging.plans import source_rows, source_table, task_plan
 from tests.support.server import StrictAws
@@ -49,7 +49,7 @@ def test_marked_rows_are_kept_and_the_others_go_on():
     good = kept.writer.take_marked(Rows.of(batch([(2, "b", None), (3, None, CAST), (4, "d", GOOD)]), range(2, 5)))
     assert (good.batch.to_pylist(), good.places) == ([{"id": 2, "c": "b"}, {"id": 4, "c": "d"}], [2, 4])
     # A value that is met later has the place of its row too.
-    kept.writer.refuse(good.halves()[1], ValueUnrepresentableError("no", column="c"))
+    kept.writer.refuse(good.split()[1], ValueUnrepresentableError("no", column="c"))
     found = kept.writer.close()
     [key] = kept.objects
     assert key.startswith("bad/00003-00000-")
@@ -101,7 +101,7 @@ PLAIN = [
 
 @pytest.mark.parametrize(("array", "expected"), PLAIN)
 def test_value_as_json(array, expected):
-    assert plain(array) == expected
+    assert to_json_value(array) == expected
 
 
 def with_bad_values(places: set[int]) -> Iterator[pa.RecordBatch]:

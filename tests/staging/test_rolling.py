@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.spec.specification import Limits
-from lakewriter.staging.rolling import CanonicalRows, FileRows, Sized, batch_bytes, row_group_rows
+from lakewriter.staging.rolling import CanonicalRows, FileRows, Sized, choose_row_group_rows, measure_batch
 
 KIB = 1024
 
@@ -42,7 +42,7 @@ def _all(rows: CanonicalRows) -> list[Sized]:
 def test_canonical_cuts(batch: pa.RecordBatch, limit: int, expected: list[int], size: int) -> None:
     taken = _all(CanonicalRows(iter(_cut(batch, size)), batch_rows=10, batch_bytes=limit))
     assert [piece.batch.num_rows for piece in taken] == expected
-    assert [piece.size for piece in taken] == [batch_bytes(piece.batch) for piece in taken]
+    assert [piece.size for piece in taken] == [measure_batch(piece.batch) for piece in taken]
     assert pa.Table.from_batches([piece.batch for piece in taken]).equals(pa.Table.from_batches([batch]))
 
 
@@ -78,8 +78,8 @@ VALUES: dict[str, tuple[pa.DataType, list[Any], int]] = {
 def test_batch_bytes_add_up(name: str) -> None:
     kind, values, expected = VALUES[name]
     batch = pa.RecordBatch.from_arrays([pa.array([*values, *values], kind)], [name]).slice(4)
-    assert batch_bytes(batch) == expected
-    assert [batch_bytes(batch.slice(0, cut)) + batch_bytes(batch.slice(cut)) for cut in range(5)] == [expected] * 5
+    assert measure_batch(batch) == expected
+    assert [measure_batch(batch.slice(0, cut)) + measure_batch(batch.slice(cut)) for cut in range(5)] == [expected] * 5
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_batch_bytes_add_up(name: str) -> None:
     ],
 )
 def test_row_group_rows(rows: int, size: int, budget: int, expected: int) -> None:
-    assert row_group_rows(Sized(_column(rows), size), budget) == expected
+    assert choose_row_group_rows(Sized(_column(rows), size), budget) == expected
 
 
 def _files(batches: list[pa.RecordBatch], limits: Limits, bytes_per_row: int) -> list[tuple[int, int, int]]:
     """(rows, row groups, rows of a row group) of each file, as an encoder writing ``bytes_per_row`` gives them."""
     rows = CanonicalRows(iter(batches), batch_bytes=limits.row_group_bytes)
     found = []
-    while rows.head() is not None:
+    while rows.peek() is not None:
         sent = 0
         file = FileRows(rows, limits, lambda: sent)  # noqa: B023 - called in this turn only
-        for batch in file.batches():
+        for batch in file.take_batches():
             sent += batch.num_rows * bytes_per_row
         found.append((file.rows, file.row_groups, file.row_group_rows))
     return found

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from lakewriter.errors import LakeError
 from lakewriter.staging import set_aside
-from lakewriter.staging.set_aside import object_writer
+from lakewriter.staging.set_aside import make_object_writer
 
 ANSWERS = [
     # what S3 answers, one try after the other, whether the object is there:
@@ -36,7 +36,7 @@ def test_object_of_bad_rows_by_answers(monkeypatch, answers, is_there):
 
     access = SimpleNamespace(single_writer=False, checksum_algorithm=None, bucket="lake", role=None)
     clients: Any = SimpleNamespace(access=access, s3=SimpleNamespace(put_object=put_object))
-    write = object_writer(clients)
+    write = make_object_writer(clients)
     if is_there:
         write("k", b"x")
     else:

@@ -21,7 +21,7 @@ from lakewriter.operate.health import Health, describe
 from lakewriter.operate.planning import PlannedTable
 from lakewriter.operate.queries import Query
 from lakewriter.operate.verification import Verified
-from lakewriter.report import RunReport, counted
+from lakewriter.report import RunReport, format_count
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
 from lakewriter.run.continuous_table import Watch, describe_batch
 from lakewriter.run.table_staging import Progress
@@ -146,7 +146,7 @@ def show_run(out: Console, report: RunReport) -> None:
     calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
     status = "stopped" if report.stopped else report.status
     out.print(
-        f"load {report.job_id} {status}: {counted(rows, 'row')}, {counted(files, 'file')} "
+        f"load {report.job_id} {status}: {format_count(rows, 'row')}, {format_count(files, 'file')} "
         f"in {report.seconds:.1f} s ({calls})"
     )
 
@@ -159,9 +159,10 @@ def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
         if table.error:
             out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
             continue
-        rows = "" if table.rows is None else f", {counted(table.rows, 'row')}"
+        rows = "" if table.rows is None else f", {format_count(table.rows, 'row')}"
         out.print(
-            f"  feed       {table.feed}: {escape(table.reason)} ({counted(table.tasks, 'task')}{rows})", soft_wrap=True
+            f"  feed       {table.feed}: {escape(table.reason)} ({format_count(table.tasks, 'task')}{rows})",
+            soft_wrap=True,
         )
         out.print(f"  reads      {escape(table.reads)}", soft_wrap=True)
         for change in table.catalog:
@@ -222,16 +223,16 @@ def show_verified(out: Console, found: Verified) -> None:
         out.print(f"[yellow]note[/]: {escape(note)}", soft_wrap=True)
     for count in found.counted:
         ids = (
-            f", {counted(count.repeated_ids, 'row')} with a {count.row_id} of another row"
+            f", {format_count(count.repeated_ids, 'row')} with a {count.row_id} of another row"
             if count.repeated_ids is not None
             else ""
         )
-        out.print(f"{escape(count.table)}: {counted(count.rows, 'row')} counted in its files, "
+        out.print(f"{escape(count.table)}: {format_count(count.rows, 'row')} counted in its files, "
                   f"{count.expected:,} expected{escape(ids)}", soft_wrap=True)  # fmt: skip
-    verdict = counted(len(found.differences), "difference") if found.differences else "all as the load left it"
+    verdict = format_count(len(found.differences), "difference") if found.differences else "all as the load left it"
     out.print(
-        f"load {found.job_id}: {counted(len(found.tables), 'table')}, {counted(found.files, 'file')}, "
-        f"{counted(found.rows, 'row')} compared "
+        f"load {found.job_id}: {format_count(len(found.tables), 'table')}, {format_count(found.files, 'file')}, "
+        f"{format_count(found.rows, 'row')} compared "
         f"with S3 and the catalog: {verdict}"
     )
 

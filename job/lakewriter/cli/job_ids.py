@@ -4,7 +4,7 @@ import uuid
 from datetime import datetime
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import JOB_ID, scheduled_job_id
+from lakewriter.naming import JOB_ID, make_scheduled_job_id
 
 
 def require_job_id(text: str, what: str = "job id") -> str:
@@ -26,4 +26,4 @@ def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None) -
         moment = datetime.min
     if moment.tzinfo is None:
         raise SpecInvalidError(f"--scheduled-at {scheduled_at!r} is no time with a zone, such as 2026-01-31T06:00:00Z.")
-    return scheduled_job_id(pipeline, moment)
+    return make_scheduled_job_id(pipeline, moment)

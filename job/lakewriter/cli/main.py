@@ -205,12 +205,12 @@ def queries_(lake: Path, stage: str | None, as_json: bool) -> int:
 def _write_queries(context: Context, stage: str | None) -> tuple[queries.Query, ...]:
     spec = context.spec
     if spec.rest_service:
-        return snowflake.statements(spec, context.deployment, spec.rest_service, stage)
+        return snowflake.write_statements(spec, context.deployment, spec.rest_service, stage)
     states = _read_states(context)
     jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
     times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
-    more = queries.time_travel(spec, times) if spec.iceberg else ()
-    return (*queries.athena(spec, jobs), *more)
+    more = queries.write_time_travel_queries(spec, times) if spec.iceberg else ()
+    return (*queries.write_athena_queries(spec, jobs), *more)
 
 
 def _read_states(context: Context) -> dict[str, TableState]:

@@ -8,7 +8,7 @@ from lakewriter.cli import console, job_ids
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
 from lakewriter.errors import EXIT_OK, SpecInvalidError
 from lakewriter.operate.row_counts import Counting
-from lakewriter.operate.verification import Verified, exit_code_of, verify_all
+from lakewriter.operate.verification import Verified, choose_exit_code, verify_all
 from lakewriter.operate.verification import verify as verify_load
 
 
@@ -43,4 +43,4 @@ def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | No
         print_json({"loads": [each.model_dump(mode="json") for each in loads]})
     elif not loads:
         OUT.print("no load has records that are kept")
-    return exit_code_of(loads) if loads else EXIT_OK
+    return choose_exit_code(loads) if loads else EXIT_OK

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 from pydantic import field_validator
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import Reach
+from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.recover import failure_of, recover
+from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.state import Lost, Pending, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
@@ -20,7 +20,7 @@ from lakewriter.errors import ConcurrentLoadError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
-_GONE_BY: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
+_COMPARED_FIELDS: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """What of a table's state a load may be planned on."""
 
 
@@ -66,43 +66,43 @@ class BeginRecord(ControlObject):
     tables: Mapping[str, BegunTable]
 
 
-def begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
+def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
-    tables = {table: _begun(own).model_dump() for table, own in names.items()}
+    tables = {table: _make_begun_table(own).model_dump() for table, own in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
 
 
-def _begun(names: ObjectNames) -> BegunTable:
+def _make_begun_table(names: ObjectNames) -> BegunTable:
     return BegunTable(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
 
 
-def register(control: Control, attempt: Attempt, reach: Reach) -> TableState | None:
+def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> TableState | None:
     """Make this the attempt of its job that may bind, and clear up after earlier ones; None when the job is done.
 
     Whatever is pending, whoever's it is, is recovered first.
     """
     while True:
-        seen = recover(control, reach)
-        if control.report(attempt.job_id) is not None:
+        seen = recover(control, open_clients)
+        if control.read_report(attempt.job_id) is not None:
             return None
         earlier = attempt.job_id in seen.running
         if earlier:
             # What an earlier attempt left is refused before this one registers, if it has to be refused.
-            _begin_records(control, attempt)
+            _read_begin_records(control, attempt)
         try:
             state = control.state.move(
-                lambda state, seen=seen: _registered(state, seen, attempt),  # type: ignore[misc]
-                lambda state: state.registered(attempt.job_id, attempt.id),
+                lambda state, seen=seen: _add_running(state, seen, attempt),  # type: ignore[misc]
+                lambda state: state.is_registered(attempt.job_id, attempt.id),
             )
         except Lost:
             continue
         if earlier:
-            with control.clearing_up("uploads of earlier attempts"):
+            with control.note_failed_cleanup("uploads of earlier attempts"):
                 _abort_earlier(control, attempt)
         return state
 
 
-def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableState:
+def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> TableState:
     """A report is only written while its intent is pending, so none can be new when ``committed`` is as seen."""
     if state.pending is not None or state.committed != seen.committed:
         raise Lost
@@ -112,21 +112,21 @@ def _registered(state: TableState, seen: TableState, attempt: Attempt) -> TableS
     own = Running(attempt=attempt.id, since=attempt.started, first=first)
     if earlier is not None:
         own = earlier.model_copy(update=dict(own))
-    return state.changed(running=others | {attempt.job_id: own})
+    return state.replace(running=others | {attempt.job_id: own})
 
 
 def _abort_earlier(control: Control, attempt: Attempt) -> None:
     """Abort what earlier attempts of this job left staged."""
-    for record in _begin_records(control, attempt):
+    for record in _read_begin_records(control, attempt):
         table = record.tables.get(control.table_id)
         if table is not None:
-            _abort_while_registered(control, attempt, _own_uploads(control, attempt.job_id, record.attempt, table))
+            _abort_while_registered(control, attempt, _find_own_uploads(control, attempt.job_id, record.attempt, table))
 
 
-def _begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
+def _read_begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
     """Those of the job's other attempts."""
     root, records = control.keys.load(attempt.job_id) + "/", []
-    for key in [entry.key for entry in control.store.entries(root)]:
+    for key in [entry.key for entry in control.store.list_entries(root)]:
         is_begin = control.keys.is_begin(attempt.job_id, control.table_id, key)
         if is_begin and not key.startswith(f"{root}{attempt.id}/"):
             found = control.store.get(key)
@@ -134,7 +134,7 @@ def _begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
     return records
 
 
-def _own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:
+def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:
     """Uploads whose keys show that they are this attempt's, or another's of the same load: all that S3 tells of an
     upload is its key.
 
@@ -143,15 +143,15 @@ def _own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTab
     is not there after the listing has staged none of what was listed. What is left is the lifecycle rule's.
     """
     pattern = re.compile(files.pattern)
-    listed = control.store.uploads(f"{files.location}/" if files.location else "")
+    listed = control.store.list_uploads(f"{files.location}/" if files.location else "")
     found = [upload for upload in listed if pattern.fullmatch(upload.key)]
     if not found or uuid_pattern(attempt_id) in files.pattern:
         return found
-    has_rival = bool(control.state.read().without(job_id)) if files.shared else control.has_namesake(job_id)
+    has_rival = bool(control.state.read().list_running_except(job_id)) if files.shared else control.has_namesake(job_id)
     return [] if has_rival else found
 
 
-def free_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
+def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
     """The names with numbers beyond those that another pipeline's load of the same job id has taken.
 
     Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``. Nor is one with the table's
@@ -160,14 +160,14 @@ def free_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectName
     if "seq" not in names.template.variables or names.unique or names.counts:
         return names
     pattern, taken = names.pattern(), []
-    for key in [entry.key for entry in store.entries(names.prefix) if pattern.fullmatch(entry.key)]:
+    for key in [entry.key for entry in store.list_entries(names.prefix) if pattern.fullmatch(entry.key)]:
         found = store.find(key)
-        if found is not None and found.of_another(attempt.pipeline):
+        if found is not None and found.is_of_another(attempt.pipeline):
             taken.append(key)
     return names.after(taken)
 
 
-def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, reach: Reach) -> None:
+def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, open_clients: OpenClients) -> None:
     """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
 
     Loads that go by the table as it was when they began need it as it was; plain appends commit in turn. Where another
@@ -181,26 +181,26 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     def bind_to(state: TableState) -> TableState:
         if state.pending is not None or not _may_bind(state, attempt, intent, began):
             raise Lost
-        return state.changed(pending=pending)
+        return state.replace(pending=pending)
 
     while True:
         try:
-            control.state.move(bind_to, lambda state: pending.same(state.pending))
+            control.state.move(bind_to, lambda state: pending.is_same(state.pending))
         except Lost:
-            state = recover(control, reach)
-            report = control.report(attempt.job_id)
+            state = recover(control, open_clients)
+            report = control.read_report(attempt.job_id)
             if report is not None:
-                with control.clearing_up("uploads that another attempt overtook"):
-                    _abort_unless_own(control, report, attempt, intent.receipts)
+                with control.note_failed_cleanup("uploads that another attempt overtook"):
+                    _abort_if_overtaken(control, report, attempt, intent.receipts)
                 return
             if not _may_bind(state, attempt, intent, began):
-                raise _concurrent(control, state, attempt) from None
+                raise _make_concurrent_error(control, state, attempt) from None
         else:
             return
 
 
 def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
-    registered = state.registered(attempt.job_id, attempt.id)
+    registered = state.is_registered(attempt.job_id, attempt.id)
     return registered and is_unchanged(began, state, exclusive=intent.exclusive)
 
 
@@ -213,7 +213,7 @@ def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> boo
     """
     if not exclusive:
         return (before.sync.source, before.batch) == (now.sync.source, now.batch)
-    return all(getattr(before, name) == getattr(now, name) for name in _GONE_BY)
+    return all(getattr(before, name) == getattr(now, name) for name in _COMPARED_FIELDS)
 
 
 def require_unchanged(
@@ -221,10 +221,10 @@ def require_unchanged(
 ) -> None:
     """``CONCURRENT_LOAD`` where what a load was planned on, before it registered, is over."""
     if not is_unchanged(before, now, exclusive=exclusive):
-        raise _concurrent(control, now, attempt)
+        raise _make_concurrent_error(control, now, attempt)
 
 
-def _abort_unless_own(
+def _abort_if_overtaken(
     control: Control, report: Mapping[str, Any], attempt: Attempt, receipts: Iterable[Receipt]
 ) -> None:
     """Abort what this attempt staged, unless the table's report says that this is the attempt that finished the job."""
@@ -232,8 +232,8 @@ def _abort_unless_own(
         abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
 
 
-def _concurrent(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:
-    if not state.registered(attempt.job_id, attempt.id):
+def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:
+    if not state.is_registered(attempt.job_id, attempt.id):
         why = f"another attempt of load {attempt.job_id!r} has taken over"
     else:
         why = "another load committed first, and this one went by what the table was before it"
@@ -243,12 +243,12 @@ def _concurrent(control: Control, state: TableState, attempt: Attempt) -> Concur
     )
 
 
-def settle(control: Control, attempt: Attempt, reach: Reach) -> None:
+def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> None:
     """Take the bound intent to its end; raises why it was withdrawn, if it was."""
-    recover(control, reach, mine=attempt.id)
-    if control.report(attempt.job_id) is None:
-        failure = failure_of(control, attempt.job_id, attempt.id)
-        raise failure or _concurrent(control, control.state.read(), attempt)
+    recover(control, open_clients, mine=attempt.id)
+    if control.read_report(attempt.job_id) is None:
+        failure = read_failure(control, attempt.job_id, attempt.id)
+        raise failure or _make_concurrent_error(control, control.state.read(), attempt)
 
 
 def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
@@ -259,18 +259,21 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
     none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
     """
-    strays = _own_uploads(control, attempt.job_id, attempt.id, _begun(names))
-    if not _moved(control, lambda state: _unbound(state, attempt)):
+    strays = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
+    if not _try_move(control, lambda state: _require_unbound(state, attempt)):
         strays = []
-    report = control.report(attempt.job_id)
-    if _is_bound(control.state.latest(), attempt) or (report is not None and report["attempt"] == attempt.id):
+    report = control.read_report(attempt.job_id)
+    if _is_bound(control.state.recall(), attempt) or (report is not None and report["attempt"] == attempt.id):
         return
     abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
     abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
-    _moved(control, lambda state: _unbound(state, attempt).changed(running=state.without(attempt.job_id)))
+    _try_move(
+        control,
+        lambda state: _require_unbound(state, attempt).replace(running=state.list_running_except(attempt.job_id)),
+    )
 
 
-def _moved(control: Control, change: Callable[[TableState], TableState]) -> bool:
+def _try_move(control: Control, change: Callable[[TableState], TableState]) -> bool:
     try:
         control.state.move(change)
     except Lost:
@@ -278,8 +281,8 @@ def _moved(control: Control, change: Callable[[TableState], TableState]) -> bool
     return True
 
 
-def _unbound(state: TableState, attempt: Attempt) -> TableState:
-    if not state.registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
+def _require_unbound(state: TableState, attempt: Attempt) -> TableState:
+    if not state.is_registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
         raise Lost
     return state
 
@@ -292,20 +295,20 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
-    with control.clearing_up("uploads of repeated tasks"):
-        found = _own_uploads(control, attempt.job_id, attempt.id, _begun(names))
+    with control.note_failed_cleanup("uploads of repeated tasks"):
+        found = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
         _abort_while_registered(control, attempt, [upload for upload in found if upload.upload_id not in kept])
 
 
-def abort_elsewhere(control: Control, names: ObjectNames, attempt: Attempt) -> None:
+def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Attempt) -> None:
     """Abort what earlier attempts staged where the catalog keeps the table, which their records do not know."""
-    with control.clearing_up("uploads of earlier attempts"):
-        for earlier in sorted({record.attempt for record in _begin_records(control, attempt)}):
-            files = _begun(replace(names, attempt=earlier))
-            _abort_while_registered(control, attempt, _own_uploads(control, attempt.job_id, earlier, files))
+    with control.note_failed_cleanup("uploads of earlier attempts"):
+        for earlier in sorted({record.attempt for record in _read_begin_records(control, attempt)}):
+            files = _make_begun_table(replace(names, attempt=earlier))
+            _abort_while_registered(control, attempt, _find_own_uploads(control, attempt.job_id, earlier, files))
 
 
 def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:
     """Abort what was listed before; a later attempt, which may stage under the same keys, registers before it does."""
-    if uploads and control.state.read().registered(attempt.job_id, attempt.id):
+    if uploads and control.state.read().is_registered(attempt.job_id, attempt.id):
         abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))

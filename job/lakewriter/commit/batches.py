@@ -6,8 +6,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import TableState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
-from lakewriter.receipt import Batch, batch_prefix
-from lakewriter.report import counted
+from lakewriter.receipt import Batch, make_batch_prefix
+from lakewriter.report import format_count
 
 KEPT: Final = 20
 """Batches whose control objects stay."""
@@ -31,7 +31,7 @@ def require_stream(state: TableState, table: str) -> None:
         allowed = state.batch is not None and state.batch.number == state.committed
         if not state.committed or allowed:
             return
-        why = f"it has {counted(state.committed, 'load')} and no batch of a continuous run"
+        why = f"it has {format_count(state.committed, 'load')} and no batch of a continuous run"
     elif state.last_job == last.job_id:
         return
     else:
@@ -77,19 +77,19 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
     if last is None or last.query != batch.query:
         if last is None and batch.number == 0:
             return True
-        raise _lost(table, last, f"the checkpoint is at batch {batch.number} of query {batch.query}")
+        raise _make_lost_error(table, last, f"the checkpoint is at batch {batch.number} of query {batch.query}")
     if batch.number > last.number + 1:
-        raise _lost(table, last, f"the checkpoint is at batch {batch.number}, beyond the next one")
+        raise _make_lost_error(table, last, f"the checkpoint is at batch {batch.number}, beyond the next one")
     if batch.number < last.number:
         if since is None or since.number <= batch.number:
             raise ConcurrentLoadError(
                 f"table {table}: another process has gone on from batch {batch.number} to {last.number} meanwhile.",
                 remedy="Run one continuous run of a pipeline at a time.",
             )
-        raise _lost(table, last, f"the checkpoint is an older one, at batch {batch.number}")
+        raise _make_lost_error(table, last, f"the checkpoint is an older one, at batch {batch.number}")
     # States that were written before batches had digests have none.
     if batch.number == last.number and last.offsets is not None and batch.offsets != last.offsets:
-        raise _lost(table, last, "the checkpoint is an older one, which has planned that batch anew")
+        raise _make_lost_error(table, last, "the checkpoint is an older one, which has planned that batch anew")
     return batch.number > last.number
 
 
@@ -101,7 +101,7 @@ def clear_batches(control: Control, batch: Batch) -> None:
     """
     root = f"{control.keys.root}/loads/"
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
-    entries = list(control.store.entries(root + batch_prefix(batch.query)))
+    entries = list(control.store.list_entries(root + make_batch_prefix(batch.query)))
     named = find_named_loads(read_states(control))
     for entry in entries:
         job = entry.key.removeprefix(root).split("/")[0]
@@ -111,7 +111,7 @@ def clear_batches(control: Control, batch: Batch) -> None:
             control.store.delete(entry.key)
 
 
-def _lost(table: str, last: Batch | None, why: str) -> CheckpointLostError:
+def _make_lost_error(table: str, last: Batch | None, why: str) -> CheckpointLostError:
     has = f"its last batch is {last.number} of query {last.query}" if last else "it has no batch yet"
     exact = f"as it was after batch {last.number} (an older copy will not do), or " if last else "that is its own, or "
     return CheckpointLostError(

@@ -6,7 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lakewriter import aws
-from lakewriter.commit.glue import GlueBefore, GlueTables
+from lakewriter.commit.glue import GlueTables, GlueTargetTable
 from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
@@ -17,26 +17,26 @@ from lakewriter.spec.specification import Partition
 class CatalogTable(Protocol):
     """The table as a load finds it; nothing is changed but by ``ready``."""
 
-    def location(self) -> str | None:
+    def find_location(self) -> str | None:
         """The ``s3://`` URI that the catalog keeps the table at; None where the layout decides."""
 
-    def occupied(self) -> str | None:
+    def explain_occupied(self) -> str | None:
         """What tells that others have written to the table, in words; None where only its path can."""
 
     @property
     def left(self) -> tuple[str, ...]:
         """What of earlier attempts ``ready`` could not clear up, in words."""
 
-    def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+    def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
 
-    def columns(self) -> Mapping[str, pa.DataType] | None:
+    def read_columns(self) -> Mapping[str, pa.DataType] | None:
         """All of the table's columns by name in lower case; None where there is no table, or nothing tells."""
 
-    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+    def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
 
-    def ready(
+    def prepare(
         self,
         schema: pa.Schema,
         state: TableState,
@@ -75,11 +75,11 @@ class CatalogWriter(Protocol):
 class NoTable:
     """Readers list the bucket."""
 
-    def location(self) -> str | None:
+    def find_location(self) -> str | None:
         """See ``CatalogTable``."""
         return None
 
-    def occupied(self) -> str | None:
+    def explain_occupied(self) -> str | None:
         """See ``CatalogTable``."""
         return None
 
@@ -88,19 +88,19 @@ class NoTable:
         """See ``CatalogTable``."""
         return ()
 
-    def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+    def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Files are what they are."""
         return {}
 
-    def columns(self) -> Mapping[str, pa.DataType] | None:
+    def read_columns(self) -> Mapping[str, pa.DataType] | None:
         """Nothing tells."""
         return None
 
-    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+    def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """There is nothing to change."""
         return []
 
-    def ready(
+    def prepare(
         self,
         schema: pa.Schema,
         state: TableState,
@@ -134,19 +134,19 @@ class FilesOnly:
         return Comparison()
 
 
-def catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:
+def open_catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:
     """The table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
     if isinstance(action, FilesAction):
         return NoTable()
     if isinstance(action, GlueAction):
-        return GlueBefore(action, clients)
+        return GlueTargetTable(action, clients)
     # PyIceberg is loaded where there is an Iceberg table: it takes a second, which every other load would wait for.
-    from lakewriter.commit.iceberg.evolve import IcebergBefore
+    from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
-    return IcebergBefore(action, clients, load)
+    return IcebergTargetTable(action, clients, load)
 
 
-def catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
+def open_catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
     """The catalog that the intent names."""
     action = intent.catalog
     if isinstance(action, FilesAction):

@@ -26,7 +26,7 @@ from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
 
 
-def control_of(spec: Spec, table: TableSpec, store: Store) -> "Control":
+def open_control(spec: Spec, table: TableSpec, store: Store) -> "Control":
     """The control objects of one table of a pipeline."""
     is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
@@ -59,7 +59,7 @@ class Control:
         self.state = StateFile(store, keys.state(table_id), pause=pause, find_trace=find)
 
     @contextmanager
-    def clearing_up(self, what: str) -> Iterator[None]:
+    def note_failed_cleanup(self, what: str) -> Iterator[None]:
         """What cannot be cleared up only takes room: it is noted, and decides nothing."""
         try:
             yield
@@ -101,21 +101,21 @@ class Control:
 
     def has_namesake(self, job_id: str) -> bool:
         """Whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
-        folders = [folder for folder in self.store.folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]
-        return any(any(self.store.entries(self.keys.load_of(folder, job_id), limit=1)) for folder in folders)
+        folders = [folder for folder in self.store.list_folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]
+        return any(any(self.store.list_entries(self.keys.load_of(folder, job_id), limit=1)) for folder in folders)
 
     def read_json(self, key: str) -> dict[str, Any] | None:
         """The object's content, None when it is not there."""
         found = self.store.get(key)
         return None if found is None else decode(key, found[0])
 
-    def report(self, job_id: str) -> dict[str, Any] | None:
+    def read_report(self, job_id: str) -> dict[str, Any] | None:
         """The table's report under this job id: it is there when the table is done."""
         key = self.keys.report(job_id, self.table_id)
         found = self.store.get(key)
         return None if found is None else parse(TableReport, key, found[0]).model_dump(mode="json")
 
-    def intent(self, job_id: str, attempt: str) -> Intent:
+    def read_intent(self, job_id: str, attempt: str) -> Intent:
         """The intent that the state names."""
         intent = self.find_intent(job_id, attempt)
         if intent is None:

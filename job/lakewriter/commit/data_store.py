@@ -3,31 +3,31 @@
 from collections.abc import Callable
 
 from lakewriter.aws import Clients
-from lakewriter.commit.iceberg.catalog_vendor import data_clients, vendor_of
+from lakewriter.commit.iceberg.catalog_vendor import find_vendor, make_data_clients
 from lakewriter.commit.intent import CatalogAction
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.commit.store import Store
 from lakewriter.spec.access import Access
 
-Reach = Callable[[Access], Clients]
+OpenClients = Callable[[Access], Clients]
 """The clients for an intent's destination."""
 
 
-def reach_from(clients: Clients) -> Reach:
+def reuse_clients(clients: Clients) -> OpenClients:
     """Today's clients where the intent was bound with the same role, else clients for the intent's own."""
 
-    def reach(access: Access) -> Clients:
+    def open_clients(access: Access) -> Clients:
         same = (access.role_arn, access.region) == (clients.access.role_arn, clients.access.region)
         # What messages call the keys is what today's lake.yaml does.
         named = access.model_copy(update={"key_names": clients.access.key_names})
         return clients if same else Clients(named)
 
-    return reach
+    return open_clients
 
 
-def data_store(own: Store, action: CatalogAction, access: Access, reach: Reach) -> Store:
+def open_data_store(own: Store, action: CatalogAction, access: Access, open_clients: OpenClients) -> Store:
     """The store for a load's objects: ``own``, unless the catalog is to be asked for credentials to them."""
-    if vendor_of(action, access) is None:
+    if find_vendor(action, access) is None:
         return own
-    clients = reach(access)
-    return S3Store(data_clients(action, clients), clients)
+    clients = open_clients(access)
+    return S3Store(make_data_clients(action, clients), clients)

@@ -55,7 +55,7 @@ class SyncIntent(ControlObject):
     exclusive: bool = False
 
 
-def after(state: SyncState, intent: SyncIntent, job_id: str, *, files: bool) -> SyncState:
+def advance_sync(state: SyncState, intent: SyncIntent, job_id: str, *, files: bool) -> SyncState:
     """The state when the intent is closed."""
     kept = [live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished]
     if files:

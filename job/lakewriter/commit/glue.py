@@ -12,13 +12,13 @@ from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
     check_layout,
-    columns_of,
     compare_partition,
     compare_table,
-    differences,
-    merge,
-    named,
-    table_input,
+    describe_differences,
+    make_table_input,
+    merge_columns,
+    read_columns,
+    to_column_inputs,
 )
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
@@ -46,18 +46,18 @@ class GlueTables:
     def __init__(self, clients: aws.Clients) -> None:
         self._clients = clients
 
-    def existing(self, action: GlueAction) -> dict[str, str]:
+    def read_columns(self, action: GlueAction) -> dict[str, str]:
         """Glue types by column name, empty for a table that is not there; ``SCHEMA_INCOMPATIBLE`` for one that
         is laid out in another way."""
-        table = self._table(action)
+        table = self._find_table(action)
         if table is None:
             return {}
         check_layout(table, action)
-        return dict(columns_of(table))
+        return dict(read_columns(table))
 
     def publish(self, intent: Intent, number: int) -> None:
         """Database, table, partition, in this order: a partition appears when all of its files are there."""
-        action = _glue(intent)
+        action = _require_glue(intent)
         self._ensure_database(action)
         columns = self._ensure_table(action)
         if action.partition is not None:
@@ -65,11 +65,11 @@ class GlueTables:
 
     def read_back(self, intent: Intent) -> None:
         """Columns, types, location and partition as a query will see them."""
-        action = _glue(intent)
-        table = self._table(action)
-        found = ["the table is not there"] if table is None else differences(table, action)
+        action = _require_glue(intent)
+        table = self._find_table(action)
+        found = ["the table is not there"] if table is None else describe_differences(table, action)
         if action.partition is not None and not found:
-            found = self._partition_differences(action)
+            found = self._compare_partition(action)
         if found:
             raise CommitUnknownError(
                 f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(found)}.",
@@ -86,20 +86,20 @@ class GlueTables:
 
     def compare(self, intent: Intent) -> Comparison:
         """See ``CatalogWriter``."""
-        action = _glue(intent)
-        table = self._table(action)
+        action = _require_glue(intent)
+        table = self._find_table(action)
         if table is None:
             return Comparison((Mismatch(Kind.TABLE_GONE, f"{_name(action)}: the table is not there in Glue."),))
         found = compare_table(table, action)
         if action.partition is not None:
-            partition = self._partition(action)
+            partition = self._find_partition(action)
             if partition is None:
                 found.append(Mismatch(Kind.PARTITION_GONE, f"partition {action.partition!r} is not there"))
             else:
                 found += compare_partition(partition, action)
         return Comparison(tuple(replace(each, message=f"{_name(action)}: {each.message}.") for each in found))
 
-    def partitions(self, action: GlueAction) -> Iterator[tuple[tuple[str, ...], str]]:
+    def list_partitions(self, action: GlueAction) -> Iterator[tuple[tuple[str, ...], str]]:
         """Values and location of every partition of the table."""
         where = {"DatabaseName": action.database, "TableName": action.table, "ExcludeColumnSchema": True}
         token: dict[str, str] | None = {}
@@ -109,12 +109,12 @@ class GlueTables:
                 yield tuple(each["Values"]), str(each.get("StorageDescriptor", {}).get("Location", ""))
             token = {"NextToken": page["NextToken"]} if page.get("NextToken") else None
 
-    def partition_location(self, action: GlueAction) -> str | None:
+    def find_partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
-        found = self._partition(action)
+        found = self._find_partition(action)
         return str(found.get("StorageDescriptor", {}).get("Location", "")) if found else None
 
-    def _partition(self, action: GlueAction) -> dict[str, Any] | None:
+    def _find_partition(self, action: GlueAction) -> dict[str, Any] | None:
         found = self._ask(
             "GetPartition",
             action,
@@ -125,8 +125,8 @@ class GlueTables:
         )
         return found["Partition"] if found else None
 
-    def _partition_differences(self, action: GlueAction) -> list[str]:
-        location = self.partition_location(action)
+    def _compare_partition(self, action: GlueAction) -> list[str]:
+        location = self.find_partition_location(action)
         if location is None:
             return [f"partition {action.partition!r} is not there"]
         if location.rstrip("/") != str(action.partition_location).rstrip("/"):
@@ -137,7 +137,7 @@ class GlueTables:
             )
         return []
 
-    def _table(self, action: GlueAction) -> dict[str, Any] | None:
+    def _find_table(self, action: GlueAction) -> dict[str, Any] | None:
         absent = ("EntityNotFoundException",)
         found = self._ask("GetTable", action, absent=absent, DatabaseName=action.database, Name=action.table)
         return found["Table"] if found else None
@@ -150,26 +150,26 @@ class GlueTables:
             made = {"Name": name, "LocationUri": action.database_location}
             return found or self._ask("CreateDatabase", action, absent=_LATE, DatabaseInput=made)
 
-        _in_turn(f"database {name}", database)
+        _retry_until_done(f"database {name}", database)
 
     def _ensure_table(self, action: GlueAction) -> Columns:
         name = f"{action.database}.{action.table}"
 
         def table() -> Columns | None:
-            found = self._table(action)
+            found = self._find_table(action)
             if found is None:
-                made = {"DatabaseName": action.database, "TableInput": table_input(action)}
+                made = {"DatabaseName": action.database, "TableInput": make_table_input(action)}
                 return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
             check_layout(found, action)
-            merged = merge(name, columns_of(found), action.columns)
-            return merged if merged == columns_of(found) or self._update(action, found, merged) else None
+            merged = merge_columns(name, read_columns(found), action.columns)
+            return merged if merged == read_columns(found) or self._update(action, found, merged) else None
 
-        return _in_turn(f"table {name}", table)
+        return _retry_until_done(f"table {name}", table)
 
     def _update(self, action: GlueAction, table: Mapping[str, Any], columns: Columns) -> bool:
         """False when another writer came first."""
         kept = {key: table[key] for key in _KEPT if key in table}
-        kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": named(columns)}
+        kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": to_column_inputs(columns)}
         answer = self._ask(
             "UpdateTable",
             action,
@@ -184,15 +184,15 @@ class GlueTables:
         name = f"partition {action.partition!r} of {action.database}.{action.table}"
 
         def partition() -> Any:
-            if self.partition_location(action) is not None:
+            if self.find_partition_location(action) is not None:
                 return True
             return self._create_partition(action, columns, name)
 
-        _in_turn(name, partition)
+        _retry_until_done(name, partition)
 
     def _create_partition(self, action: GlueAction, columns: Columns, name: str) -> bool | None:
         """None when another writer came first."""
-        storage = FORMAT | {"Columns": named(columns), "Location": action.partition_location}
+        storage = FORMAT | {"Columns": to_column_inputs(columns), "Location": action.partition_location}
         answer = self._ask(
             "BatchCreatePartition",
             action,
@@ -229,7 +229,7 @@ class GlueTables:
             raise aws.explain(error, doing=doing, access=self._clients.access) from error
 
 
-def _in_turn(what: str, step: Callable[[], T | None]) -> T:
+def _retry_until_done(what: str, step: Callable[[], T | None]) -> T:
     """What ``step`` gives as soon as no other writer is in its way."""
     backoff = Backoff(CHANGE_SECONDS)
     while (done := step()) is None:
@@ -245,23 +245,23 @@ def _name(action: GlueAction) -> str:
     return f"Glue table {action.database}.{action.table}"
 
 
-def _glue(intent: Intent) -> GlueAction:
+def _require_glue(intent: Intent) -> GlueAction:
     assert isinstance(intent.catalog, GlueAction)
     return intent.catalog
 
 
-class GlueBefore:
+class GlueTargetTable:
     """The table that one load finds; it is changed when the load is published, not before."""
 
     def __init__(self, action: GlueAction, clients: aws.Clients) -> None:
         self._action = action
-        self._existing = GlueTables(clients).existing(action)
+        self._existing = GlueTables(clients).read_columns(action)
 
-    def location(self) -> str | None:
+    def find_location(self) -> str | None:
         """The layout decides; a table that lies elsewhere was refused when it was looked at."""
         return self._action.location
 
-    def occupied(self) -> str | None:
+    def explain_occupied(self) -> str | None:
         """Its path tells."""
         return None
 
@@ -270,33 +270,33 @@ class GlueBefore:
         """See ``CatalogTable``."""
         return ()
 
-    def types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+    def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
         """Those of the table that differ from ``wanted``, both by name in lower case."""
         return {
-            name: column_types.arrow_type(kind)
+            name: column_types.to_arrow_type(kind)
             for name, kind in self._existing.items()
-            if name in wanted and column_types.glue_type(wanted[name]) != kind
+            if name in wanted and column_types.to_glue_type(wanted[name]) != kind
         }
 
-    def columns(self) -> Mapping[str, pa.DataType] | None:
+    def read_columns(self) -> Mapping[str, pa.DataType] | None:
         """See ``CatalogTable``."""
-        return {name: column_types.arrow_type(kind) for name, kind in self._existing.items()} or None
+        return {name: column_types.to_arrow_type(kind) for name, kind in self._existing.items()} or None
 
-    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+    def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What publishing would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
-        action, columns = self._action, _columns(schema)
+        action, columns = self._action, _to_glue_columns(schema)
         changes = []
         if not self._existing:
             changes.append(f"create table {self._name} at {action.location} with {len(columns)} columns")
         else:
-            changes += self._column_changes(columns)
+            changes += self._describe_column_changes(columns)
         if action.partition is not None:
             changes.append(
                 f"add partition {action.partition_key}={action.partition} to {self._name}, unless it is there"
             )
         return changes
 
-    def ready(
+    def prepare(
         self,
         schema: pa.Schema,
         state: TableState,
@@ -304,17 +304,17 @@ class GlueBefore:
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[GlueAction, pa.Schema]:
         """The action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
-        columns = _columns(schema)
-        merge(self._name, list(self._existing.items()), columns)
+        columns = _to_glue_columns(schema)
+        merge_columns(self._name, list(self._existing.items()), columns)
         return self._action.model_copy(update={"columns": columns}), schema
 
     @property
     def _name(self) -> str:
         return f"{self._action.database}.{self._action.table}"
 
-    def _column_changes(self, columns: Columns) -> list[str]:
+    def _describe_column_changes(self, columns: Columns) -> list[str]:
         changes = []
-        for column, kind in merge(self._name, list(self._existing.items()), columns):
+        for column, kind in merge_columns(self._name, list(self._existing.items()), columns):
             before = self._existing.get(column)
             if before is None:
                 changes.append(f"add column {column} {kind} to {self._name}")
@@ -323,5 +323,5 @@ class GlueBefore:
         return changes
 
 
-def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name.lower(), column_types.glue_type(field.type)) for field in schema)
+def _to_glue_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name.lower(), column_types.to_glue_type(field.type)) for field in schema)

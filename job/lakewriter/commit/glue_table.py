@@ -25,22 +25,22 @@ FORMAT: Final = {
 Columns = Sequence[tuple[str, str]]
 
 
-def merge(table: str, existing: Columns, new: Columns) -> list[tuple[str, str]]:
+def merge_columns(table: str, existing: Columns, new: Columns) -> list[tuple[str, str]]:
     """The table's columns with ``new`` in them: widened in place, added at the end, never removed or narrowed."""
     wanted = dict(new)
-    merged = [(name, _wider(f"{table}.{name}", kind, wanted.pop(name, kind))) for name, kind in existing]
+    merged = [(name, _widen(f"{table}.{name}", kind, wanted.pop(name, kind))) for name, kind in existing]
     return [*merged, *wanted.items()]
 
 
-def _wider(column: str, existing: str, new: str) -> str:
+def _widen(column: str, existing: str, new: str) -> str:
     if existing == new:
         return existing
-    return column_types.glue_type(
-        column_types.reconcile(column, column_types.arrow_type(new), column_types.arrow_type(existing))
+    return column_types.to_glue_type(
+        column_types.reconcile(column, column_types.to_arrow_type(new), column_types.to_arrow_type(existing))
     )
 
 
-def columns_of(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+def read_columns(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and type of each, names in lower case."""
     return [
         (column["Name"].lower(), column.get("Type", ""))
@@ -48,12 +48,12 @@ def columns_of(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def named(columns: Columns) -> list[dict[str, str]]:
+def to_column_inputs(columns: Columns) -> list[dict[str, str]]:
     """As Glue takes them."""
     return [{"Name": name, "Type": kind} for name, kind in columns]
 
 
-def table_input(action: GlueAction) -> dict[str, Any]:
+def make_table_input(action: GlueAction) -> dict[str, Any]:
     """What CreateTable takes."""
     keys = [{"Name": action.partition_key, "Type": "string"}] if action.partition_key else []
     own = {STRATEGY: action.strategy} if action.strategy else {}
@@ -63,7 +63,7 @@ def table_input(action: GlueAction) -> dict[str, Any]:
         "Parameters": {"EXTERNAL": "TRUE", "classification": "parquet", "compressionType": action.compression or "gzip"}
         | own,
         "PartitionKeys": keys,
-        "StorageDescriptor": FORMAT | {"Columns": named(action.columns), "Location": action.location},
+        "StorageDescriptor": FORMAT | {"Columns": to_column_inputs(action.columns), "Location": action.location},
     }
 
 
@@ -105,7 +105,7 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
         )
 
 
-def differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
+def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
     """What a query would not see as the load wrote it, in words."""
     return [each.message for each in (*compare_columns(table, action), *_compare_location(table, action))]
 
@@ -142,7 +142,7 @@ def compare_partition(partition: Mapping[str, Any], action: GlueAction) -> list[
 def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
     """Columns of the load that the table lacks, or has with a type that does not hold their values."""
     names = [column["Name"].lower() for column in table.get("StorageDescriptor", {}).get("Columns", ())]
-    shown = dict(columns_of(table)) if names else {}
+    shown = dict(read_columns(table)) if names else {}
     own = {name for name, _ in action.columns}
     found = []
     for place, (name, kind) in enumerate(action.columns):
@@ -150,15 +150,15 @@ def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismat
             other = names[place] if place < len(names) and names[place] not in own else None
             stands = f"; {other!r} stands in its place" if other else ""
             found.append(Mismatch(Kind.COLUMN_GONE, f"column {name!r} is not there{stands}"))
-        elif not _holds(shown[name], kind):
+        elif not _can_hold(shown[name], kind):
             found.append(Mismatch(Kind.COLUMN_RETYPED, f"column {name!r} is {shown[name]!r}, expected {kind!r}"))
     return found
 
 
-def _holds(shown: str, kind: str) -> bool:
+def _can_hold(shown: str, kind: str) -> bool:
     """Whether a column of Glue type ``shown`` takes values of type ``kind``."""
     try:
-        return shown == _wider("", shown, kind)
+        return shown == _widen("", shown, kind)
     except SchemaIncompatibleError:
         return False
 

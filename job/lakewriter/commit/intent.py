@@ -38,7 +38,7 @@ class IntentRest(RestService):
 IntentService = Annotated[IntentGlue | IntentRest, Field(discriminator="kind")]
 
 
-def _open(value: Any) -> Any:
+def _dump_part(value: Any) -> Any:
     """The fields of a part of lake.yaml, which allows no others, for the class that an intent keeps it as."""
     return dict(value) if isinstance(value, BaseModel) else value
 
@@ -85,7 +85,7 @@ class IcebergAction(ControlObject):
     schema_id: int = 0
     spec_id: int = 0
 
-    _service = field_validator("service", mode="before")(_open)
+    _service = field_validator("service", mode="before")(_dump_part)
 
 
 CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
@@ -120,7 +120,7 @@ class Intent(ControlObject):
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
-    _access = field_validator("access", mode="before")(_open)
+    _access = field_validator("access", mode="before")(_dump_part)
 
     @property
     def load(self) -> str:
@@ -139,7 +139,7 @@ class Intent(ControlObject):
         """Rows of all files."""
         return sum(receipt.rows for receipt in self.receipts)
 
-    def report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
+    def make_report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
         """What the table's report says when this intent is closed."""
         return TableReport(
             pipeline=self.pipeline,
@@ -160,12 +160,12 @@ class Intent(ControlObject):
             staged_seconds=self.staged_seconds,
             small_files=sum(receipt.size < SMALL_FILE_BYTES for receipt in self.receipts),
             notes=(*self.notes, *notes),
-            **self._of_sync(),
+            **self._make_sync_fields(),
             health=health,
             set_aside=self.set_aside,
         )
 
-    def _of_sync(self) -> dict[str, Any]:
+    def _make_sync_fields(self) -> dict[str, Any]:
         undeclared = Counter[str]()
         for receipt in self.receipts:
             undeclared.update(receipt.undeclared)

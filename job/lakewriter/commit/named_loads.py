@@ -12,15 +12,15 @@ def read_states(control: Control) -> dict[str, TableState]:
     One that cannot be read is an error, since it may name any load.
     """
     root, end = f"{control.keys.root}/tables/", "/state.json"
-    keys = [entry.key for entry in control.store.entries(root) if entry.key.endswith(end)]
+    keys = [entry.key for entry in control.store.list_entries(root) if entry.key.endswith(end)]
     ids = [key.removeprefix(root).removesuffix(end) for key in keys]
     return {table_id: Control(control.store, control.keys, table_id).state.read() for table_id in ids}
 
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
     """Loads that run, are pending, or whose receipts a full refresh goes by."""
-    return {job for state in states.values() for job in _loads_of(state)}
+    return {job for state in states.values() for job in _list_loads(state)}
 
 
-def _loads_of(state: TableState) -> set[str]:
+def _list_loads(state: TableState) -> set[str]:
     return set(state.running) | ({state.pending.job_id} if state.pending else set()) | state.sync.live_jobs

@@ -9,7 +9,7 @@ from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SyncState
-from lakewriter.commit.store import Entry, Found
+from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.spec.layout import Layout
 
@@ -17,7 +17,7 @@ AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)
-class Old:
+class StreamObject:
     """An object of the stream that is there; ``seen`` where its metadata were read."""
 
     key: str
@@ -26,13 +26,15 @@ class Old:
     seen: bool = True
 
 
-def survey(control: Control, layout: Layout, state: SyncState, others: Sequence[Layout]) -> tuple[Old, ...]:
+def find_stream_objects(
+    control: Control, layout: Layout, state: SyncState, others: Sequence[Layout]
+) -> tuple[StreamObject, ...]:
     """Every object that the template gives, but for control objects and those another stream's template gives too."""
-    known = _known(control, state)
+    known = _read_known_generations(control, state)
     mine, theirs = layout.matcher(), [other.matcher() for other in others]
     found = [
         entry
-        for entry in control.store.entries(layout.prefix)
+        for entry in control.store.list_entries(layout.prefix)
         if mine.fullmatch(entry.key)
         and CONTROL_DIRECTORY not in entry.key.split("/")
         and not any(matcher.fullmatch(entry.key) for matcher in theirs)
@@ -40,24 +42,24 @@ def survey(control: Control, layout: Layout, state: SyncState, others: Sequence[
     elsewhere = sorted(set(known).difference(entry.key for entry in found))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         looked = [
-            *pool.map(partial(_old, control, known), found),
-            *pool.map(partial(_moved, control, known), elsewhere),
+            *pool.map(partial(_read_listed_object, control, known), found),
+            *pool.map(partial(_find_moved_object, control, known), elsewhere),
         ]
         return tuple(old for old in looked if old is not None)
 
 
-def below(control: Control, objects: Iterable[Old], generation_id: int) -> tuple[tuple[str, str], ...]:
+def select_older(control: Control, objects: Iterable[StreamObject], generation_id: int) -> tuple[tuple[str, str], ...]:
     """Key and etag of objects of older generations.
 
     A key that a receipt of ours names may have become another's object since, so its metadata are read now.
     """
     older = [old for old in objects if old.generation_id < generation_id]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        own = pool.map(lambda old: old.seen or _of_the_stream(control, control.store.look(old.key)), older)
+        own = pool.map(lambda old: old.seen or _is_of_stream(control, control.store.head(old.key)), older)
         return tuple((old.key, old.etag) for old, is_own in zip(older, own, strict=True) if is_own)
 
 
-def highest(objects: Iterable[Old]) -> int:
+def find_highest_generation(objects: Iterable[StreamObject]) -> int:
     """The highest generation found."""
     return max((old.generation_id for old in objects), default=0)
 
@@ -68,34 +70,29 @@ def delete_all(control: Control, objects: Iterable[tuple[str, str]]) -> None:
         list(pool.map(lambda each: control.store.delete(*each), objects))
 
 
-def _known(control: Control, state: SyncState) -> dict[str, int]:
+def _read_known_generations(control: Control, state: SyncState) -> dict[str, int]:
     known = {}
     for live in state.live:
-        for key in (control.report(live.job_id) or {}).get("keys", ()):
+        for key in (control.read_report(live.job_id) or {}).get("keys", ()):
             known[key] = live.generation_id
     return known
 
 
-def _old(control: Control, known: dict[str, int], entry: Entry) -> Old | None:
+def _read_listed_object(control: Control, known: dict[str, int], entry: Entry) -> StreamObject | None:
     if entry.key in known:
-        return Old(entry.key, entry.etag, known[entry.key], seen=False)
-    found = control.store.look(entry.key)
-    return Old(entry.key, found.etag, found.generation_id) if found and _of_the_stream(control, found) else None
+        return StreamObject(entry.key, entry.etag, known[entry.key], seen=False)
+    found = control.store.head(entry.key)
+    return StreamObject(entry.key, found.etag, found.generation_id) if found and _is_of_stream(control, found) else None
 
 
-def _of_the_stream(control: Control, found: Found | None) -> bool:
+def _is_of_stream(control: Control, found: StoredObject | None) -> bool:
     """Whether a full refresh may replace the object: this table of this pipeline wrote it, or nobody who says so."""
-    if found is None or found.of_another(_own(control)):
+    if found is None or found.is_of_another(control.keys.pipeline):
         return False
     return found.table in ("", control.table_id)
 
 
-def _moved(control: Control, known: dict[str, int], key: str) -> Old | None:
+def _find_moved_object(control: Control, known: dict[str, int], key: str) -> StreamObject | None:
     """An object of ours that the template of today does not give."""
     found = control.store.find(key)
-    return Old(key, found.etag, known[key]) if found and _of_the_stream(control, found) else None
-
-
-def _own(control: Control) -> str:
-    """The pipeline's name."""
-    return control.keys.root.rpartition("/")[2]
+    return StreamObject(key, found.etag, known[key]) if found and _is_of_stream(control, found) else None

@@ -44,20 +44,20 @@ class Ownership:
     def check(self, *, refreshes: bool) -> None:
         """``NAME_COLLISION`` where another pipeline is there that this one may not join."""
         found = self._control.store.get(self.key)
-        self._require_place(self._writers(found), refreshes=refreshes)
+        self._require_no_rival(self._read_writers(found), refreshes=refreshes)
 
     def join(self, since: datetime, *, refreshes: bool) -> None:
         """Have the record name this pipeline; ``NAME_COLLISION`` where another one came first."""
 
         def add() -> bool | None:
             found = self._control.store.get(self.key)
-            writers = self._writers(found)
-            self._require_place(writers, refreshes=refreshes)
+            writers = self._read_writers(found)
+            self._require_no_rival(writers, refreshes=refreshes)
             own = writers.get(self._pipeline)
             if own is not None and own.refreshes >= refreshes:
                 return True
             mine = Writer(refreshes=refreshes, since=since)
-            record = self._record(found).model_copy(update={"writers": {**writers, self._pipeline: mine}})
+            record = self._parse_record(found).model_copy(update={"writers": {**writers, self._pipeline: mine}})
             return self._write(record.model_dump_json(indent=1).encode(), found[1] if found else None)
 
         write(self.key, add, self._control.pause)
@@ -67,10 +67,10 @@ class Ownership:
         written = store.create(self.key, body) if etag is None else store.replace(self.key, body, etag)
         return written is not None or None
 
-    def _writers(self, found: tuple[bytes, str] | None) -> Mapping[str, Writer]:
-        return self._record(found).writers
+    def _read_writers(self, found: tuple[bytes, str] | None) -> Mapping[str, Writer]:
+        return self._parse_record(found).writers
 
-    def _record(self, found: tuple[bytes, str] | None) -> OwnershipRecord:
+    def _parse_record(self, found: tuple[bytes, str] | None) -> OwnershipRecord:
         if found is None:
             return OwnershipRecord(directory=self.directory, writers={})
         try:
@@ -82,7 +82,7 @@ class Ownership:
                 "deleted, the next load writes it anew.",
             ) from error
 
-    def _require_place(self, writers: Mapping[str, Writer], *, refreshes: bool) -> None:
+    def _require_no_rival(self, writers: Mapping[str, Writer], *, refreshes: bool) -> None:
         others = [name for name, own in writers.items() if name != self._pipeline and (refreshes or own.refreshes)]
         if not others:
             return

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewriter.aws import Clients
-from lakewriter.commit.control import Control, control_of
-from lakewriter.commit.data_store import Reach, reach_from
+from lakewriter.commit.control import Control, open_control
+from lakewriter.commit.data_store import OpenClients, reuse_clients
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
@@ -13,7 +13,7 @@ from lakewriter.spec.specification import Spec
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``controls`` are the tables' control objects by table id; ``reach`` gives the clients for an intent's
+    """``controls`` are the tables' control objects by table id; ``open_clients`` gives the clients for an intent's
     destination."""
 
     spec: Spec
@@ -21,14 +21,14 @@ class Pipeline:
     store: S3Store
     keys: ControlKeys
     controls: Mapping[str, Control]
-    reach: Reach
+    open_clients: OpenClients
 
     @classmethod
     def open(cls, spec: Spec, clients: Clients) -> "Pipeline":
         """The pipeline of ``spec``; nothing is asked of AWS yet."""
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
-        controls = {table.id: control_of(spec, table, store) for table in spec.tables}
-        return cls(spec, clients, store, keys, controls, reach_from(clients))
+        controls = {table.id: open_control(spec, table, store) for table in spec.tables}
+        return cls(spec, clients, store, keys, controls, reuse_clients(clients))
 
     @property
     def first_control(self) -> Control:

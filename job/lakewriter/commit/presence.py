@@ -1,7 +1,7 @@
 """Tell whether a load that is done is still in its catalog."""
 
 from lakewriter.aws import Clients
-from lakewriter.commit.catalog import catalog_writer
+from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import LoadGoneError
@@ -13,15 +13,15 @@ def require_presence(control: Control, job_id: str, clients: Clients) -> None:
 
     An abandoned load may never have come into the catalog, as its report says.
     """
-    report = control.report(job_id)
+    report = control.read_report(job_id)
     if report is None or any(note.startswith(ABANDONED) for note in report.get("notes", ())):
         return
     intent = control.find_intent(job_id, report["attempt"])
-    if intent is not None and (why := catalog_writer(intent, clients).explain_absence(intent)):
-        raise load_gone(intent, why)
+    if intent is not None and (why := open_catalog_writer(intent, clients).explain_absence(intent)):
+        raise make_load_gone_error(intent, why)
 
 
-def load_gone(intent: Intent, why: str) -> LoadGoneError:
+def make_load_gone_error(intent: Intent, why: str) -> LoadGoneError:
     """The error for a load that is committed and not in its table any more."""
     reset = f"lakewriter reset LAKE {intent.table_id}"
     remedy = "Load its rows again under a new job id"

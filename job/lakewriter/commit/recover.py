@@ -7,10 +7,10 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from lakewriter.commit.catalog import catalog_writer
+from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import Reach, data_store
-from lakewriter.commit.generations import after
+from lakewriter.commit.data_store import OpenClients, open_data_store
+from lakewriter.commit.generations import advance_sync
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.old_objects import delete_all
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
@@ -43,48 +43,48 @@ _OUT_OF_REACH = (
 )
 
 
-def recover(control: Control, reach: Reach, *, mine: str | None = None) -> TableState:
+def recover(control: Control, open_clients: OpenClients, *, mine: str | None = None) -> TableState:
     """The state with nothing pending. ``PENDING_UNRECOVERABLE`` for an intent whose table no longer takes it, and for
     one of another attempt than ``mine`` that its role can no longer reach."""
-    while (pending := (state := control.state.latest()).pending) is not None:
+    while (pending := (state := control.state.recall()).pending) is not None:
         try:
-            _advance(control, pending, state.committed + 1, reach, mine)
+            _advance(control, pending, state.committed + 1, open_clients, mine)
         except _OUT_OF_REACH as error:
             if pending.attempt == mine:
                 raise
-            raise _unrecoverable(control, pending, str(error), "Restore the access") from error
+            raise _make_unrecoverable_error(control, pending, str(error), "Restore the access") from error
         except SchemaIncompatibleError as error:
             # What it says to do is for a load that is not bound yet; what this one has written stays as it is.
-            raise _unrecoverable(control, pending, error.message, "Change the table back") from error
-    return control.state.latest()
+            raise _make_unrecoverable_error(control, pending, error.message, "Change the table back") from error
+    return control.state.recall()
 
 
-def _unrecoverable(control: Control, pending: Pending, why: str, mend: str) -> PendingUnrecoverableError:
+def _make_unrecoverable_error(control: Control, pending: Pending, why: str, mend: str) -> PendingUnrecoverableError:
     return PendingUnrecoverableError(
         f"load {pending.job_id!r} of {control.table_id} is pending ({pending.phase}) and cannot go on: {why}",
         remedy=f"{mend}, or give the load up: lakewriter abandon LAKE {pending.job_id} --reason TEXT",
     )
 
 
-def _advance(control: Control, pending: Pending, number: int, reach: Reach, mine: str | None) -> None:
+def _advance(control: Control, pending: Pending, number: int, open_clients: OpenClients, mine: str | None) -> None:
     """``number`` is what the load will be, by the state that names it as pending."""
-    intent = control.intent(pending.job_id, pending.attempt)
+    intent = control.read_intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
-            store = data_store(control.store, intent.catalog, intent.access, reach)
+            store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
             failure = complete_all(store, intent, control.pause)
-            move_pending(control, pending, lambda state: _completed(state, pending, failure))
+            move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
         case "uploaded":
-            clients = reach(intent.access)
-            catalog = catalog_writer(intent, clients)
+            clients = open_clients(intent.access)
+            catalog = open_catalog_writer(intent, clients)
             catalog.publish(intent, number)
             if intent.sync is not None:
                 delete_all(control, intent.sync.retire)
             health = catalog.read_back(intent)
             left = catalog.clear_up(intent, gone=pending.attempt != mine)
-            close(control, pending, intent, intent.report(*control.left, *left, health=health))
+            close(control, pending, intent, intent.make_report(*control.left, *left, health=health))
         case "aborting":
-            undo(control, pending, intent, data_store(control.store, intent.catalog, intent.access, reach))
+            undo(control, pending, intent, open_data_store(control.store, intent.catalog, intent.access, open_clients))
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
@@ -92,7 +92,7 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
     # Of several who recover one load each finds the table as it is by then: the first one's report stays.
     key = control.keys.report(pending.job_id, control.table_id)
     control.write_once(key, report.model_dump_json(indent=1), keep=True)
-    move_pending(control, pending, lambda state: _closed(state, pending, intent))
+    move_pending(control, pending, lambda state: _close_state(state, pending, intent))
 
 
 def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
@@ -101,7 +101,9 @@ def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> No
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
         control.write_once(key, pending.failure.model_dump_json(indent=1), keep=True)
-    move_pending(control, pending, lambda state: state.changed(pending=None, running=state.without(pending.job_id)))
+    move_pending(
+        control, pending, lambda state: state.replace(pending=None, running=state.list_running_except(pending.job_id))
+    )
 
 
 def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:
@@ -118,7 +120,7 @@ def move_pending(control: Control, old: Pending, change: Callable[[TableState], 
         return
 
 
-def failure_of(control: Control, job_id: str, attempt: str) -> LakeError | None:
+def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | None:
     """Why this attempt's intent was withdrawn, by whoever did it."""
     key = control.keys.failure(job_id, attempt, control.table_id)
     if (found := control.store.get(key)) is None:
@@ -133,13 +135,13 @@ def failure_of(control: Control, job_id: str, attempt: str) -> LakeError | None:
     return CODES[failure.code](failure.message, remedy=failure.remedy)
 
 
-def _completed(state: TableState, pending: Pending, failure: Failure | None) -> TableState:
+def _record_completion(state: TableState, pending: Pending, failure: Failure | None) -> TableState:
     phase = "aborting" if failure else "uploaded"
-    return state.changed(pending=pending.model_copy(update={"phase": phase, "failure": failure}))
+    return state.replace(pending=pending.model_copy(update={"phase": phase, "failure": failure}))
 
 
-def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
-    return state.changed(
+def _close_state(state: TableState, pending: Pending, intent: Intent) -> TableState:
+    return state.replace(
         pending=None,
         committed=state.committed + 1,
         last_job=pending.job_id,
@@ -147,8 +149,10 @@ def _closed(state: TableState, pending: Pending, intent: Intent) -> TableState:
         cursor=intent.cursor_after or state.cursor,
         counter=max(state.counter, intent.counter_after or 0),
         batch=intent.batch or state.batch,
-        running=state.without(pending.job_id),
-        sync=after(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts)) if intent.sync else state.sync,
+        running=state.list_running_except(pending.job_id),
+        sync=advance_sync(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts))
+        if intent.sync
+        else state.sync,
         inferred=state.inferred if intent.inferred is None else intent.inferred,
         needs=tuple(sorted({*state.needs, *intent.needs})),
     )

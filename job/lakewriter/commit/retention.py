@@ -8,12 +8,12 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import Lost, TableState
 from lakewriter.commit.store import Entry
-from lakewriter.commit.traces import trace_of
+from lakewriter.commit.traces import parse_trace
 
 EVERY: Final = timedelta(days=1)
 
 
-def due(state: TableState, now: datetime) -> bool:
+def is_sweep_due(state: TableState, now: datetime) -> bool:
     """Whether a day has passed since the last sweep."""
     return state.swept is None or now - state.swept >= EVERY
 
@@ -26,7 +26,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     """
     by_job: dict[str, list[Entry]] = {}
     root = f"{control.keys.root}/loads/"
-    for entry in control.store.entries(root):
+    for entry in control.store.list_entries(root):
         by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
     # Read after the loads were listed: one that has begun since is named, or nothing of it was listed.
     states = read_states(control)
@@ -48,7 +48,7 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
 
 def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
     """Delete objects under ``prefix`` written ``before``, with ``below`` those whose keys come before it."""
-    found = control.store.entries(prefix)
+    found = control.store.list_entries(prefix)
     old = [entry for entry in found if entry.modified < before and (below is None or entry.key < below)]
     for entry in old:
         control.store.delete(entry.key)
@@ -56,15 +56,15 @@ def _sweep_old(control: Control, prefix: str, before: datetime, below: str | Non
 
 
 def _is_of_lost_state(control: Control, entries: Iterable[Entry], states: Collection[str]) -> bool:
-    found = (trace_of(control.keys, entry) for entry in entries)
+    found = (parse_trace(control.keys, entry) for entry in entries)
     return any(trace is not None and not trace.is_early and trace.table_id not in states for trace in found)
 
 
 def _mark(control: Control, now: datetime) -> None:
     def change(state: TableState) -> TableState:
-        if not due(state, now):
+        if not is_sweep_due(state, now):
             raise Lost
-        return state.changed(swept=now)
+        return state.replace(swept=now)
 
     try:
         control.state.move(change)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lakewriter import aws
-from lakewriter.commit.store import Completion, Entry, Found, Unclear, Upload
+from lakewriter.commit.store import Completion, Entry, StoredObject, Unclear, Upload
 from lakewriter.naming import GENERATION_METADATA, LOAD_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt
 
@@ -39,13 +39,17 @@ class S3Store:
             return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
         except aws.ClientError as error:
             if aws.read_status(error) in (403, 404) and aws.read_error_code(error) != "NoSuchBucket":
-                if not self._listed(key):
+                if not self._is_listed(key):
                     return None
                 if again:
                     return self._get(key, again=False)
-            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+            raise aws.explain(
+                error, doing=self._describe_call("GetObject", key), access=self._clients.access
+            ) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+            raise aws.explain(
+                error, doing=self._describe_call("GetObject", key), access=self._clients.access
+            ) from error
 
     def create(self, key: str, body: bytes) -> str | None:
         """Conditional on there being no object."""
@@ -55,45 +59,49 @@ class S3Store:
         """Conditional on the etag."""
         return self._put(key, body, {"IfMatch": etag})
 
-    def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
+    def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
         """Pages of a thousand."""
         arguments = {"Bucket": self._bucket, "Prefix": prefix}
         pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
         listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
-        for page in self._asking("ListBucket", prefix, listing):
+        for page in self._read_pages("ListBucket", prefix, listing):
             yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
 
-    def folders(self, prefix: str) -> Iterator[str]:
+    def list_folders(self, prefix: str) -> Iterator[str]:
         """A listing with a delimiter."""
         listing = self._clients.s3.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=prefix, Delimiter="/"
         )
-        for page in self._asking("ListBucket", prefix, listing):
+        for page in self._read_pages("ListBucket", prefix, listing):
             yield from (entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
 
-    def find(self, key: str, *, checksum: bool = False) -> Found | None:
+    def find(self, key: str, *, checksum: bool = False) -> StoredObject | None:
         """A listing of the exact key, then HEAD."""
-        return self._head(key, checksum=checksum) if self._listed(key) else None
+        return self._head(key, checksum=checksum) if self._is_listed(key) else None
 
-    def look(self, key: str) -> Found | None:
+    def head(self, key: str) -> StoredObject | None:
         """HEAD alone, since a listing has shown the key."""
         return self._head(key)
 
-    def _head(self, key: str, *, again: bool = True, checksum: bool = False) -> Found | None:
+    def _head(self, key: str, *, again: bool = True, checksum: bool = False) -> StoredObject | None:
         """None where HEAD is refused and a listing no longer shows the key: another process may delete the object
         after it was listed. A refusal counts only when it is repeated, as in ``get``."""
         asked = {"ChecksumMode": "ENABLED"} if checksum else {}
         try:
-            return _found(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
+            return _parse_head(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
         except aws.ClientError as error:
             if aws.read_status(error) in (403, 404):
-                if not self._listed(key):
+                if not self._is_listed(key):
                     return None
                 if again:
                     return self._head(key, again=False, checksum=checksum)
-            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+            raise aws.explain(
+                error, doing=self._describe_call("GetObject", key), access=self._clients.access
+            ) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(error, doing=self._doing("GetObject", key), access=self._clients.access) from error
+            raise aws.explain(
+                error, doing=self._describe_call("GetObject", key), access=self._clients.access
+            ) from error
 
     def complete(self, receipt: Receipt) -> Completion:
         """Repeats each part's checksum, which S3 requires of uploads that have them."""
@@ -112,7 +120,7 @@ class S3Store:
                 **condition,
             )
         except (aws.ClientError, aws.BotoCoreError) as error:
-            return self._incomplete(error, receipt.key)
+            return self._read_refusal(error, receipt.key)
         return Completion.DONE
 
     def abort(self, key: str, upload_id: str) -> None:
@@ -136,21 +144,25 @@ class S3Store:
             if aws.read_status(error) == 412 or aws.read_error_code(error) == "NoSuchKey":
                 return
             may_be_gone = aws.read_status(error) in (403, 404, 409) and aws.read_error_code(error) != "NoSuchBucket"
-            if may_be_gone and not self._listed(key):
+            if may_be_gone and not self._is_listed(key):
                 return
-            raise aws.explain(error, doing=self._doing("DeleteObject", key), access=self._clients.access) from error
+            raise aws.explain(
+                error, doing=self._describe_call("DeleteObject", key), access=self._clients.access
+            ) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(error, doing=self._doing("DeleteObject", key), access=self._clients.access) from error
+            raise aws.explain(
+                error, doing=self._describe_call("DeleteObject", key), access=self._clients.access
+            ) from error
 
-    def uploads(self, prefix: str) -> Iterator[Upload]:
+    def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """Pages of a thousand."""
         listing = self._own.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
-        for page in self._asking("ListBucketMultipartUploads", prefix, listing):
+        for page in self._read_pages("ListBucketMultipartUploads", prefix, listing):
             for entry in page.get("Uploads", ()):
                 yield Upload(entry["Key"], entry["UploadId"])
 
-    def _listed(self, key: str) -> bool:
-        return any(entry.key == key for entry in self.entries(key, limit=1))
+    def _is_listed(self, key: str) -> bool:
+        return any(entry.key == key for entry in self.list_entries(key, limit=1))
 
     def _put(self, key: str, body: bytes, condition: dict[str, str]) -> str | None:
         arguments: dict[str, Any] = {"Bucket": self._bucket, "Key": key, "Body": body}
@@ -163,12 +175,12 @@ class S3Store:
             gone = aws.read_error_code(error) == "NoSuchKey" and "IfMatch" in condition
             if aws.read_status(error) == 412 or gone:
                 return None
-            raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+            raise self._make_error(error, self._describe_call("PutObject", key)) from error
         except aws.BotoCoreError as error:
-            raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+            raise self._make_error(error, self._describe_call("PutObject", key)) from error
         return str(answer["ETag"])
 
-    def _incomplete(self, error: Exception, key: str) -> Completion:
+    def _read_refusal(self, error: Exception, key: str) -> Completion:
         if isinstance(error, aws.ClientError):
             if aws.read_status(error) == 412:
                 return Completion.REFUSED
@@ -176,9 +188,9 @@ class S3Store:
                 return Completion.GONE
             if aws.read_status(error) == 409:
                 return Completion.CONFLICT
-        raise self._unclear_or_explained(error, self._doing("PutObject", key)) from error
+        raise self._make_error(error, self._describe_call("PutObject", key)) from error
 
-    def _unclear_or_explained(self, error: Any, doing: str) -> Exception:
+    def _make_error(self, error: Any, doing: str) -> Exception:
         explained = aws.explain(error, doing=doing, access=self._clients.access)
         conflict = isinstance(error, aws.ClientError) and aws.read_status(error) == 409
         return Unclear(str(explained)) if explained.transient or conflict else explained
@@ -189,35 +201,35 @@ class S3Store:
         except aws.ClientError as error:
             if aws.read_error_code(error) in accept:
                 return None
-            raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
+            raise aws.explain(error, doing=self._describe_call(action, key), access=self._clients.access) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(error, doing=self._doing(action, key), access=self._clients.access) from error
+            raise aws.explain(error, doing=self._describe_call(action, key), access=self._clients.access) from error
 
-    def _asking(self, action: str, key: str, pages: Any) -> Iterator[Any]:
+    def _read_pages(self, action: str, key: str, pages: Any) -> Iterator[Any]:
         turn = iter(pages)
         while (page := self._ask(action, key, lambda: next(turn, None))) is not None:
             yield page
 
-    def _doing(self, action: str, key: str) -> str:
+    def _describe_call(self, action: str, key: str) -> str:
         return f"s3:{action} on s3://{self._bucket}/{key}"
 
 
-def _composite(answer: Any) -> str:
+def _read_composite_checksum(answer: Any) -> str:
     """The CRC32 of the parts' CRC32s; blank where S3 keeps none, or one of the whole object."""
     value, _, parts = answer.get("ChecksumCRC32", "").partition("-")
     return value if parts or answer.get("ChecksumType") == "COMPOSITE" else ""
 
 
-def _found(answer: Any) -> Found:
+def _parse_head(answer: Any) -> StoredObject:
     # Header names have no case: some stores and copying tools give them back in capitals.
     metadata = {name.lower(): str(value) for name, value in answer["Metadata"].items()}
     generation = metadata.get(GENERATION_METADATA, "")
-    return Found(
+    return StoredObject(
         answer["ContentLength"],
         metadata.get(LOAD_METADATA, ""),
         answer["ETag"],
         metadata.get(TABLE_METADATA, ""),
         int(generation) if _NUMBER.fullmatch(generation) else 0,
-        _composite(answer),
+        _read_composite_checksum(answer),
         answer.get("ServerSideEncryption", "").startswith("aws:kms"),
     )

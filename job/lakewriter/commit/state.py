@@ -52,7 +52,7 @@ class Pending(ControlObject):
     since: datetime
     failure: Failure | None = None
 
-    def same(self, other: "Pending | None") -> bool:
+    def is_same(self, other: "Pending | None") -> bool:
         """Whether ``other`` is this intent, in whatever phase."""
         return other is not None and (self.job_id, self.attempt) == (other.job_id, other.attempt)
 
@@ -90,16 +90,16 @@ class TableState(ControlObject):
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
-    def registered(self, job_id: str, attempt: str) -> bool:
+    def is_registered(self, job_id: str, attempt: str) -> bool:
         """Whether this attempt is the one of its job that may bind."""
         entry = self.running.get(job_id)
         return entry is not None and entry.attempt == attempt
 
-    def without(self, job_id: str) -> dict[str, Running]:
+    def list_running_except(self, job_id: str) -> dict[str, Running]:
         """``running`` less one job."""
         return {job: entry for job, entry in self.running.items() if job != job_id}
 
-    def changed(self, **changes: Any) -> "TableState":
+    def replace(self, **changes: Any) -> "TableState":
         """A copy with ``changes``."""
         return self.model_copy(update=changes)
 
@@ -138,7 +138,7 @@ class StateFile:
         """The state as it is now; a table never loaded has the empty one."""
         return self._look()[0]
 
-    def latest(self) -> TableState:
+    def recall(self) -> TableState:
         """The state as last seen or written here; read where it is not known."""
         return (self._seen or self._look())[0]
 
@@ -154,31 +154,31 @@ class StateFile:
         def step() -> TableState | None:
             remembered = self._seen is not None
             try:
-                return self._moved(change, done)
+                return self._try_move(change, done)
             except Lost:
                 self._seen = None
                 if not remembered:
                     raise
-                return self._moved(change, done)
+                return self._try_move(change, done)
 
         return write(self._key, step, self._pause)
 
-    def _moved(
+    def _try_move(
         self, change: Callable[[TableState], TableState], done: Callable[[TableState], bool]
     ) -> TableState | None:
         seen, etag = self._seen or self._look()
         if done(seen):
             return seen
-        new = change(seen).changed(write=seen.write + 1)
-        return new if self._written(new, etag) else None
+        new = change(seen).replace(write=seen.write + 1)
+        return new if self._try_write(new, etag) else None
 
     def _look(self) -> tuple[TableState, str | None]:
-        found = self._store.get(self._key) or self._first_look()
+        found = self._store.get(self._key) or self._confirm_absence()
         self._is_new = found is None
-        self._seen = (self._parsed(found[0]), found[1]) if found else (TableState(), None)
+        self._seen = (self._parse(found[0]), found[1]) if found else (TableState(), None)
         return self._seen
 
-    def _first_look(self) -> tuple[bytes, str] | None:
+    def _confirm_absence(self) -> tuple[bytes, str] | None:
         """``STATE_LOST`` where a state that is not there must have been: a load would begin from nothing."""
         trace = None if self._is_new else self._find_trace()
         if trace is None:
@@ -191,7 +191,7 @@ class StateFile:
             )
         return found
 
-    def _written(self, new: TableState, etag: str | None) -> bool:
+    def _try_write(self, new: TableState, etag: str | None) -> bool:
         self._seen = None
         try:
             written = self._write(new, etag)
@@ -205,7 +205,7 @@ class StateFile:
         body = state.model_dump_json(indent=1).encode()
         return self._store.create(self._key, body) if etag is None else self._store.replace(self._key, body, etag)
 
-    def _parsed(self, body: bytes) -> TableState:
+    def _parse(self, body: bytes) -> TableState:
         if is_blank(body):
             raise StateLostError(f"{self._key} holds no state: {body[:80]!r}.", remedy=REBUILD)
         return parse(TableState, self._key, body)

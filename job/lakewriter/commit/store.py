@@ -26,7 +26,7 @@ class Completion(Enum):
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredObject:
     """An object: its size in bytes and the load that wrote it, blank when no load of ours did.
 
     ``checksum`` is the CRC32 of its parts' CRC32s, blank where S3 keeps none or was not asked; ``is_kms`` tells that a
@@ -41,7 +41,7 @@ class Found:
     checksum: str = ""
     is_kms: bool = False
 
-    def of_another(self, pipeline: str) -> bool:
+    def is_of_another(self, pipeline: str) -> bool:
         """Whether another pipeline's load wrote it."""
         return bool(self.load) and not self.load.startswith(f"{pipeline}/")
 
@@ -75,16 +75,16 @@ class Store(Protocol):
     def replace(self, key: str, body: bytes, etag: str) -> str | None:
         """The new etag, or None when the object is not the one with ``etag``; may be ``Unclear``."""
 
-    def entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
+    def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
         """Objects whose keys begin with ``prefix``, in the keys' order."""
 
-    def folders(self, prefix: str) -> Iterator[str]:
+    def list_folders(self, prefix: str) -> Iterator[str]:
         """What ``prefix``, which ends with a slash, has folders of: their prefixes, each with its slash."""
 
-    def find(self, key: str, *, checksum: bool = False) -> Found | None:
+    def find(self, key: str, *, checksum: bool = False) -> StoredObject | None:
         """The object at exactly this key; with its ``checksum`` where that is asked for."""
 
-    def look(self, key: str) -> Found | None:
+    def head(self, key: str) -> StoredObject | None:
         """The object that a listing has shown at this key; None when it is gone since."""
 
     def complete(self, receipt: Receipt) -> Completion:
@@ -96,5 +96,5 @@ class Store(Protocol):
     def delete(self, key: str, etag: str | None = None) -> None:
         """Delete an object, with ``etag`` only that very one; one that is gone or another is no error."""
 
-    def uploads(self, prefix: str) -> Iterator[Upload]:
+    def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """Incomplete uploads of keys that begin with ``prefix``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
-from lakewriter.commit.store import Entry, Found, Store
+from lakewriter.commit.store import Entry, Store, StoredObject
 from lakewriter.errors import LakeError
 from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
 from lakewriter.spec.layout import Layout
@@ -40,7 +40,7 @@ class Trace:
     is_early: bool = False
 
 
-def trace_of(keys: ControlKeys, entry: Entry) -> Trace | None:
+def parse_trace(keys: ControlKeys, entry: Entry) -> Trace | None:
     """The record at a key below ``loads/``; None for one that belongs to no table."""
     job_id, _, name = entry.key.removeprefix(f"{keys.root}/loads/").partition("/")
     if (report := _REPORT.fullmatch(name)) is not None:
@@ -56,7 +56,7 @@ def trace_of(keys: ControlKeys, entry: Entry) -> Trace | None:
 
 def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
     """The records of one table, of all loads whose control objects are kept."""
-    found = (trace_of(keys, entry) for entry in store.entries(f"{keys.root}/loads/"))
+    found = (parse_trace(keys, entry) for entry in store.list_entries(f"{keys.root}/loads/"))
     return (trace for trace in found if trace is not None and trace.table_id == table_id)
 
 
@@ -71,17 +71,16 @@ def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | 
 
 def find_own_objects(
     store: Store, keys: ControlKeys, table_id: str, layout: Layout, *, most: int = MOST_ASKED
-) -> Iterator[tuple[str, Found]]:
+) -> Iterator[tuple[str, StoredObject]]:
     """Objects that loads of this pipeline wrote for the table, the newest first; at most ``most`` are asked."""
-    pipeline = keys.root.rpartition("/")[2]
     newest = sorted(list_objects(store, layout), key=lambda entry: entry.modified, reverse=True)
     for entry in newest[:most]:
         try:
-            found = store.look(entry.key)
+            found = store.head(entry.key)
         except LakeError:
             # What we may not read, we have not written.
             continue
-        if found is None or not found.load.startswith(f"{pipeline}/"):
+        if found is None or not found.load.startswith(f"{keys.pipeline}/"):
             continue
         if found.table == table_id or (not found.table and _may_be_of(store, keys, table_id, found.load)):
             yield entry.key, found
@@ -89,7 +88,7 @@ def find_own_objects(
 
 def list_objects(store: Store, layout: Layout) -> list[Entry]:
     """The objects where the table's are, no control objects."""
-    pattern, entries = layout.matcher(), islice(store.entries(layout.prefix), MOST_LISTED)
+    pattern, entries = layout.matcher(), islice(store.list_entries(layout.prefix), MOST_LISTED)
     return [
         entry for entry in entries if pattern.fullmatch(entry.key) and f"/{CONTROL_DIRECTORY}/" not in f"/{entry.key}"
     ]

@@ -7,7 +7,7 @@ from typing import Final
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Failure
-from lakewriter.commit.store import Completion, Found, Store, Unclear
+from lakewriter.commit.store import Completion, Store, StoredObject, Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
 
@@ -31,7 +31,7 @@ def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[f
             answer, unclear = store.complete(receipt), None
         except Unclear as error:
             answer, unclear = Completion.CONFLICT, error
-        settled, failure = _verdict(store, receipt, intent, answer)
+        settled, failure = _judge_answer(store, receipt, intent, answer)
         if settled:
             return failure
         if not backoff.wait():
@@ -42,10 +42,12 @@ def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[f
             f"{unclear}.",
             remedy="Run the same job id again.",
         ) from unclear
-    return _failure(_staged_lost(receipt, f"S3 answered its completion with a conflict for {COMPLETE_SECONDS:.0f} s"))
+    return _to_failure(
+        _make_staged_lost_error(receipt, f"S3 answered its completion with a conflict for {COMPLETE_SECONDS:.0f} s")
+    )
 
 
-def _verdict(store: Store, receipt: Receipt, intent: Intent, answer: Completion) -> tuple[bool, Failure | None]:
+def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Completion) -> tuple[bool, Failure | None]:
     """Whether the answer settles it, and how.
 
     S3 refuses, too, when an earlier try of the same call succeeded, so HEAD the object before deciding.
@@ -56,22 +58,22 @@ def _verdict(store: Store, receipt: Receipt, intent: Intent, answer: Completion)
         return False, None
     found = store.find(receipt.key)
     if found is None:
-        lost = _staged_lost(receipt, "the upload and its object are both gone")
-        return answer is Completion.GONE, _failure(lost)
+        lost = _make_staged_lost_error(receipt, "the upload and its object are both gone")
+        return answer is Completion.GONE, _to_failure(lost)
     if (found.load, found.size) == (intent.load, receipt.size):
         return True, None
-    return True, _failure(_occupied(receipt, intent, found))
+    return True, _to_failure(_make_occupied_error(receipt, intent, found))
 
 
-def _occupied(receipt: Receipt, intent: Intent, found: Found) -> ConcurrentLoadError | KeyExistsError:
+def _make_occupied_error(receipt: Receipt, intent: Intent, found: StoredObject) -> ConcurrentLoadError | KeyExistsError:
     """Why another's object lies at the key: a retry helps where its files will have other names."""
-    if found.of_another(intent.pipeline):
+    if found.is_of_another(intent.pipeline):
         if intent.counter_after is not None:
-            return _key_exists(receipt, found.load, "Give each pipeline a path of its own.")
-        return _taken(receipt, found.load, "another", "its files are then numbered after that load's.")
+            return _make_key_exists_error(receipt, found.load, "Give each pipeline a path of its own.")
+        return _make_taken_error(receipt, found.load, "another", "its files are then numbered after that load's.")
     if found.load and found.load.split("/")[1] != intent.job_id:
-        return _taken(receipt, found.load, "this", "its files are then named by another time.")
-    return _key_exists(
+        return _make_taken_error(receipt, found.load, "this", "its files are then named by another time.")
+    return _make_key_exists_error(
         receipt, found.load, "Choose a file_name_pattern with a unique token, another job id, or move the object away."
     )
 
@@ -95,11 +97,11 @@ def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:
         store.abort(key, upload_id)
 
 
-def _failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> Failure:
+def _to_failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> Failure:
     return Failure(code=error.code, message=error.message, remedy=error.remedy)
 
 
-def _key_exists(receipt: Receipt, load: str, remedy: str) -> KeyExistsError:
+def _make_key_exists_error(receipt: Receipt, load: str, remedy: str) -> KeyExistsError:
     whose = f"load {load!r}" if load else "another writer"
     return KeyExistsError(
         f"s3://{receipt.bucket}/{receipt.key} exists already, written by {whose}; it was left as it is.",
@@ -107,14 +109,14 @@ def _key_exists(receipt: Receipt, load: str, remedy: str) -> KeyExistsError:
     )
 
 
-def _taken(receipt: Receipt, load: str, whose: str, then: str) -> ConcurrentLoadError:
+def _make_taken_error(receipt: Receipt, load: str, whose: str, then: str) -> ConcurrentLoadError:
     return ConcurrentLoadError(
         f"s3://{receipt.bucket}/{receipt.key} was written by load {load!r} of {whose} pipeline at the same time.",
         remedy=f"Run the same job id again: {then}",
     )
 
 
-def _staged_lost(receipt: Receipt, why: str) -> StagedLostError:
+def _make_staged_lost_error(receipt: Receipt, why: str) -> StagedLostError:
     return StagedLostError(
         f"s3://{receipt.bucket}/{receipt.key}: {why}.",
         remedy="Run the same job id again; let the bucket's lifecycle rule abort incomplete uploads later.",

@@ -61,7 +61,7 @@ class IcebergProbes:
         """Load the table; this also finds a catalog whose region is not the bucket's."""
         name = f"iceberg table {table.id}"
         action = IcebergAction(service=service, namespace=table.schema_name, table=table.name, location="")
-        location = Connection(service, self.clients).location(action)
+        location = Connection(service, self.clients).find_location(action)
         if location is None:
             message = (
                 f"{table.id} does not exist yet; the first load creates it (which cannot be tried without doing it)."

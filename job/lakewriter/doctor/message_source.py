@@ -8,7 +8,7 @@ from typing import Final
 
 from lakewriter.doctor.probe import Finding, Probe
 from lakewriter.errors import SourceFailedError
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.source.messages.splits import message_files
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -40,7 +40,7 @@ class MessageProbes:
         else:
             files = message_files(source.paths).files
             size = sum(file.length for file in files) / 1e6
-            yield Finding("messages", "ok", f"{counted(len(files), 'file')} of messages, {size:,.1f} MB.")
+            yield Finding("messages", "ok", f"{format_count(len(files), 'file')} of messages, {size:,.1f} MB.")
 
     def _check_connector(self, source: MessageSource) -> Finding:
         """Look the connector up as a load does: on the PATH, or in the folder of lake.yaml if its name has a slash."""

@@ -13,7 +13,7 @@ from lakewriter.control_object import decode
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.spec.specification import Read, Spec, TableSpec
 
 LEAST_DAYS: Final = 16
@@ -124,7 +124,7 @@ def _check_rules(rules: list[Mapping[str, Any]], root: str) -> Finding:
     if not days:
         message = "no lifecycle rule aborts incomplete multipart uploads."
         return Finding("lifecycle", "warning", message, _LIFECYCLE_REMEDY)
-    waits = counted(min(days), "day")
+    waits = format_count(min(days), "day")
     if min(days) < LEAST_DAYS:
         message = f"a lifecycle rule aborts incomplete multipart uploads after {waits}: a load could lose its files."
         remedy = f"Let the rule wait at least {LEAST_DAYS} days, better {_SAFE_DAYS}."

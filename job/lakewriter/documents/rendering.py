@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_wrapped
-from lakewriter.nested_arrays import flat_offsets, map_entries
+from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def find_non_finite(array: pa.Array) -> Sequence[int]:
     if pt.is_struct(t):
         return sorted({place for child in array.flatten() for place in find_non_finite(child)})
     if pt.is_map(t):
-        return find_non_finite(map_entries(array))
+        return find_non_finite(list_map_entries(array))
     if pt.is_list(t):
         inner = find_non_finite(array.flatten())
         owners = pc.list_parent_indices(array).to_pylist() if inner else []
@@ -157,7 +157,7 @@ def _render_structs(array: pa.StructArray, profile: Profile) -> pa.Array:
 
 
 def _render_maps(array: pa.MapArray, profile: Profile) -> pa.Array:
-    entries = map_entries(array)
+    entries = list_map_entries(array)
     keys, items = entries.flatten().flatten()
     values = pc.fill_null(render_json(items, profile), "null")
     if not profile.hashed:
@@ -167,7 +167,7 @@ def _render_maps(array: pa.MapArray, profile: Profile) -> pa.Array:
         ends, members = "{}", join([quote(keys), ":", values])
     else:
         ends, members = "[]", join(["[", pc.fill_null(render_json(keys, profile), "null"), ",", values, "]"])
-    owners = pc.list_parent_indices(pa.ListArray.from_arrays(flat_offsets(entries), members))
+    owners = pc.list_parent_indices(pa.ListArray.from_arrays(compute_flat_offsets(entries), members))
     # By the key's own text: quoting would order a quote or a control character elsewhere.
     table = pa.table({"owner": owners, "key": render_text(keys), "member": members})
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
@@ -175,7 +175,7 @@ def _render_maps(array: pa.MapArray, profile: Profile) -> pa.Array:
 
 
 def _bracket(lists: pa.Array, members: pa.Array, ends: str) -> pa.Array:
-    inner = pc.binary_join(pa.ListArray.from_arrays(flat_offsets(lists), pc.fill_null(members, "null")), ",")
+    inner = pc.binary_join(pa.ListArray.from_arrays(compute_flat_offsets(lists), pc.fill_null(members, "null")), ",")
     return _mask(lists, join([ends[0], inner, ends[1]]))
 
 

@@ -8,7 +8,7 @@ import pyarrow.types as pt
 
 from lakewriter.documents.types import UNION
 from lakewriter.encode.avro_schema import kind_of
-from lakewriter.nested_arrays import flat_offsets
+from lakewriter.nested_arrays import compute_flat_offsets
 
 _NULL, _VALUE, _END = b"\x00", b"\x02", b"\x00"
 _BYTES: Final = pa.array([bytes([value]) for value in range(256)], pa.binary())
@@ -96,7 +96,7 @@ def _maps(array: pa.MapArray, t: pa.DataType) -> pa.Array:
 
 
 def _lists(items: pa.Array, array: pa.ListArray) -> pa.Array:
-    return _blocks(items, flat_offsets(array))
+    return _blocks(items, compute_flat_offsets(array))
 
 
 def _blocks(items: pa.Array, offsets: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import Final
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.report import counted
+from lakewriter.report import format_count
 
 _BROKEN: Final = (OSError, EOFError, ValueError, zlib.error)
 """What gzip and JSON raise for content that is not what a task wrote."""
@@ -21,7 +21,7 @@ def compare_bad_rows(control: Control, intent: Intent, *, count: bool) -> list[M
     """
     if intent.set_aside is None:
         return []
-    there = {entry.key for entry in control.store.entries(f"{control.keys.load(intent.job_id)}/")}
+    there = {entry.key for entry in control.store.list_entries(f"{control.keys.load(intent.job_id)}/")}
     gone = [key for key in intent.set_aside.keys if key not in there]
     mismatches = [
         Mismatch(
@@ -47,7 +47,7 @@ def _count_rows(control: Control, intent: Intent, expected: int, keys: tuple[str
             damaged.append(Mismatch(Kind.BAD_ROWS_CHANGED, f"{key}: its bad rows cannot be read ({why}).", key))
     if not damaged and rows != expected:
         what = (
-            f"load {intent.job_id!r} of {control.table_id} set aside {counted(expected, 'row')}, and the objects with "
+            f"load {intent.job_id!r} of {control.table_id} set aside {format_count(expected, 'row')}, and the objects with "
             f"them have {rows:,}."
         )
         damaged.append(Mismatch(Kind.BAD_ROWS_CHANGED, what))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lakewriter.commit.state import TableState
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, EXIT_RETRY, LakeError
-from lakewriter.report import counted
+from lakewriter.report import format_count
 
 STALE_AFTER: Final = timedelta(minutes=3)
 """A run that lives writes its status every minute; clocks may differ."""
@@ -64,22 +64,22 @@ def assess(
     state to go by."""
     waiting = tuple(
         f"load {state.pending.job_id} of {table_id} is pending since {state.pending.since:%Y-%m-%d %H:%M} UTC "
-        f"({_age(now - state.pending.since)}): run it again, or abandon it"
+        f"({_describe_age(now - state.pending.since)}): run it again, or abandon it"
         for table_id, state in states.items()
         if state.pending is not None and now - state.pending.since > PENDING_AFTER
     )
     if continuous is None:
         return Health(waiting=waiting, unreadable=unreadable)
-    at, failed = _time(continuous.get("at")), _failed_tables(continuous)
+    at, failed = _parse_time(continuous.get("at")), _read_failed_tables(continuous)
     return Health(_assess_run(continuous, at, failed, now), at, failed, waiting, unreadable)
 
 
 def describe(health: Health, now: datetime) -> str:
     """The run's health in words, such as ``stale: it wrote its status 12 hours ago``."""
-    age = f"{_age(now - health.since)} ago" if health.since else "at an unknown time"
+    age = f"{_describe_age(now - health.since)} ago" if health.since else "at an unknown time"
     words = {
         RunHealth.STALE: f"stale: it last wrote its status {age}, so its process is gone; start it again",
-        RunHealth.PARTLY_FAILED: f"partly failed: {counted(len(health.failed_tables or ()), 'table')} stopped, "
+        RunHealth.PARTLY_FAILED: f"partly failed: {format_count(len(health.failed_tables or ()), 'table')} stopped, "
         f"others go on (as of {age})",
         RunHealth.UNKNOWN: "unknown: its status object holds no status",
     }
@@ -99,7 +99,7 @@ def _assess_run(
     return RunHealth.PARTLY_FAILED if failed else RunHealth(state)
 
 
-def _failed_tables(continuous: Mapping[str, Any]) -> dict[str, str]:
+def _read_failed_tables(continuous: Mapping[str, Any]) -> dict[str, str]:
     tables = continuous.get("tables")
     found = {}
     for table_id, table in (tables if isinstance(tables, Mapping) else {}).items():
@@ -108,7 +108,7 @@ def _failed_tables(continuous: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _time(text: Any) -> datetime | None:
+def _parse_time(text: Any) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):
@@ -116,9 +116,9 @@ def _time(text: Any) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _age(age: timedelta) -> str:
+def _describe_age(age: timedelta) -> str:
     seconds = max(0, int(age.total_seconds()))
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
-            return counted(seconds // size, unit)
-    return counted(seconds, "second")
+            return format_count(seconds // size, unit)
+    return format_count(seconds, "second")

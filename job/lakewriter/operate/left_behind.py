@@ -10,8 +10,8 @@ from lakewriter.commit.attempt import BeginRecord
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Running
-from lakewriter.commit.store import Found
-from lakewriter.commit.traces import find_own_objects, list_objects, trace_of
+from lakewriter.commit.store import StoredObject
+from lakewriter.commit.traces import find_own_objects, list_objects, parse_trace
 from lakewriter.control_object import parse
 from lakewriter.receipt import Batch
 from lakewriter.spec.layout import Layout
@@ -34,11 +34,11 @@ class Closed:
     @property
     def batch(self) -> Batch | None:
         """The batch of a continuous run that it is, by its intent or by its job id."""
-        return (self.intent.batch if self.intent else None) or batch_of(self.job_id)
+        return (self.intent.batch if self.intent else None) or parse_batch(self.job_id)
 
 
 @dataclass(frozen=True)
-class Left:
+class Leftovers:
     """``closed`` in the order of the commits; ``unclosed`` are intents without a report, the newest first; ``running``
     attempts that neither ended nor were overtaken; ``objects`` the newest of the pipeline's own; ``keys`` all there
     are.
@@ -47,11 +47,11 @@ class Left:
     closed: tuple[Closed, ...] = ()
     unclosed: tuple[Intent, ...] = ()
     running: dict[str, Running] = field(default_factory=dict)
-    objects: tuple[tuple[str, Found], ...] = ()
+    objects: tuple[tuple[str, StoredObject], ...] = ()
     keys: tuple[str, ...] = ()
 
 
-def batch_of(job_id: str) -> Batch | None:
+def parse_batch(job_id: str) -> Batch | None:
     """The batch that a load of this name is; None for a load of another kind."""
     found = _BATCH.fullmatch(job_id)
     return Batch(found[1], int(found[2])) if found else None
@@ -67,20 +67,22 @@ def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[in
     return backfill, max((int(each["counter"]) + 1 for each in numbers if "counter" in each), default=0)
 
 
-def read_left(control: Control) -> Left:
+def read_leftovers(control: Control) -> Leftovers:
     """All that is left of a table's loads."""
-    found = [(entry, trace_of(control.keys, entry)) for entry in control.store.entries(f"{control.keys.root}/loads/")]
+    found = [
+        (entry, parse_trace(control.keys, entry)) for entry in control.store.list_entries(f"{control.keys.root}/loads/")
+    ]
     mine = [trace for _, trace in found if trace is not None and trace.table_id == control.table_id]
     reports = {trace.job_id: trace.entry.modified for trace in mine if trace.kind == "report"}
     closed = [_read_closed(control, job_id, at) for job_id, at in reports.items()]
     withdrawn = {(trace.job_id, trace.attempt) for trace in mine if trace.kind == "failure"}
     named = sorted({(trace.job_id, trace.attempt) for trace in mine if trace.kind == "intent"} - withdrawn)
-    intents = [control.intent(*each) for each in named if each[0] not in reports]
+    intents = [control.read_intent(*each) for each in named if each[0] not in reports]
     layout = control.layout
     objects = () if layout is None else find_own_objects(
         control.store, control.keys, control.table_id, layout, most=MOST_ASKED
     )  # fmt: skip
-    return Left(
+    return Leftovers(
         closed=tuple(sorted(closed, key=lambda each: (each.at, each.report["started"]))),
         unclosed=tuple(sorted(intents, key=lambda intent: intent.started, reverse=True)),
         running=_find_running(
@@ -92,7 +94,7 @@ def read_left(control: Control) -> Left:
 
 
 def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
-    report = control.report(job_id) or {}
+    report = control.read_report(job_id) or {}
     key = control.keys.intent(job_id, report["attempt"], control.table_id)
     first = control.keys.first_intent(job_id, report["attempt"], control.table_id)
     found = control.store.get(key) or control.store.get(first)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakewriter import aws
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.store import Found, Store
+from lakewriter.commit.store import Store, StoredObject
 from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Receipt
@@ -45,23 +45,23 @@ def compare_objects(
         return [mismatch for mismatch in pool.map(compare, needed) if mismatch is not None]
 
 
-def _compare(receipt: Receipt, found: Found | None, intent: Intent) -> tuple[Kind, str] | None:
+def _compare(receipt: Receipt, found: StoredObject | None, intent: Intent) -> tuple[Kind, str] | None:
     if found is None:
         return Kind.OBJECT_GONE, "the object is gone"
     if found.load != intent.load:
         return Kind.OBJECT_REPLACED, f"it was written by {found.load or 'another writer'!r}"
     if found.size != receipt.size:
         return Kind.OBJECT_CHANGED, f"it has {found.size} bytes, expected {receipt.size}"
-    checksum = _checksum_of(receipt)
+    checksum = _compute_checksum(receipt)
     if checksum is not None and found.checksum not in ("", checksum):
         return Kind.OBJECT_CHANGED, f"its content changed: its CRC32 is {found.checksum}, expected {checksum}"
-    etags, etag = _etags_of(receipt), found.etag.strip('"')
-    if etags and not found.is_kms and not _is_unlike_s3(etag, intent) and etag not in etags:
+    etags, etag = _compute_etags(receipt), found.etag.strip('"')
+    if etags and not found.is_kms and not _has_foreign_etag(etag, intent) and etag not in etags:
         return Kind.OBJECT_CHANGED, f"its content changed, or it was written anew: its etag is {etag}, not {etags[0]}"
     return None
 
 
-def _checksum_of(receipt: Receipt) -> str | None:
+def _compute_checksum(receipt: Receipt) -> str | None:
     """The CRC32 of the parts' CRC32s, as S3 keeps it for an object of several parts; None where they are not known.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html
@@ -76,7 +76,7 @@ def _checksum_of(receipt: Receipt) -> str | None:
     return base64.b64encode(whole.to_bytes(4, "big")).decode()
 
 
-def _etags_of(receipt: Receipt) -> tuple[str, ...]:
+def _compute_etags(receipt: Receipt) -> tuple[str, ...]:
     """The etags that the object may have; none where those of its parts are no MD5s, as a key of KMS makes them."""
     parts = [part.etag.strip('"') for part in receipt.parts]
     if not all(_MD5.fullmatch(part) for part in parts):
@@ -84,7 +84,7 @@ def _etags_of(receipt: Receipt) -> tuple[str, ...]:
     return (f"{hashlib.md5(bytes.fromhex(''.join(parts)), usedforsecurity=False).hexdigest()}-{len(parts)}",)
 
 
-def _is_unlike_s3(etag: str, intent: Intent) -> bool:
+def _has_foreign_etag(etag: str, intent: Intent) -> bool:
     """Whether a store that is not AWS's has etags of its own for objects of several parts, which say nothing here."""
     return intent.access.endpoint is not None and "-" not in etag
 

@@ -11,7 +11,7 @@ from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
-from lakewriter.commit.traces import find_traces, trace_of
+from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.report import ABANDONED_BLIND
 
@@ -52,10 +52,10 @@ class TableRecords:
         found = find_traces(self.control.store, self.control.keys, self.control.table_id)
         return {trace.job_id: trace.entry for trace in found if trace.kind == "report"}
 
-    def report(self, job_id: str) -> dict[str, Any] | None:
+    def find_report(self, job_id: str) -> dict[str, Any] | None:
         """The table's report of this load; None where there is none."""
         if job_id not in self._reports:
-            self._reports[job_id] = self.control.report(job_id)
+            self._reports[job_id] = self.control.read_report(job_id)
         return self._reports[job_id]
 
     @cached_property
@@ -66,7 +66,7 @@ class TableRecords:
         except _DAMAGE as error:
             return error
 
-    def of(self, job_id: str) -> LoadRecords | None:
+    def compare(self, job_id: str) -> LoadRecords | None:
         """The load's records compared; None for a load that this table does not have."""
         found = LoadRecords()
         report = self._read_report(job_id, found)
@@ -83,7 +83,7 @@ class TableRecords:
 
     def _read_report(self, job_id: str, found: LoadRecords) -> dict[str, Any] | None:
         try:
-            return self.report(job_id)
+            return self.find_report(job_id)
         except _DAMAGE as error:
             key = self.control.keys.report(job_id, self.control.table_id)
             found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
@@ -119,15 +119,15 @@ class TableRecords:
 
     def _find_intent(self, job_id: str) -> Intent | None:
         """The intent of the attempt whose objects are there; intents of attempts that lost a race are there too."""
-        for intent in self._intents(job_id):
+        for intent in self._read_intents(job_id):
             objects = (self.control.store.find(receipt.key) for receipt in intent.receipts)
             if any(found is not None and found.load == intent.load for found in objects):
                 return intent
         return None
 
-    def _intents(self, job_id: str) -> Iterator[Intent]:
+    def _read_intents(self, job_id: str) -> Iterator[Intent]:
         keys = self.control.keys
-        found = [trace_of(keys, entry) for entry in self.control.store.entries(f"{keys.load(job_id)}/")]
+        found = [parse_trace(keys, entry) for entry in self.control.store.list_entries(f"{keys.load(job_id)}/")]
         mine = [trace for trace in found if trace is not None and trace.table_id == self.control.table_id]
         withdrawn = {trace.attempt for trace in mine if trace.kind == "failure"}
         for trace in mine:
@@ -161,14 +161,14 @@ class TableRecords:
             return
         # A load is cleared away by the age of the youngest of its objects: one that a later attempt came back to
         # outlives the last load.
-        own = self.control.store.entries(f"{self.control.keys.load(job_id)}/")
+        own = self.control.store.list_entries(f"{self.control.keys.load(job_id)}/")
         youngest = max((entry.modified for entry in own), default=None)
         if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
             yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
 
 
 def _compare_report(control: Control, report: dict[str, Any], intent: Intent) -> list[Mismatch]:
-    expected = intent.report().model_dump(mode="json")
+    expected = intent.make_report().model_dump(mode="json")
     key = control.keys.report(intent.job_id, control.table_id)
     return [
         Mismatch(

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import Live
 from lakewriter.commit.state import Lost, Pending, TableState
-from lakewriter.commit.store import Found
+from lakewriter.commit.store import StoredObject
 from lakewriter.commit.traces import find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
-from lakewriter.operate.left_behind import MOST_ASKED, batch_of, find_highest_numbers
+from lakewriter.operate.left_behind import MOST_ASKED, find_highest_numbers, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
-from lakewriter.report import ABANDONED_BLIND, TableReport, counted
+from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 
-Objects = Mapping[str, Found]
+Objects = Mapping[str, StoredObject]
 
 
 def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
@@ -29,7 +29,7 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         return "nothing: another process brought it to its end meanwhile"
     _require_lost(control, pending)
     objects = _find_objects(control, pending)
-    shown = counted(len(objects), "object")
+    shown = format_count(len(objects), "object")
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
         return (
@@ -39,7 +39,7 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         )
     for key, found in objects.items():
         control.store.delete(key, found.etag)
-    _end(control, pending, lambda state: state.changed(running=state.without(job_id)), reason)
+    _end(control, pending, lambda state: state.replace(running=state.list_running_except(job_id)), reason)
     return (
         f"undone, without its intent: {shown} of it deleted, the cursor as it was. What cannot be known: whether it "
         "wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
@@ -49,11 +49,11 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
 def _require_lost(control: Control, pending: Pending) -> None:
     """``SPEC_INVALID`` where the intent is there, and its own error where another version may read it."""
     try:
-        control.intent(pending.job_id, pending.attempt)
+        control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
         keys = (control.keys.intent, control.keys.first_intent)
         found = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
-        if any(each is not None and _says_something(each[0]) for each in found):
+        if any(each is not None and _has_version(each[0]) for each in found):
             raise
         return
     raise SpecInvalidError(
@@ -62,7 +62,7 @@ def _require_lost(control: Control, pending: Pending) -> None:
     )
 
 
-def _says_something(body: bytes) -> bool:
+def _has_version(body: bytes) -> bool:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -73,8 +73,7 @@ def _says_something(body: bytes) -> bool:
 def _find_objects(control: Control, pending: Pending) -> Objects:
     if control.layout is None:
         return {}
-    pipeline = control.keys.root.rpartition("/")[2]
-    load = f"{pipeline}/{pending.job_id}/{pending.attempt}"
+    load = f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
     found = find_own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
     return {key: own for key, own in found if own.load == load}
 
@@ -83,7 +82,7 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
     """The report makes the job done, so that its name does not load anything again."""
     schema, _, table = control.table_id.rpartition(".")
     report = TableReport(
-        pipeline=control.keys.root.rpartition("/")[2],
+        pipeline=control.keys.pipeline,
         job_id=pending.job_id,
         attempt=pending.attempt,
         schema_name=schema,
@@ -102,7 +101,7 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
         notes=(f"{ABANDONED_BLIND}, which is gone: how many rows it has is not known",),
     )
     # One that is there already was written by whoever had the intent, and says more.
-    if control.report(pending.job_id) is None:
+    if control.read_report(pending.job_id) is None:
         control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
     _end(control, pending, lambda state: _close_state(control, state, pending, objects), reason)
 
@@ -114,13 +113,13 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
     if control.layout is not None and not control.layout.directory and objects:
         generation = max(found.generation_id for found in objects.values())
         sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
-    return state.changed(
+    return state.replace(
         committed=state.committed + 1,
         last_job=pending.job_id,
         last_commit=max(datetime.now(UTC), pending.since, state.last_commit or pending.since),
         counter=max(state.counter, counter),
-        batch=batch_of(pending.job_id) or state.batch,
-        running=state.without(pending.job_id),
+        batch=parse_batch(pending.job_id) or state.batch,
+        running=state.list_running_except(pending.job_id),
         sync=sync,
     )
 
@@ -129,10 +128,10 @@ def _end(control: Control, pending: Pending, change: Callable[[TableState], Tabl
     """Take the intent from the state, unless somebody else has; with the reason."""
 
     def end(state: TableState) -> TableState:
-        if not pending.same(state.pending):
+        if not pending.is_same(state.pending):
             raise Lost
         what = f"load {pending.job_id} abandoned without its intent ({pending.phase})"
-        return note_change(change(state), what, reason).changed(pending=None)
+        return note_change(change(state), what, reason).replace(pending=None)
 
     try:
         control.state.move(end)

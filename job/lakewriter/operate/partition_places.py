@@ -39,5 +39,5 @@ class TablePartitions:
     def _list(self, action: GlueAction) -> list[tuple[tuple[str, ...], str]]:
         name = action.database, action.table
         if name not in self._listed:
-            self._listed[name] = list(GlueTables(self._clients).partitions(action))
+            self._listed[name] = list(GlueTables(self._clients).list_partitions(action))
         return self._listed[name]

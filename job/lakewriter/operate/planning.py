@@ -102,29 +102,29 @@ def _plan_table(
     state = with_earlier_columns(control.store, clients, table, state, names)
     prepared = prepare(spec, table, state, entry, spark)
     try:
-        deletes = _deletes(spec, table, control)
+        deletes = _list_deletes(spec, table, control)
         # A pipeline with a checkpoint is run continuously, and reads nothing twice.
         again = None if spec.checkpoint else describe_repeated_append(table, state.committed)
-        warnings = (*_warnings(table, prepared), *filter(None, [again]))
-        found |= {"key": first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
-        found |= _details(table, prepared)
+        warnings = (*_list_warnings(table, prepared), *filter(None, [again]))
+        found |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
+        found |= _describe_plan(table, prepared)
     finally:
         prepared.feed.close()
 
 
-def first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
+def name_first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
     """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
     if not isinstance(spec.catalog, IcebergCatalog):
         return f"s3://{spec.access.bucket}/{names.object_key(0)}"
-    location = prepared.table.location() or "(the catalog's choice)"
+    location = prepared.table.find_location() or "(the catalog's choice)"
     partition = "".join(f"{field.name}=*/" for field in prepared.shape.partition)
     return f"{location}/data/{partition}{names.object_key(0).rpartition('/')[2]}"
 
 
-def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
+def _describe_plan(table: TableSpec, prepared: Prepared) -> dict[str, object]:
     feed, shape = prepared.feed, prepared.shape
     columns = [
-        PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_change(c.source_type, c.type))
+        PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_describe_change(c.source_type, c.type))
         for c in shape.columns
     ]
     named = {column.name for column in columns}
@@ -143,7 +143,7 @@ def _details(table: TableSpec, prepared: Prepared) -> dict[str, object]:
     }
 
 
-def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
+def _list_deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
     """The objects that go when a full refresh succeeds."""
     if spec.envelope is None:
         return ()
@@ -152,11 +152,11 @@ def _deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
     return tuple(f"s3://{spec.access.bucket}/{key}" for key, _ in (*planned.intent.retire, *planned.purge))
 
 
-def _change(source: pa.DataType, written: pa.DataType) -> str:
+def _describe_change(source: pa.DataType, written: pa.DataType) -> str:
     return "" if source == written else f"cast from {source}"
 
 
-def _warnings(table: TableSpec, prepared: Prepared) -> list[str]:
+def _list_warnings(table: TableSpec, prepared: Prepared) -> list[str]:
     warnings = [f"column {name!r} has no type yet and is left out" for name in prepared.shape.left_out]
     warnings += prepared.shape.notes
     if table.cursor is not None and table.cursor_lag is None:

@@ -31,24 +31,26 @@ class Query:
     sql: str
 
 
-def athena(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
+def write_athena_queries(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
     """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in.
 
     A statement is left out where the pipeline has not the tracking columns for it. Files without a catalog are read by
     DuckDB.
     """
     if reads_files(spec):
-        return tuple(Query(table.id, "Read the files with DuckDB", _files(spec, table)) for table in spec.tables)
+        return tuple(
+            Query(table.id, "Read the files with DuckDB", _write_files_query(spec, table)) for table in spec.tables
+        )
     queries = []
     for table in spec.tables:
         job_id = (latest or {}).get(table.id, "latest-job-id")
         found = (
-            ("Query latest sync", _latest(spec, table, job_id)),
-            ("Find all synced records for a table", _syncs(spec, table)),
-            ("Deduplicate (latest version of each record)", _current(spec, table)),
+            ("Query latest sync", _write_latest_sync_query(spec, table, job_id)),
+            ("Find all synced records for a table", _write_syncs_query(spec, table)),
+            ("Deduplicate (latest version of each record)", _write_current_rows_query(spec, table)),
         )
         known = [Query(table.id, title, sql) for title, sql in found if sql]
-        queries += known or [Query(table.id, "Query a table", f"SELECT *\nFROM {_name(table)}\nLIMIT 100;")]
+        queries += known or [Query(table.id, "Query a table", f"SELECT *\nFROM {_quote_table_name(table)}\nLIMIT 100;")]
     return tuple(queries)
 
 
@@ -57,7 +59,7 @@ def reads_files(spec: Spec) -> bool:
     return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
-def _files(spec: Spec, table: TableSpec) -> str:
+def _write_files_query(spec: Spec, table: TableSpec) -> str:
     """Backfills lie side by side, and files of one table may differ in their columns."""
     kind = (table.encoding or spec.encoding).kind
     place = f"s3://{spec.access.bucket}/{table.layout.glob}".replace("'", "''")
@@ -65,7 +67,7 @@ def _files(spec: Spec, table: TableSpec) -> str:
     return f"SELECT *\nFROM {READERS[kind]}('{place}'{by_name})\nLIMIT 100;"
 
 
-def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
+def write_time_travel_queries(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
     """What Iceberg tables add to ``athena``. ``times`` has the last commit (UTC) by table; a placeholder stands in."""
     queries = []
     for table in spec.tables:
@@ -73,37 +75,37 @@ def time_travel(spec: Spec, times: Mapping[str, datetime] | None = None) -> tupl
         # A moment later: the table as it was after that load.
         text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
         queries += [
-            Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_name(table)}\nLIMIT 100;"),
+            Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_quote_table_name(table)}\nLIMIT 100;"),
             Query(
                 table.id,
                 "Time travel: the table as of a moment (UTC)",
-                f"SELECT *\nFROM {_name(table)}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';",
+                f"SELECT *\nFROM {_quote_table_name(table)}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';",
             ),
         ]
     return tuple(queries)
 
 
-def _latest(spec: Spec, table: TableSpec, job_id: str) -> str:
-    names = _tracking(spec)
+def _write_latest_sync_query(spec: Spec, table: TableSpec, job_id: str) -> str:
+    names = _find_tracking_names(spec)
     if Tracking.JOB_ID not in names:
         return ""
-    return f"SELECT *\nFROM {_name(table)}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
+    return f"SELECT *\nFROM {_quote_table_name(table)}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
 
 
-def _syncs(spec: Spec, table: TableSpec) -> str:
-    names = _tracking(spec)
+def _write_syncs_query(spec: Spec, table: TableSpec) -> str:
+    names = _find_tracking_names(spec)
     if not {Tracking.JOB_ID, Tracking.SYNCED} <= names.keys():
         return ""
     job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
     return (
         f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
-        f"FROM {_name(table)}\nGROUP BY {job}\nORDER BY sync_time DESC;"
+        f"FROM {_quote_table_name(table)}\nGROUP BY {job}\nORDER BY sync_time DESC;"
     )
 
 
-def _current(spec: Spec, table: TableSpec) -> str:
+def _write_current_rows_query(spec: Spec, table: TableSpec) -> str:
     """Within one load all rows have one sync time, so the row's index decides between versions of a record."""
-    names = _tracking(spec)
+    names = _find_tracking_names(spec)
     if not {Tracking.ID, Tracking.SYNCED, Tracking.INDEX} <= names.keys():
         return ""
     order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
@@ -111,14 +113,14 @@ def _current(spec: Spec, table: TableSpec) -> str:
     return (
         "SELECT * FROM (\n"
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
-        f"FROM {_name(table)}\n"
+        f"FROM {_quote_table_name(table)}\n"
         f") WHERE rn = 1{there};"
     )
 
 
-def _tracking(spec: Spec) -> dict[Tracking, str]:
+def _find_tracking_names(spec: Spec) -> dict[Tracking, str]:
     return {column.holds: column.name for column in spec.tracking}
 
 
-def _name(table: TableSpec) -> str:
+def _quote_table_name(table: TableSpec) -> str:
     return ".".join(f'"{part}"' if _RESERVED.fullmatch(part) else part for part in table.id.split("."))

@@ -7,13 +7,13 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import Live, SyncState, after
+from lakewriter.commit.generations import Live, SyncState, advance_sync
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import Pending, Phase, Reset, TableState, is_blank
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
-from lakewriter.operate.left_behind import Closed, Left, find_highest_numbers, read_left
+from lakewriter.operate.left_behind import Closed, Leftovers, find_highest_numbers, read_leftovers
 from lakewriter.receipt import Cursor
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -44,7 +44,7 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     action = plan_catalog_action(spec, table, names)
     if not isinstance(action, IcebergAction):
         return InCatalog()
-    from lakewriter.commit.iceberg.evolve import counter
+    from lakewriter.commit.iceberg.evolve import name_count_property
     from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 
     found = IcebergTable(action, clients, f"{spec.pipeline}/rebuild/rebuild").load()
@@ -52,7 +52,7 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
         return InCatalog()
     summaries = [snapshot.summary for snapshot in found.snapshots()]
     loads = {summary.additional_properties.get(_SUMMARY, "") for summary in summaries if summary is not None}
-    return InCatalog(int(found.properties.get(counter(spec.pipeline), 0)), frozenset(loads - {""}))
+    return InCatalog(int(found.properties.get(name_count_property(spec.pipeline), 0)), frozenset(loads - {""}))
 
 
 def rebuild(
@@ -62,9 +62,9 @@ def rebuild(
 
     ``cursor`` is what a person knows where no record tells; ``from_start`` says that the next load may read everything.
     """
-    etag = _require_none(control)
-    rebuilt = conclude(control, catalog, read_left(control), reason)
-    state = rebuilt.state.changed(cursor=cursor) if cursor is not None else rebuilt.state
+    etag = _require_no_state(control)
+    rebuilt = conclude(control, catalog, read_leftovers(control), reason)
+    state = rebuilt.state.replace(cursor=cursor) if cursor is not None else rebuilt.state
     if table.cursor is not None and state.committed and state.cursor is None and not from_start:
         raise StateLostError(
             f"table {control.table_id} is read by its cursor {table.cursor!r}, and no record of a load tells how far.",
@@ -75,7 +75,7 @@ def rebuild(
     return Rebuilt(state, tuple(_describe(state)), rebuilt.unknown)
 
 
-def conclude(control: Control, catalog: InCatalog, left: Left, reason: str) -> Rebuilt:
+def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str) -> Rebuilt:
     """The state that the loads, one after the other, have made."""
     state = TableState(write=1, running=left.running)
     for closed in left.closed:
@@ -86,8 +86,10 @@ def conclude(control: Control, catalog: InCatalog, left: Left, reason: str) -> R
     seen = {found.load for _, found in left.objects} - {own}
     committed = max(state.committed, catalog.committed - is_published, 1 if seen else 0)
     backfill, next_counter = find_highest_numbers(control.layout, left.keys)
-    what = f"state rebuilt from {counted(len(left.closed), 'report')} and {counted(len(left.objects), 'object')}"
-    state = state.changed(
+    what = (
+        f"state rebuilt from {format_count(len(left.closed), 'report')} and {format_count(len(left.objects), 'object')}"
+    )
+    state = state.replace(
         committed=committed,
         backfill=backfill,
         counter=max(state.counter, next_counter),
@@ -97,7 +99,7 @@ def conclude(control: Control, catalog: InCatalog, left: Left, reason: str) -> R
     return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
 
 
-def _require_none(control: Control) -> str | None:
+def _require_no_state(control: Control) -> str | None:
     """The etag of a state that may be replaced, None where there is none; ``SPEC_INVALID`` where it says something."""
     found = control.store.get(control.keys.state(control.table_id))
     if found is None:
@@ -106,7 +108,7 @@ def _require_none(control: Control) -> str | None:
         state = control.state.read()
         if state.committed or state.pending or state.resets:
             raise SpecInvalidError(
-                f"table {control.table_id} has a state, of {counted(state.committed, 'committed load')}.",
+                f"table {control.table_id} has a state, of {format_count(state.committed, 'committed load')}.",
                 remedy="lakewriter status LAKE shows it; lakewriter reset LAKE TABLE changes it.",
             )
     return found[1]
@@ -118,10 +120,10 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     cursor = report.get("cursor_after")
     sync = state.sync
     if intent is not None and intent.sync is not None:
-        sync = after(sync, intent.sync, closed.job_id, files=bool(intent.receipts))
+        sync = advance_sync(sync, intent.sync, closed.job_id, files=bool(intent.receipts))
     elif report.get("generation_id") is not None:
         sync = _add_numbers(sync, closed)
-    return state.changed(
+    return state.replace(
         committed=state.committed + 1,
         last_job=closed.job_id,
         last_commit=max(closed.at, datetime.fromisoformat(report["started"])),
@@ -147,11 +149,10 @@ def _add_numbers(sync: SyncState, closed: Closed) -> SyncState:
 
 
 def _name_load(control: Control, pending: Pending) -> str:
-    pipeline = control.keys.root.rpartition("/")[2]
-    return f"{pipeline}/{pending.job_id}/{pending.attempt}"
+    return f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
 
 
-def _find_pending(control: Control, left: Left) -> Pending | None:
+def _find_pending(control: Control, left: Leftovers) -> Pending | None:
     """The newest intent of which an object is there: files are completed only once an intent is bound."""
     for intent in left.unclosed:
         phase = _find_phase(control, intent)
@@ -169,7 +170,7 @@ def _find_phase(control: Control, intent: Intent) -> Phase | None:
 
 
 def _describe(state: TableState) -> list[str]:
-    lines = [f"{counted(state.committed, 'committed load')}, the last one {state.last_job or 'unknown'}"]
+    lines = [f"{format_count(state.committed, 'committed load')}, the last one {state.last_job or 'unknown'}"]
     if state.cursor is not None:
         lines.append(f"cursor {state.cursor.text} ({state.cursor.type})")
     if state.counter or state.backfill:
@@ -179,7 +180,7 @@ def _describe(state: TableState) -> list[str]:
     if state.sync.sync_id or state.sync.generation_id:
         sync = state.sync
         numbers = f"sync {sync.sync_id}, generation {sync.generation_id}"
-        lines.append(f"{numbers}, {counted(len(sync.live), 'load')} with live objects")
+        lines.append(f"{numbers}, {format_count(len(sync.live), 'load')} with live objects")
     if state.pending is not None:
         lines.append(
             f"load {state.pending.job_id} is pending ({state.pending.phase}): the next load brings it to its end"
@@ -189,12 +190,12 @@ def _describe(state: TableState) -> list[str]:
     return lines
 
 
-def _describe_unknown(control: Control, state: TableState, left: Left) -> list[str]:
+def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> list[str]:
     lines = ["changes by hand, such as a cursor that was reset after the last load"]
     known = {key for closed in left.closed for key in closed.report["keys"]}
     others = [key for key, found in left.objects if key not in known and not _is_pending(control, state, found.load)]
     if others:
-        objects = counted(len(others), "object")
+        objects = format_count(len(others), "object")
         lines.append(f"how many loads wrote {objects} whose reports were cleared away, such as {others[0]}")
     unbound = [intent for intent in left.unclosed if not _is_pending(control, state, intent.load)]
     if unbound:

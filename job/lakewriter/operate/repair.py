@@ -8,7 +8,7 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import ADOPTED, ANEW
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import data_store, reach_from
+from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.recover import close, move_pending, undo
 from lakewriter.commit.state import Lost, Pending, Reset, TableState
@@ -22,7 +22,7 @@ from lakewriter.errors import (
     SpecInvalidError,
 )
 from lakewriter.receipt import Batch, Cursor
-from lakewriter.report import ABANDONED, counted
+from lakewriter.report import ABANDONED, format_count
 
 KEPT_RESETS: Final = 20
 
@@ -54,37 +54,37 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
     noted, files = False, "files"
     while (pending := find_pending(control, job_id)) is not None:
         # Read first: a load whose intent needs a later release is refused before the state changes.
-        intent = control.intent(job_id, pending.attempt)
+        intent = control.read_intent(job_id, pending.attempt)
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
             control.state.move(lambda state, what=what: note_change(state, what, reason))  # type: ignore[misc]
             noted = True
-        files = counted(len(intent.receipts), "file")
+        files = format_count(len(intent.receipts), "file")
         if pending.phase == "uploaded":
             return _close_as_it_is(control, pending, intent)
         if pending.phase == "aborting":
             _undo(control, pending, intent, clients)
         else:
             aborting = pending.model_copy(update={"phase": "aborting"})
-            move_pending(control, pending, partial(TableState.changed, pending=aborting))
-    report = control.report(job_id)
+            move_pending(control, pending, partial(TableState.replace, pending=aborting))
+    report = control.read_report(job_id)
     if report is None:
         return f"undone: nothing of its {files} is visible, the cursor is as it was"
-    return f"nothing: another process brought it to its end meanwhile, with {counted(report['rows'], 'row')}"
+    return f"nothing: another process brought it to its end meanwhile, with {format_count(report['rows'], 'row')}"
 
 
 def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
-    objects, rows = counted(len(intent.receipts), "object"), counted(intent.rows, "row")
+    objects, rows = format_count(len(intent.receipts), "object"), format_count(intent.rows, "row")
     shown = f"{objects} with {rows} left visible under {control.table_id}"
     if isinstance(intent.catalog, IcebergAction):
         shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
-    close(control, pending, intent, intent.report(f"{ABANDONED}: {shown}"))
+    close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"))
     return f"closed as it is: {shown}; the catalog may not know them"
 
 
 def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients) -> None:
     try:
-        store = data_store(control.store, intent.catalog, intent.access, reach_from(clients))
+        store = open_data_store(control.store, intent.catalog, intent.access, reuse_clients(clients))
         undo(control, aborting, intent, store)
     except (
         CatalogNotFoundError,
@@ -104,9 +104,9 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
     def change(state: TableState) -> TableState:
         before = state.cursor.text if state.cursor else "none"
         noted = note_change(state, f"cursor {shown}, was {before}", reason)
-        return noted.changed(cursor=cursor, running={})
+        return noted.replace(cursor=cursor, running={})
 
-    return _unless_pending(control, change)
+    return _change_unless_pending(control, change)
 
 
 def begin_backfill(control: Control, reason: str) -> TableState:
@@ -115,24 +115,24 @@ def begin_backfill(control: Control, reason: str) -> TableState:
     def change(state: TableState) -> TableState:
         number = state.backfill + 1
         noted = note_change(state, f"backfill {number} begun", reason)
-        return noted.changed(
+        return noted.replace(
             backfill=number, cursor=None, batch=Batch(ANEW, state.committed), running={}, inferred=None
         )
 
-    return _unless_pending(control, change)
+    return _change_unless_pending(control, change)
 
 
 def adopt(control: Control, reason: str) -> TableState:
     """The state on which a stream may go on, whatever loads there were; or loads of their own after a stream."""
 
     def change(state: TableState) -> TableState:
-        noted = note_change(state, f"adopted with {counted(state.committed, 'load')}", reason)
-        return noted.changed(batch=Batch(ADOPTED, state.committed), running={})
+        noted = note_change(state, f"adopted with {format_count(state.committed, 'load')}", reason)
+        return noted.replace(batch=Batch(ADOPTED, state.committed), running={})
 
-    return _unless_pending(control, change)
+    return _change_unless_pending(control, change)
 
 
-def _unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
+def _change_unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
     def allowed(state: TableState) -> TableState:
         if state.pending is not None:
             raise Lost
@@ -152,4 +152,4 @@ def _unless_pending(control: Control, change: Callable[[TableState], TableState]
 def note_change(state: TableState, what: str, reason: str) -> TableState:
     """The state with one more change by hand."""
     entry = Reset(at=datetime.now(UTC), what=what, reason=reason)
-    return state.changed(resets=(*state.resets, entry)[-KEPT_RESETS:])
+    return state.replace(resets=(*state.resets, entry)[-KEPT_RESETS:])

@@ -125,9 +125,9 @@ def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tup
     if engine == "avro":
         yield from read_first_fields(cast(BinaryIO, buffered), row_id)
     elif engine == "csv":
-        yield from _read_csv(_text(buffered), row_id)
+        yield from _read_csv(_open_text(buffered), row_id)
     elif engine == "jsonl":
-        for line in _text(buffered):
+        for line in _open_text(buffered):
             yield 1, (json.loads(line).get(row_id),)
     else:
         yield from _read_parquet(file, row_id)
@@ -150,7 +150,7 @@ def _read_csv(text: IO[str], row_id: str | None) -> Iterator[tuple[int, Iterable
         yield 1, () if place is None else (row[place],)
 
 
-def _text(file: "io.BufferedReader[Any]") -> IO[str]:
+def _open_text(file: "io.BufferedReader[Any]") -> IO[str]:
     packed = file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
     return io.TextIOWrapper(cast(Any, gzip.open(file) if packed else file), "utf-8", newline="")
 

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from lakewriter.naming import cut, destination_stack, join_key, normalise, unique
+from lakewriter.naming import cut, join_key, make_unique, name_destination_stack, normalise
 from lakewriter.operate.queries import Query
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import RestService
@@ -15,7 +15,9 @@ _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
 """The output with the role of Snowflake's compute, whose name CloudFormation chooses."""
 
 
-def statements(spec: Spec, deployment: Deployment, service: RestService, stage: str | None = None) -> tuple[Query, ...]:
+def write_statements(
+    spec: Spec, deployment: Deployment, service: RestService, stage: str | None = None
+) -> tuple[Query, ...]:
     """Volume, trust, integration, tables and refresh, in the order to run them.
 
     The volume is the stacks' of ``stage``: their prefix, the role of Snowflake's compute, and the external id that it
@@ -25,41 +27,45 @@ def statements(spec: Spec, deployment: Deployment, service: RestService, stage: 
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
-        Query("all", "Create an external volume", _volume(spec, compute, stage)),
-        Query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_volume_name(spec)};"),
+        Query("all", "Create an external volume", _write_volume(spec, compute, stage)),
+        Query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
         Query(
             "all",
             "Have the volume's role trust that user: set deployment.snowflake.compute.iam_user_arn and deploy, or, "
             "where no stack made the role, add this to its trust policy, beside Open Catalog's own entry",
-            _trust(compute),
+            _write_trust(compute),
         ),
-        Query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_volume_name(spec)}');"),
-        Query("all", "Create a catalog integration", _integration(spec, service, only)),
+        Query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_name_volume(spec)}');"),
+        Query("all", "Create a catalog integration", _write_integration(spec, service, only)),
         Query(
             "all",
             "List the catalog's tables",
             "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
-            f"SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('{_integration_name(spec)}');",
+            f"SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('{_name_integration(spec)}');",
         ),
     ]
-    named = zip(spec.tables, _names(spec, only), strict=True)
-    return (*setting_up, *(query for table, name in named for query in _table(spec, table, name, only)))
+    named = zip(spec.tables, _name_snowflake_tables(spec, only), strict=True)
+    return (*setting_up, *(query for table, name in named for query in _write_table(spec, table, name, only)))
 
 
-def _names(spec: Spec, only: str | None) -> list[str]:
+def _name_snowflake_tables(spec: Spec, only: str | None) -> list[str]:
     """What the tables are called in Snowflake: as the document calls them, or, of several namespaces, by theirs too."""
-    parts = ([_base(spec), "" if only else table.schema_name, table.name] for table in spec.tables)
-    return unique(cut("_".join(filter(None, each))) for each in parts)
+    parts = ([_name_pipeline(spec), "" if only else table.schema_name, table.name] for table in spec.tables)
+    return make_unique(cut("_".join(filter(None, each))) for each in parts)
 
 
-def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:
+def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:
     tracking = {column.holds: column.name for column in spec.tracking}
-    created = [Query(table.id, "Create an externally managed table", _create(spec, table, name, None))] if only else []
+    created = (
+        [Query(table.id, "Create an externally managed table", _write_create_table(spec, table, name, None))]
+        if only
+        else []
+    )
     title = "The same where the integration names no namespace" if only else "Create an externally managed table"
     keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<a column of both>"]
     return [
         *created,
-        Query(table.id, title, _create(spec, table, name, table.schema_name)),
+        Query(table.id, title, _write_create_table(spec, table, name, table.schema_name)),
         Query(table.id, "Keep the metadata in sync", f"ALTER ICEBERG TABLE {name} SET AUTO_REFRESH = TRUE;"),
         Query(table.id, "Query synced data", f"SELECT *\nFROM {name}\nLIMIT 100;"),
         *(
@@ -83,26 +89,26 @@ def _table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Qu
     ]
 
 
-def _volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None) -> str:
-    stack = destination_stack(spec.pipeline, stage or "<stage>")
+def _write_volume(spec: Spec, compute: SnowflakePrincipal, stage: str | None) -> str:
+    stack = name_destination_stack(spec.pipeline, stage or "<stage>")
     return f"""-- <{_ROLE}> is an output of the stack {stack}:
 -- aws cloudformation describe-stacks --region {spec.access.region} --stack-name {stack} \\
 --   --output text --query "Stacks[0].Outputs[?OutputKey=='{_ROLE}'].OutputValue"
-CREATE OR REPLACE EXTERNAL VOLUME {_volume_name(spec)}
+CREATE OR REPLACE EXTERNAL VOLUME {_name_volume(spec)}
 STORAGE_LOCATIONS =
 (
 (
-NAME = '{_base(spec)}-s3'
+NAME = '{_name_pipeline(spec)}-s3'
 STORAGE_PROVIDER = 'S3'
-STORAGE_BASE_URL = {_literal(f"s3://{join_key(spec.access.bucket, spec.access.prefix)}/")}
+STORAGE_BASE_URL = {_quote(f"s3://{join_key(spec.access.bucket, spec.access.prefix)}/")}
 STORAGE_AWS_ROLE_ARN = '<{_ROLE}>'
-STORAGE_AWS_EXTERNAL_ID = {_literal(compute.external_id)}
+STORAGE_AWS_EXTERNAL_ID = {_quote(compute.external_id)}
 )
 )
 ALLOW_WRITES = FALSE;"""
 
 
-def _trust(compute: SnowflakePrincipal) -> str:
+def _write_trust(compute: SnowflakePrincipal) -> str:
     entry = {
         "Effect": "Allow",
         "Principal": {"AWS": compute.iam_user_arn or "<STORAGE_AWS_IAM_USER_ARN that DESC EXTERNAL VOLUME prints>"},
@@ -112,59 +118,59 @@ def _trust(compute: SnowflakePrincipal) -> str:
     return json.dumps(entry, indent=2)
 
 
-def _integration(spec: Spec, service: RestService, namespace: str | None) -> str:
+def _write_integration(spec: Spec, service: RestService, namespace: str | None) -> str:
     return "\n".join(
         [
-            f"CREATE OR REPLACE CATALOG INTEGRATION {_integration_name(spec)}",
+            f"CREATE OR REPLACE CATALOG INTEGRATION {_name_integration(spec)}",
             "CATALOG_SOURCE = POLARIS",
             "TABLE_FORMAT = ICEBERG",
-            *([f"CATALOG_NAMESPACE = {_literal(namespace)}"] if namespace else []),
+            *([f"CATALOG_NAMESPACE = {_quote(namespace)}"] if namespace else []),
             "REST_CONFIG = (",
-            f"CATALOG_URI = {_literal(service.uri)}",
-            f"CATALOG_NAME = {_literal(service.warehouse)}",
+            f"CATALOG_URI = {_quote(service.uri)}",
+            f"CATALOG_NAME = {_quote(service.warehouse)}",
             ")",
             "REST_AUTHENTICATION = (",
             "TYPE = OAUTH",
-            f"OAUTH_CLIENT_ID = {_literal(_known(SecretText.parse(service.client_id)))}",
-            f"OAUTH_CLIENT_SECRET = {_literal(_known(service.client_secret))}",
-            f"OAUTH_ALLOWED_SCOPES = ({_literal(service.scope)})",
+            f"OAUTH_CLIENT_ID = {_quote(_write_secret(SecretText.parse(service.client_id)))}",
+            f"OAUTH_CLIENT_SECRET = {_quote(_write_secret(service.client_secret))}",
+            f"OAUTH_ALLOWED_SCOPES = ({_quote(service.scope)})",
             ")",
             "ENABLED = TRUE;",
         ]
     )
 
 
-def _known(secret: SecretText) -> str:
+def _write_secret(secret: SecretText) -> str:
     """What is written out, or the reference at which the value is to be found."""
     return secret.text if secret.reference is None else f"<value of {secret.text}>"
 
 
-def _create(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:
+def _write_create_table(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:
     lines = [
         f"CREATE ICEBERG TABLE {name}",
-        f"CATALOG = '{_integration_name(spec)}'",
-        f"EXTERNAL_VOLUME = '{_volume_name(spec)}'",
-        f"CATALOG_TABLE_NAME = {_literal(table.name)}",
-        *([f"CATALOG_NAMESPACE = {_literal(namespace)}"] if namespace else []),
+        f"CATALOG = '{_name_integration(spec)}'",
+        f"EXTERNAL_VOLUME = '{_name_volume(spec)}'",
+        f"CATALOG_TABLE_NAME = {_quote(table.name)}",
+        *([f"CATALOG_NAMESPACE = {_quote(namespace)}"] if namespace else []),
     ]
     return "\n".join(lines) + ";"
 
 
-def _literal(text: str) -> str:
+def _quote(text: str) -> str:
     """https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants"""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
-def _base(spec: Spec) -> str:
+def _name_pipeline(spec: Spec) -> str:
     """The pipeline's name as one that Snowflake takes without quotes."""
     name = spec.pipeline.replace("-", "_")
     return f"_{name}" if name[0].isdigit() else name
 
 
-def _volume_name(spec: Spec) -> str:
-    return f"{_base(spec)}_iceberg_volume"
+def _name_volume(spec: Spec) -> str:
+    return f"{_name_pipeline(spec)}_iceberg_volume"
 
 
-def _integration_name(spec: Spec) -> str:
-    return f"{_base(spec)}_open_catalog_int"
+def _name_integration(spec: Spec) -> str:
+    return f"{_name_pipeline(spec)}_open_catalog_int"

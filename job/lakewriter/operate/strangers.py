@@ -12,7 +12,7 @@ from typing import Final
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import FilesAction, GlueAction, Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.store import Entry, Found
+from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.traces import MOST_LISTED
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
@@ -30,7 +30,7 @@ class Stranger:
     """An object that is in no report of its table; ``found`` says what its metadata tell."""
 
     entry: Entry
-    found: Found
+    found: StoredObject
 
 
 class TablePath:
@@ -85,8 +85,8 @@ class TablePath:
         known: set[str] = set()
         if seen:
             for job_id in self._records.kept:
-                known.update(self._keys_of(job_id))
-        unknown = sorted((entry for entry in seen if entry.key not in known), key=_by_time, reverse=True)
+                known.update(self._read_keys(job_id))
+        unknown = sorted((entry for entry in seen if entry.key not in known), key=_order_by_time, reverse=True)
         self.is_cut_off = self.is_cut_off or len(unknown) > MOST_ASKED
         with ThreadPoolExecutor(AT_ONCE) as pool:
             looked = pool.map(self._look, unknown[:MOST_ASKED])
@@ -96,16 +96,16 @@ class TablePath:
             Stranger(entry, found) for entry, found in pairs if found is not None and found.table in ("", table_id)
         )
 
-    def _look(self, entry: Entry) -> Found | None:
+    def _look(self, entry: Entry) -> StoredObject | None:
         try:
-            return self._control.store.look(entry.key)
+            return self._control.store.head(entry.key)
         except S3AccessDeniedError:
             # What we may not read, we have not written.
-            return Found(0, "", entry.etag)
+            return StoredObject(0, "", entry.etag)
 
-    def _keys_of(self, job_id: str) -> Iterable[str]:
+    def _read_keys(self, job_id: str) -> Iterable[str]:
         try:
-            report = self._records.report(job_id)
+            report = self._records.find_report(job_id)
         except LakeError:
             # Told where that load itself is verified.
             return ()
@@ -115,7 +115,7 @@ class TablePath:
         prefix = self._prefix
         if prefix is None:
             return ()
-        listed = list(islice(self._control.store.entries(prefix), MOST_LISTED))
+        listed = list(islice(self._control.store.list_entries(prefix), MOST_LISTED))
         self.is_cut_off = len(listed) == MOST_LISTED
         return listed
 
@@ -154,5 +154,5 @@ class TablePath:
         )
 
 
-def _by_time(entry: Entry) -> tuple[object, str]:
+def _order_by_time(entry: Entry) -> tuple[object, str]:
     return entry.modified, entry.key

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewriter import aws
-from lakewriter.commit.catalog import catalog_writer
+from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import data_store, reach_from
-from lakewriter.commit.iceberg.catalog_vendor import data_clients
+from lakewriter.commit.data_store import open_data_store, reuse_clients
+from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
@@ -19,7 +19,7 @@ from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.spec.model import Model
 
 LOG: Final = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Verifier:
         self._paths: dict[str, TablePath] = {}
         self._partitions = TablePartitions(clients)
 
-    def kept(self) -> list[str]:
+    def list_kept_loads(self) -> list[str]:
         """The job ids of all loads whose reports are kept, the oldest first."""
         began: dict[str, tuple[object, str]] = {}
         for records in self._records.values():
@@ -85,7 +85,7 @@ class Verifier:
         tables, failed = {}, []
         for table_id in self._controls:
             try:
-                compared = self._compared(table_id, job_id)
+                compared = self._compare_table(table_id, job_id)
             except LakeError as error:
                 failed.append(error)
                 compared = _Table([Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)])
@@ -104,23 +104,23 @@ class Verifier:
             rows=sum(intent.rows for intent in intents),
             files=sum(len(intent.receipts) for intent in intents),
             differences=tuple(
-                _difference(table_id, each) for table_id, table in tables.items() for each in table.mismatches
+                _make_difference(table_id, each) for table_id, table in tables.items() for each in table.mismatches
             ),
             notes=tuple(note for table in tables.values() for note in table.notes),
             counted=tuple(table.counted for table in tables.values() if table.counted is not None),
         )
 
-    def _compared(self, table_id: str, job_id: str) -> "_Table | None":
+    def _compare_table(self, table_id: str, job_id: str) -> "_Table | None":
         try:
-            return self._compare(table_id, job_id)
+            return self._compare_load(table_id, job_id)
         except LakeError:
             raise
         except Exception as error:
             LOG.exception("Comparing table %s of load %s met a fault of the program.", table_id, job_id)
             raise InternalError.met(f"table {table_id}", error) from error
 
-    def _compare(self, table_id: str, job_id: str) -> "_Table | None":
-        records = self._records[table_id].of(job_id)
+    def _compare_load(self, table_id: str, job_id: str) -> "_Table | None":
+        records = self._records[table_id].compare(job_id)
         if records is None:
             return None
         table = _Table(list(records.mismatches), list(records.notes), records.intent)
@@ -129,23 +129,25 @@ class Verifier:
         return table
 
     def _compare_intent(self, table_id: str, records: LoadRecords, intent: Intent, table: "_Table") -> None:
-        control, clients = self._controls[table_id], data_clients(intent.catalog, self._clients)
+        control, clients = self._controls[table_id], make_data_clients(intent.catalog, self._clients)
         comparison = self._compare_catalog(intent)
-        store = data_store(control.store, intent.catalog, intent.access, reach_from(self._clients))
+        store = open_data_store(control.store, intent.catalog, intent.access, reuse_clients(self._clients))
         objects = compare_objects(intent, store, clients, lambda key: key not in comparison.replaced_keys)
         if records.is_retired and any(each.kind is Kind.OBJECT_GONE for each in objects):
             table.notes.append(f"a later full refresh of {table_id} has replaced load {intent.job_id!r}")
             objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
-        strangers, notes = _guarded(lambda: self._path(table_id, intent).compare(intent))
-        partitions, more = _guarded(lambda: self._partitions.compare(intent))
-        bad_rows, _ = _guarded(lambda: (compare_bad_rows(control, intent, count=self._counting is not None), []))
+        strangers, notes = _compare_or_note(lambda: self._find_path(table_id, intent).compare(intent))
+        partitions, more = _compare_or_note(lambda: self._partitions.compare(intent))
+        bad_rows, _ = _compare_or_note(
+            lambda: (compare_bad_rows(control, intent, count=self._counting is not None), [])
+        )
         table.mismatches += [*objects, *comparison.mismatches, *partitions, *strangers, *bad_rows]
         table.notes += [*comparison.notes, *more, *notes]
         if self._counting is None or records.is_retired:
             return
         live = [receipt for receipt in intent.receipts if receipt.key not in comparison.replaced_keys]
         if rewritten := len(intent.receipts) - len(live):
-            what = f"{counted(rewritten, 'file')} of load {intent.job_id!r}"
+            what = f"{format_count(rewritten, 'file')} of load {intent.job_id!r}"
             table.notes.append(f"{what} are no longer in {table_id}, and their rows are not counted")
         if not intent.receipts or live:
             unreadable = {each.key for each in objects}
@@ -157,11 +159,11 @@ class Verifier:
 
     def _compare_catalog(self, intent: Intent) -> Comparison:
         try:
-            return catalog_writer(intent, self._clients).compare(intent)
+            return open_catalog_writer(intent, self._clients).compare(intent)
         except LakeError as error:
             return Comparison((Mismatch(Kind.NOT_COMPARED, error.message, "", error.code),))
 
-    def _path(self, table_id: str, intent: Intent) -> TablePath:
+    def _find_path(self, table_id: str, intent: Intent) -> TablePath:
         """The first load asked about decides where the table lies."""
         if table_id not in self._paths:
             self._paths[table_id] = TablePath(self._records[table_id], self._controls, intent)
@@ -190,20 +192,20 @@ def verify_all(
 ) -> Iterator[Verified]:
     """Every load whose records are kept, the oldest first; what is told of one load is not told again of a later."""
     verifier, told = Verifier(controls, clients, counting), set[Difference]()
-    for job_id in verifier.kept():
+    for job_id in verifier.list_kept_loads():
         found = verifier.verify(job_id)
         new = tuple(each for each in found.differences if each not in told)
         told.update(new)
         yield found.model_copy(update={"differences": new})
 
 
-def exit_code_of(loads: Sequence[Verified]) -> int:
+def choose_exit_code(loads: Sequence[Verified]) -> int:
     """1 where any load differs, otherwise the code of what could not be compared."""
     codes = {found.exit_code for found in loads}
     return EXIT_FAILED if EXIT_FAILED in codes else max(codes, default=EXIT_OK)
 
 
-def _guarded(compare: Callable[[], tuple[list[Mismatch], list[str]]]) -> tuple[list[Mismatch], list[str]]:
+def _compare_or_note(compare: Callable[[], tuple[list[Mismatch], list[str]]]) -> tuple[list[Mismatch], list[str]]:
     """What ``compare`` finds, or why it could not look; the rest of the load is compared all the same."""
     try:
         return compare()
@@ -211,6 +213,6 @@ def _guarded(compare: Callable[[], tuple[list[Mismatch], list[str]]]) -> tuple[l
         return [Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)], []
 
 
-def _difference(table_id: str, each: Mismatch) -> Difference:
+def _make_difference(table_id: str, each: Mismatch) -> Difference:
     code = each.code or CODES[each.kind]
     return Difference(table=table_id, key=each.key, kind=each.kind.value, code=code, message=each.message)

@@ -14,7 +14,7 @@ from lakewriter.commit.batches import KEPT, clear_batches, require_stream
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import CODES, EndpointUnreachableError, LakeError, SourceFailedError
 from lakewriter.receipt import Batch
-from lakewriter.report import TableResult, counted
+from lakewriter.report import TableResult, format_count
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
@@ -242,5 +242,5 @@ class TableRun:
 
 def describe_batch(metrics: BatchMetrics) -> str:
     """A batch in words."""
-    files = f"{counted(metrics.rows, 'row')} in {counted(metrics.files, 'file')}"
+    files = f"{format_count(metrics.rows, 'row')} in {format_count(metrics.files, 'file')}"
     return f"batch {metrics.batch}: {files}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"

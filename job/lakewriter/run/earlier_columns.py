@@ -34,9 +34,9 @@ def with_earlier_columns(
         return state
     prefix = names.object_key(0).rpartition("/")[0] + "/"
     columns: dict[str, InferredColumn] = {}
-    for entry in deque(store.entries(prefix), maxlen=_FILES):
+    for entry in deque(store.list_entries(prefix), maxlen=_FILES):
         columns |= {column.name: column for column in _read_columns(clients, entry.key)}
-    return state.changed(inferred=tuple(columns.values()))
+    return state.replace(inferred=tuple(columns.values()))
 
 
 def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:

@@ -16,11 +16,11 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
-from lakewriter.commit.retention import due, sweep
+from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.receipt import Receipt
-from lakewriter.report import RunReport, TableResult, counted
+from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
@@ -46,7 +46,7 @@ def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt
     control, receipts = load.control(table), list[Receipt]()
     # 1. Begin: recover what is pending, register this attempt, abort what earlier ones of this job left staged.
     load.progress(table, "beginning", "")
-    began = attempts.register(control, load.attempt, load.pipeline.reach)
+    began = attempts.register(control, load.attempt, load.pipeline.open_clients)
     if began is None:
         return _find_done(load, table), ()
     try:
@@ -57,9 +57,11 @@ def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt
         sync = _plan_sync(load, table, began)
         intent = stage_table(load, table, began, sync, receipts)
         # 4. Intend: the point of no return.
-        load.progress(table, "committing", f"{counted(intent.rows, 'row')} in {counted(len(receipts), 'file')}")
+        load.progress(
+            table, "committing", f"{format_count(intent.rows, 'row')} in {format_count(len(receipts), 'file')}"
+        )
         load.stop.check()
-        attempts.bind(control, load.attempt, intent, began, load.pipeline.reach)
+        attempts.bind(control, load.attempt, intent, began, load.pipeline.open_clients)
     except BaseException as error:
         _give_up(load, table, receipts, error)
         if isinstance(error, Exception):
@@ -68,7 +70,7 @@ def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt
         raise
     # 5 to 9. Complete the uploads, publish to the catalog, retire what is replaced, read back, close: commit/recover.py
     # does it from the intent, for this process as for any that finds the intent pending.
-    attempts.settle(control, load.attempt, load.pipeline.reach)
+    attempts.settle(control, load.attempt, load.pipeline.open_clients)
     return _report_done(load, table, receipts)
 
 
@@ -136,7 +138,7 @@ def _open(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progre
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
     names = {table.id: _name_objects(table, attempt, kind) for table in spec.tables}
     _require_a_readable(pipeline.controls.values())
-    key, record = pipeline.keys.begin(job_id, attempt.id), attempts.begin_record(attempt, names)
+    key, record = pipeline.keys.begin(job_id, attempt.id), attempts.make_begin_record(attempt, names)
     pipeline.first_control.write_once(key, record)
     if spec.access.endpoint and not spec.access.single_writer:
         pipeline.first_control.require_conditions(key, record)
@@ -207,8 +209,8 @@ def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple
         # Another attempt of this job overtook this one and finished it.
         load.progress(table, "already done", "")
         return result, ()
-    aside = f", {counted(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
-    load.progress(table, "done", f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}{aside}")
+    aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
+    load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
     return result, tuple(receipts)
 
 
@@ -237,7 +239,7 @@ def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
     attempt = replace(load.attempt, started=last + step)
     names = load.names | {table.id: _name_objects(table, attempt, load.kind)}
     control = load.control(table)
-    record = attempts.begin_record(attempt, {table.id: names[table.id]})
+    record = attempts.make_begin_record(attempt, {table.id: names[table.id]})
     control.write_once(control.keys.table_begin(attempt.job_id, attempt.id, table.id), record)
     return replace(load, attempt=attempt, names=names)
 
@@ -268,7 +270,7 @@ def _end(load: Load, errors: list[LakeError]) -> None:
     _write_outcome(load, describe_end(choose_error(errors), datetime.now(UTC)))
     control = load.pipeline.first_control
     try:
-        if due(control.state.latest(), load.attempt.started):
+        if is_sweep_due(control.state.recall(), load.attempt.started):
             sweep(control, load.attempt.started, load.attempt.keep)
     except LakeError as error:
         # The load has ended; what it could not clear away is only taking room.

@@ -17,7 +17,7 @@ from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
 from lakewriter.documents.schema import record_type
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
-from lakewriter.report import RunReport, TableResult, counted
+from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run
 from lakewriter.run.prepare import SparkFactory
@@ -111,14 +111,14 @@ class Loader:
         _check_types(self.spec)
         for name, control in self.controls.items():
             try:
-                self.states[name] = recover(control, self._pipeline.reach)
+                self.states[name] = recover(control, self._pipeline.open_clients)
             except LakeError as error:
                 self.broken[name] = error
                 if self.spec.on_failure == "stop":
                     raise
         if not self.states:
             raise next(iter(self.broken.values()))
-        reports = {name: control.report(self.job_id) for name, control in self.controls.items()}
+        reports = {name: control.read_report(self.job_id) for name, control in self.controls.items()}
         self._done = {name for name, report in reports.items() if report is not None}
         number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports.values()), given)
         if number is not None:
@@ -179,11 +179,11 @@ class Loader:
             return ""
         control = self.controls[table.id]
         root = f"{control.keys.root}/loads/"
-        for entry in control.store.entries(f"{root}{make_partial_prefix(self.job_id)}"):
+        for entry in control.store.list_entries(f"{root}{make_partial_prefix(self.job_id)}"):
             job = entry.key.removeprefix(root).split("/")[0]
             if entry.key != control.keys.report(job, table.id):
                 continue
-            sync = control.intent(job, (control.report(job) or {})["attempt"]).sync
+            sync = control.read_intent(job, (control.read_report(job) or {})["attempt"]).sync
             if sync is not None and sync.source is not None and sync.source.job_id == self.job_id:
                 file, offset = divmod(sync.source.place or 0, 1 << FILE_BITS)
                 last = self.states[table.id].last_job
@@ -229,7 +229,9 @@ class Loader:
         self, table: TableSpec, verdict: Verdict, partial: Mapping[str, TableResult]
     ) -> tuple[TableResult, LakeError]:
         result = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
-        kept = f"{counted(result.rows, 'row')} before its last state are committed." if result.keys else "Nothing is."
+        kept = (
+            f"{format_count(result.rows, 'row')} before its last state are committed." if result.keys else "Nothing is."
+        )
         error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
         if result.code:
             error = SourceFailedError(f"{error.message} Its load failed too: {result.code}: {result.message}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.catalog import CatalogTable, catalog_table
+from lakewriter.commit.catalog import CatalogTable, open_catalog_table
 from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
@@ -26,14 +26,14 @@ def number_objects(store: Store, names: ObjectNames, state: TableState) -> Objec
     names = names.number(state.backfill, state.counter)
     if names.varies or "part" not in names.template.variables:
         return names
-    return names.after(entry.key for entry in store.entries(names.prefix))
+    return names.after(entry.key for entry in store.list_entries(names.prefix))
 
 
 def make_ready(
     prepared: Prepared, access: Access, names: ObjectNames, state: TableState, latest: Callable[[], TableState]
 ) -> tuple[CatalogAction, AnyPlan, ObjectNames]:
     """The catalog's table made ready for files: what to commit, how to shape, and where the files go."""
-    action, schema = prepared.table.ready(prepared.shape.schema, state, prepared.shape.partition, latest)
+    action, schema = prepared.table.prepare(prepared.shape.schema, state, prepared.shape.partition, latest)
     if isinstance(action, IcebergAction):
         names = replace(names, directory=find_data_directory(action.location, access))
     return action, replace(prepared.shape, schema=schema), names
@@ -53,7 +53,7 @@ def find_data_directory(location: str, access: Access) -> str:
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    return catalog_table(plan_catalog_action(spec, table, names), clients, load)
+    return open_catalog_table(plan_catalog_action(spec, table, names), clients, load)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

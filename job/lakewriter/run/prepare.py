@@ -14,9 +14,9 @@ from lakewriter.documents.inference import Seen, merged, seen_in
 from lakewriter.documents.schema import declared_properties, record_type
 from lakewriter.documents.types import Record
 from lakewriter.errors import TableNotEmptyError
-from lakewriter.naming import column_names, unique
+from lakewriter.naming import make_unique, name_columns
 from lakewriter.receipt import Cursor
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import columns_to_discard, require_types
 from lakewriter.shape.cursor import spark_literal
@@ -64,7 +64,7 @@ def prepare(
         shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or ())
         if feed.notes:
             shape = replace(shape, notes=(*shape.notes, *feed.notes))
-        changes = tuple(in_place.changes(shape.schema, shape.partition))
+        changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
         if isinstance(shape, ShapePlan) and shape.partition:
             _cluster_rows(feed, shape)
     except BaseException:
@@ -93,11 +93,11 @@ def _plan_shape(
         return _plan_envelope(feed.schema, spec, table, spec.envelope, sync)
     if table.collection is not None:
         return plan_flatten(feed.schema, table, _look_at_documents(feed, table), known)
-    rename = unique if spec.column_names == "kept" else column_names
+    rename = make_unique if spec.column_names == "kept" else name_columns
     shape = plan_shape(feed.schema, spec, table, rename=rename)
-    there = in_place.columns() if table.contract else None
+    there = in_place.read_columns() if table.contract else None
     discard = columns_to_discard(table, shape, there)
-    fitting = in_place.types({field.name.lower(): field.type for field in shape.schema})
+    fitting = in_place.fit_types({field.name.lower(): field.type for field in shape.schema})
     if fitting or discard:
         shape = plan_shape(feed.schema, spec, table, fitting, rename=rename, discard=discard)
     require_types(table, shape, there)
@@ -152,7 +152,7 @@ def check_empty(
     if not table.must_be_empty or state.committed:
         return
     metadata = f"{table.path}/metadata/"
-    stray = next((entry for entry in store.entries(table.path + "/") if not entry.key.startswith(metadata)), None)
+    stray = next((entry for entry in store.list_entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if stray is not None and not _is_begun(latest):
         raise _make_not_empty_error(table, f"{stray.key!r} lies under its path {table.path + '/'!r}")
 
@@ -161,7 +161,7 @@ def check_unwritten(
     in_place: CatalogTable, table: TableSpec, state: TableState, latest: Callable[[], TableState] | None = None
 ) -> None:
     """The same of the catalog's table, which others may have written to."""
-    if table.must_be_empty and not state.committed and (what := in_place.occupied()) and not _is_begun(latest):
+    if table.must_be_empty and not state.committed and (what := in_place.explain_occupied()) and not _is_begun(latest):
         raise _make_not_empty_error(table, what)
 
 
@@ -183,7 +183,7 @@ def describe_repeated_append(table: TableSpec, committed: int) -> str | None:
     if table.cursor is not None or table.mode is not Mode.APPEND or table.stream is not None:
         return None
     if committed:
-        return f"no cursor: all rows of the source are appended again, as by {counted(committed, 'load')} before"
+        return f"no cursor: all rows of the source are appended again, as by {format_count(committed, 'load')} before"
     return "no cursor: each load after this one appends all rows of the source again"
 
 

@@ -17,7 +17,7 @@ _KEPT: Final = (
 
 def read_result(control: Control, attempt: Attempt) -> TableResult:
     """A table whose report says that it is done, by this attempt or by another of its job."""
-    report = control.report(attempt.job_id)
+    report = control.read_report(attempt.job_id)
     if report is None:
         # It was held for longer than control objects are kept: its report was there when it was taken to its end.
         schema, _, name = control.table_id.rpartition(".")

@@ -8,7 +8,7 @@ from typing import Literal
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.generations import SyncIntent
-from lakewriter.commit.old_objects import Old, below, highest, survey
+from lakewriter.commit.old_objects import StreamObject, find_highest_generation, find_stream_objects, select_older
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import ControlObject, parse
@@ -96,11 +96,11 @@ def plan_sync(
         lowest = generation
     elif table.mode is Mode.OVERWRITE:
         objects = _survey(spec, table, control, state)
-        generation = max(generation, highest(objects)) + 1
+        generation = max(generation, find_highest_generation(objects)) + 1
         lowest = generation
     if lowest and objects is None and (ending.complete or spec.purge_first):
         objects = _survey(spec, table, control, state)
-    old = below(control, objects or (), lowest)
+    old = select_older(control, objects or (), lowest)
     intent = SyncIntent(
         sync_id=sync_id,
         generation_id=generation,
@@ -118,6 +118,6 @@ def make_ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
     return Ownership(control, spec.pipeline, table.layout)
 
 
-def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[Old, ...]:
+def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[StreamObject, ...]:
     others = [each.layout for each in spec.tables if each is not table]
-    return survey(control, table.layout, state.sync, others)
+    return find_stream_objects(control, table.layout, state.sync, others)

@@ -9,8 +9,8 @@ from threading import Event
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.data_store import data_store
-from lakewriter.commit.iceberg.catalog_vendor import vendor_of_tasks
+from lakewriter.commit.data_store import open_data_store
+from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.intent import CatalogAction, Intent
 from lakewriter.commit.old_objects import delete_all
 from lakewriter.commit.pipeline import Pipeline
@@ -19,7 +19,7 @@ from lakewriter.control_object import INFERRED
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt, SetAside
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.kinds import Kind
 from lakewriter.run.placement import find_in_catalog, make_ready, number_objects, remove_partition
@@ -41,7 +41,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import TableSpec
 from lakewriter.staging.set_aside import Aside
-from lakewriter.staging.stage import first_indexes, stage
+from lakewriter.staging.stage import choose_first_indexes, stage
 from lakewriter.staging.task import TaskPlan
 
 Progress = Callable[[TableSpec, str, str], None]
@@ -121,7 +121,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
 def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[Receipt]) -> Staged:
     """Step 3: the rows in uploads that nobody sees; ``receipts`` is filled with all of them, whatever is raised."""
     feed = checked.prepared.feed
-    load.progress(table, "writing", f"{feed.kind} feed, {counted(feed.partitions, 'task')}")
+    load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
     files, set_aside = stage(feed, _task_plan(load, table, checked))
     receipts.extend(files)
     require_few(table, set_aside, sum(receipt.rows for receipt in files))
@@ -149,7 +149,7 @@ def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusiv
 
     It is not refused: nothing tells a load that runs from one that was killed, which stays registered.
     """
-    others = began.without(load.attempt.job_id) if exclusive else {}
+    others = began.list_running_except(load.attempt.job_id) if exclusive else {}
     for job_id, entry in others.items():
         load.progress(
             table,
@@ -168,9 +168,9 @@ def _place_files(
     control.left.extend(prepared.table.left)
     if placed != names:
         load.names[table.id] = placed
-        attempts.abort_elsewhere(control, placed, load.attempt)
-    store = data_store(control.store, action, access, load.pipeline.reach)
-    return action, shape, attempts.free_names(store, load.attempt, placed)
+        attempts.abort_in_catalog_location(control, placed, load.attempt)
+    store = open_data_store(control.store, action, access, load.pipeline.open_clients)
+    return action, shape, attempts.avoid_taken_names(store, load.attempt, placed)
 
 
 def _task_plan(load: Load, table: TableSpec, checked: Checked) -> TaskPlan:
@@ -188,12 +188,12 @@ def _task_plan(load: Load, table: TableSpec, checked: Checked) -> TaskPlan:
         job_id=load.attempt.job_id,
         start=load.attempt.started,
         partition_count=feed.partitions,
-        first_indexes=first_indexes(feed),
+        first_indexes=choose_first_indexes(feed),
         counts=feed.counts,
         metadata=metadata,
         single_file=table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
-        vendor=vendor_of_tasks(checked.action, load.pipeline.clients),
+        vendor=find_task_vendor(checked.action, load.pipeline.clients),
         aside=_plan_set_aside(load, table),
     )
 
@@ -214,7 +214,7 @@ def require_few(table: TableSpec, set_aside: SetAside | None, rows: int) -> None
         shown = "".join(f" {sample}." for sample in set_aside.samples)
         keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"
         raise SourceFailedError(
-            f"table {table.id!r}: {bad:,} of {counted(total, 'row')} cannot be loaded, {bad / total:.2%}, and "
+            f"table {table.id!r}: {bad:,} of {format_count(total, 'row')} cannot be loaded, {bad / total:.2%}, and "
             f"on_bad_row sets aside at most {most:.2%}. The first of them:{shown}",
             remedy=f"Correct the source, or raise on_bad_row.at_most. All of them are in {keys}.",
         )

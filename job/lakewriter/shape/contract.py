@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from lakewriter.column_types import glue_type
+from lakewriter.column_types import to_glue_type
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.shape.table import ShapePlan
 from lakewriter.spec.specification import TableSpec
@@ -35,10 +35,10 @@ def require_types(table: TableSpec, plan: ShapePlan, known: Known) -> None:
         return
     for column in plan.columns:
         there = known.get(column.name.lower())
-        if there is not None and glue_type(there) != glue_type(column.type):
+        if there is not None and to_glue_type(there) != to_glue_type(column.type):
             raise SchemaIncompatibleError(
-                f"column {column.source!r} of {table.id!r} is {glue_type(column.type)!r} in the source and "
-                f"{glue_type(there)!r} in the table, and contract.types is 'freeze'.",
-                remedy=f'Declare the table\'s type, columns: {{{column.source}: "{glue_type(there)}"}}; or set '
+                f"column {column.source!r} of {table.id!r} is {to_glue_type(column.type)!r} in the source and "
+                f"{to_glue_type(there)!r} in the table, and contract.types is 'freeze'.",
+                remedy=f'Declare the table\'s type, columns: {{{column.source}: "{to_glue_type(there)}"}}; or set '
                 "contract.types to 'evolve', which widens the table's.",
             )

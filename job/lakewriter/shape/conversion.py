@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.column_types import is_list_like, is_void, is_wrapped, rebuilt
-from lakewriter.naming import column_names
-from lakewriter.nested_arrays import flat_offsets, map_entries
+from lakewriter.column_types import is_list_like, is_void, is_wrapped, rebuild_type
+from lakewriter.naming import name_columns
+from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ Rename = Callable[[Sequence[str]], list[str]]
 """Makes the names of one struct fit for a file, and distinct."""
 
 
-def normalised(t: pa.DataType, rename: Rename = column_names) -> pa.DataType:
+def normalised(t: pa.DataType, rename: Rename = name_columns) -> pa.DataType:
     """``t`` with the names of every struct made fit by ``rename``; void fields keep theirs taken."""
-    return rebuilt(t, rename)
+    return rebuild_type(t, rename)
 
 
-def conversion(source: pa.DataType, target: pa.DataType, rename: Rename = column_names) -> Conversion:
+def conversion(source: pa.DataType, target: pa.DataType, rename: Rename = name_columns) -> Conversion:
     """The way from a source's type to a file's; struct fields are matched by the source's names as renamed."""
     if is_wrapped(source):
         return conversion(source.value_type, target, rename)
@@ -82,14 +82,14 @@ def _convert_struct(array: pa.StructArray, to: Conversion) -> pa.Array:
 
 def _convert_list(array: pa.Array, to: Conversion) -> pa.Array:
     values = convert(array.flatten(), to.children[0][1])
-    return pa.ListArray.from_arrays(flat_offsets(array), values, type=to.type, mask=_mask(array))
+    return pa.ListArray.from_arrays(compute_flat_offsets(array), values, type=to.type, mask=_mask(array))
 
 
 def _convert_map(array: pa.MapArray, to: Conversion) -> pa.Array:
-    entries = map_entries(array)
+    entries = list_map_entries(array)
     keys, items = entries.flatten().flatten()
     (_, key), (_, item) = to.children
-    arrays = (flat_offsets(entries), convert(keys, key), convert(items, item))
+    arrays = (compute_flat_offsets(entries), convert(keys, key), convert(items, item))
     return pa.MapArray.from_arrays(*arrays, type=to.type, mask=_mask(array))
 
 

@@ -29,7 +29,7 @@ from lakewriter.documents.types import (
     Record,
     arrow_field,
 )
-from lakewriter.naming import avro_names, distinct
+from lakewriter.naming import make_distinct, name_avro_fields
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import hex_digests
 from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
@@ -90,7 +90,7 @@ class EnvelopePlan:
 
 def plan_rows(source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelope) -> EnvelopePlan:
     """The plan for typed rows; in text a column keeps its name."""
-    rows = plan_shape(source, spec, table, rename=avro_names if envelope.typed else distinct)
+    rows = plan_shape(source, spec, table, rename=name_avro_fields if envelope.typed else make_distinct)
     named = [
         _named(column.name, column.type, source.field(column.position)) if envelope.typed else _json(column.name)
         for column in rows.columns
@@ -104,12 +104,12 @@ def plan_documents(
     """The plan for documents; ``record`` types them for files that have types."""
     if not envelope.typed:
         kept = None if envelope.data else tuple(properties)
-        fields = [_json(name) for name in distinct(kept or (), reserved=envelope.names)]
+        fields = [_json(name) for name in make_distinct(kept or (), reserved=envelope.names)]
         return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, properties=kept)
-    rename = partial(avro_names, reserved=envelope.names)
+    rename = partial(name_avro_fields, reserved=envelope.names)
     names = rename([name for name, _ in record.fields])
     typed = zip(names, record.fields, strict=True)
-    fields = [arrow_field(name, own, avro_names, original) for name, (original, own) in typed]
+    fields = [arrow_field(name, own, name_avro_fields, original) for name, (original, own) in typed]
     return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, record=record)
 
 
@@ -125,7 +125,7 @@ def file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.Field]
     found += [_json(envelope.data)] if envelope.data else fields
     if envelope.additional:
         found.append(pa.field(envelope.additional, TEXT_MAP))
-    return pa.schema(found, metadata={RECORD: avro_names([table.source_table])[0].encode()})
+    return pa.schema(found, metadata={RECORD: name_avro_fields([table.source_table])[0].encode()})
 
 
 def _named(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
@@ -144,7 +144,7 @@ def _renamed(t: pa.DataType, source: pa.DataType) -> pa.DataType:
         key, item = _renamed(t.key_type, source.key_type), _renamed(t.item_type, source.item_type)
         return pa.map_(t.key_field.with_type(key), t.item_field.with_type(item))
     if pt.is_struct(source):
-        origins = dict(zip(avro_names([field.name for field in source]), source, strict=True))
+        origins = dict(zip(name_avro_fields([field.name for field in source]), source, strict=True))
         return pa.struct([_named(field.name, field.type, origins[field.name]) for field in t])
     return t
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.column_types import is_list_like, is_void, storable
+from lakewriter.column_types import is_list_like, is_void, to_stored_type
 from lakewriter.documents.inference import Seen
 from lakewriter.documents.nesting import NULL, Levels, Path, cut, json_pointer
 from lakewriter.documents.parsing import NULLED
@@ -198,7 +198,7 @@ def _native(source: pa.Schema, field: Field, declared: bool) -> Field:
 
 
 def _stored(name: str, t: pa.DataType) -> pa.DataType:
-    return ARROW[Kind.TIME] if pt.is_time(t) else storable(name, t)
+    return ARROW[Kind.TIME] if pt.is_time(t) else to_stored_type(name, t)
 
 
 def _require_fit(field: Field, t: pa.DataType) -> None:
@@ -302,7 +302,7 @@ class Flattener:
         return taken
 
     def _follow(self, values: pa.Array, field: pa.Field) -> None:
-        stored = values.cast(storable(field.name, field.type))
+        stored = values.cast(to_stored_type(field.name, field.type))
         self.cursor = highest(self.cursor, highest_in(stored, field.name, self.rows))
         self.cursor_nulls += values.null_count
 

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lakewriter.column_types import is_void, rebuilt, reconcile, storable
+from lakewriter.column_types import is_void, rebuild_type, reconcile, to_stored_type
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.naming import column_names
+from lakewriter.naming import name_columns
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, Rename, conversion, convert, normalised
 from lakewriter.shape.cursor import highest, highest_in
@@ -67,7 +67,7 @@ def plan_shape(
     spec: Spec,
     table: TableSpec,
     existing: Mapping[str, pa.DataType] | None = None,
-    rename: Rename = column_names,
+    rename: Rename = name_columns,
     discard: Collection[str] = (),
 ) -> ShapePlan:
     """The plan for rows of ``source``; ``existing`` has the table's types by lower-case physical name, ``discard``
@@ -127,7 +127,7 @@ def _columns(
             continue
         plain = normalised(field.type, rename)
         known = existing.get(name.lower())
-        written = storable(field.name, plain) if known is None else reconcile(field.name, plain, known)
+        written = to_stored_type(field.name, plain) if known is None else reconcile(field.name, plain, known)
         way = conversion(field.type, written, rename)
         columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
     return tuple(columns), tuple(left_out)
@@ -284,7 +284,7 @@ class Shaper:
 
 def _plain(t: pa.DataType) -> pa.DataType:
     """A type without what readers vary from batch to batch: nullability and metadata inside, dictionaries."""
-    return rebuilt(t, list)
+    return rebuild_type(t, list)
 
 
 def _column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array:

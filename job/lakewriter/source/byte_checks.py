@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import ValueUnrepresentableError
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.source.failures import unreadable
 from lakewriter.source.packing import Chunk, SourceFile, pack_texts, sizes_of
 from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, line_blocks
@@ -65,7 +65,7 @@ def byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[ByteCh
     notes: tuple[str, ...] = ()
     if len(known) < len(found):
         example = next(path for path, size in sizes.items() if size is None)
-        notes = (f"bytes of {counted(len(found) - len(known), 'file')} are not looked at, such as {example!r}",)
+        notes = (f"bytes of {format_count(len(found) - len(known), 'file')} are not looked at, such as {example!r}",)
     whole = options.get("multiline", "false").lower() != "true"
     return ByteCheck(known, str(read.format).lower(), kind, encoding, whole), notes
 

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
-from lakewriter.column_types import holds
+from lakewriter.column_types import can_hold
 from lakewriter.errors import SchemaIncompatibleError
 
 _MOST_NOTES = 20
@@ -136,7 +136,7 @@ def _inside(seen: Sequence[_Seen], part: str) -> list[_Seen]:
 
 def _holds(target: DataType, source: DataType) -> bool:
     try:
-        return holds(to_arrow_type(target), to_arrow_type(source))
+        return can_hold(to_arrow_type(target), to_arrow_type(source))
     except PySparkException:
         return False
 

@@ -33,10 +33,10 @@ class CanonicalRows:
     def __init__(
         self, batches: Iterator[pa.RecordBatch], *, batch_rows: int = BATCH_ROWS, batch_bytes: int = BATCH_BYTES
     ) -> None:
-        self._batches = _recut(batches, batch_rows, batch_bytes)
+        self._batches = _cut_batches(batches, batch_rows, batch_bytes)
         self._head: Sized | None = None
 
-    def head(self) -> Sized | None:
+    def peek(self) -> Sized | None:
         """The batch that comes next, None at the end."""
         if self._head is None:
             self._head = next(self._batches, None)
@@ -44,12 +44,12 @@ class CanonicalRows:
 
     def take(self, rows: int) -> Sized | None:
         """The next batch, or as much of it as ``rows`` allows."""
-        head = self.head()
+        head = self.peek()
         if head is None or head.batch.num_rows <= rows:
             self._head = None
             return head
         front = head.batch.slice(0, rows)
-        taken = Sized(front, batch_bytes(front))
+        taken = Sized(front, measure_batch(front))
         self._head = Sized(head.batch.slice(rows), head.size - taken.size)
         return taken
 
@@ -67,11 +67,11 @@ class FileRows:
         self._written = written
         self.rows = 0
         self.row_groups = 0
-        self.row_group_rows = row_group_rows(rows.head(), limits.row_group_bytes)
+        self.row_group_rows = choose_row_group_rows(rows.peek(), limits.row_group_bytes)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def take_batches(self) -> Iterator[pa.RecordBatch]:
         """The batches for the encoder; none reaches over a row group's edge."""
-        while not self._full():
+        while not self._is_full():
             size = count = 0
             while count < self.row_group_rows:
                 taken = self._source.take(self.row_group_rows - count)
@@ -87,14 +87,14 @@ class FileRows:
             if count < self.row_group_rows:
                 return
 
-    def _full(self) -> bool:
+    def _is_full(self) -> bool:
         if not self.row_groups:
             return False
         written = self._written()
         return written + 0.6 * written / self.row_groups > self._limits.target_file_bytes
 
 
-def row_group_rows(first: Sized | None, budget: int) -> int:
+def choose_row_group_rows(first: Sized | None, budget: int) -> int:
     """Rows whose Arrow data take about ``budget`` bytes, going by a file's first batch."""
     if first is None:
         return BATCH_ROWS
@@ -104,61 +104,61 @@ def row_group_rows(first: Sized | None, budget: int) -> int:
     return min(rows // BATCH_ROWS * BATCH_ROWS, MAX_GROUP_ROWS)
 
 
-def batch_bytes(batch: pa.RecordBatch) -> int:
+def measure_batch(batch: pa.RecordBatch) -> int:
     """Bytes of the batch's own rows; unlike ``nbytes`` it adds up exactly when a batch is cut."""
-    return sum(_array_bytes(column) for column in batch.columns)
+    return sum(_measure_array(column) for column in batch.columns)
 
 
-def _recut(batches: Iterator[pa.RecordBatch], max_rows: int, max_bytes: int) -> Iterator[Sized]:
+def _cut_batches(batches: Iterator[pa.RecordBatch], max_rows: int, max_bytes: int) -> Iterator[Sized]:
     held: list[Sized] = []
     rows = size = 0
     for batch in batches:
         rest = batch
         while rest.num_rows:
-            piece = _fitting(rest, max_rows - rows, max_bytes - size, at_least=0 if held else 1)
+            piece = _take_fitting(rest, max_rows - rows, max_bytes - size, at_least=0 if held else 1)
             if piece.batch.num_rows:
                 held.append(piece)
                 rows, size = rows + piece.batch.num_rows, size + piece.size
                 rest = rest.slice(piece.batch.num_rows)
             if rest.num_rows:
-                yield _joined(held, size)
+                yield _join(held, size)
                 held, rows, size = [], 0, 0
     if held:
-        yield _joined(held, size)
+        yield _join(held, size)
 
 
-def _fitting(batch: pa.RecordBatch, rows: int, size: int, *, at_least: int) -> Sized:
+def _take_fitting(batch: pa.RecordBatch, rows: int, size: int, *, at_least: int) -> Sized:
     piece = batch.slice(0, rows)
-    whole = batch_bytes(piece)
+    whole = measure_batch(piece)
     if whole <= size:
         return Sized(piece, whole)
-    fitting = bisect_right(range(1, piece.num_rows + 1), size, key=lambda n: batch_bytes(piece.slice(0, n)))
+    fitting = bisect_right(range(1, piece.num_rows + 1), size, key=lambda n: measure_batch(piece.slice(0, n)))
     cut = piece.slice(0, max(fitting, at_least))
-    return Sized(cut, batch_bytes(cut))
+    return Sized(cut, measure_batch(cut))
 
 
-def _joined(held: list[Sized], size: int) -> Sized:
+def _join(held: list[Sized], size: int) -> Sized:
     if len(held) == 1:
         return held[0]
     return Sized(pa.concat_batches([piece.batch for piece in held]), size)
 
 
-def _array_bytes(array: pa.Array) -> int:
+def _measure_array(array: pa.Array) -> int:
     kind, types = array.type, pa.types
     if len(array) == 0 or types.is_null(kind):
         return len(array)
     if types.is_struct(kind):
-        return len(array) + sum(_array_bytes(array.field(i)) for i in range(kind.num_fields))
+        return len(array) + sum(_measure_array(array.field(i)) for i in range(kind.num_fields))
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
-        return _list_bytes(array)
+        return _measure_list(array)
     if types.is_string(kind) or types.is_binary(kind):
-        return _text_bytes(array, pa.int32())
+        return _measure_text(array, pa.int32())
     if types.is_large_string(kind) or types.is_large_binary(kind):
-        return _text_bytes(array, pa.int64())
-    return _fixed_bytes(array)
+        return _measure_text(array, pa.int64())
+    return _measure_fixed(array)
 
 
-def _fixed_bytes(array: pa.Array) -> int:
+def _measure_fixed(array: pa.Array) -> int:
     try:
         return len(array) * max(int(array.type.bit_width) // 8, 1)
     except ValueError:
@@ -166,13 +166,13 @@ def _fixed_bytes(array: pa.Array) -> int:
         return int(array.nbytes)
 
 
-def _list_bytes(array: pa.Array) -> int:
+def _measure_list(array: pa.Array) -> int:
     start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
     children = (array.keys, array.items) if pa.types.is_map(array.type) else (array.values,)
-    return 4 * len(array) + sum(_array_bytes(child.slice(start, end - start)) for child in children)
+    return 4 * len(array) + sum(_measure_array(child.slice(start, end - start)) for child in children)
 
 
-def _text_bytes(array: pa.Array, kind: pa.DataType) -> int:
+def _measure_text(array: pa.Array, kind: pa.DataType) -> int:
     buffers = [None, array.buffers()[1]]
     offsets = pa.Array.from_buffers(kind, len(array) + 1, buffers, null_count=0, offset=array.offset)
     return 4 * len(array) + int(offsets[-1].as_py()) - int(offsets[0].as_py())

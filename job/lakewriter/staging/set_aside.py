@@ -41,12 +41,12 @@ class Rows:
         last = batch.num_columns - 1
         return cls(batch.select(range(last)), places, batch.column(last))
 
-    def halves(self) -> tuple["Rows", "Rows"]:
+    def split(self) -> tuple["Rows", "Rows"]:
         """The first half and the others."""
         middle = self.batch.num_rows // 2
         return self._slice(slice(0, middle)), self._slice(slice(middle, None))
 
-    def one(self, number: int) -> "Rows":
+    def take_one(self, number: int) -> "Rows":
         """One row."""
         return self._slice(slice(number, number + 1))
 
@@ -86,7 +86,7 @@ class BadRowWriter:
             return rows
         is_bad = pc.struct_field(rows.marks, "reason").is_valid()
         for number in pc.indices_nonzero(is_bad).to_pylist():
-            self._add(rows.one(number), {})
+            self._add(rows.take_one(number), {})
         good = pc.indices_nonzero(pc.invert(is_bad))
         places = [rows.places[number] for number in good.to_pylist()]
         return Rows(rows.batch.take(good), places, rows.marks.take(good))
@@ -94,13 +94,13 @@ class BadRowWriter:
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
         """Set aside one row that cannot be written, whole."""
         names = row.batch.schema.names
-        value = {name: plain(column) for name, column in zip(names, row.batch.columns, strict=True)}
+        value = {name: to_json_value(column) for name, column in zip(names, row.batch.columns, strict=True)}
         self._add(row, {"column": error.column, "value": value, "reason": error.message})
 
     def _add(self, row: Rows, found: dict[str, Any]) -> None:
         names = row.batch.schema.names
         known = [name for name in self._aside.keys if names.count(name) == 1]
-        key = {name: plain(row.batch.column(names.index(name))) for name in known}
+        key = {name: to_json_value(row.batch.column(names.index(name))) for name in known}
         told = row.mark | found | {"key": {name: value for name, value in key.items() if value is not None} or None}
         if told.get("file") is None:
             told |= {"partition": self._partition, "offset": row.places[0]}
@@ -108,7 +108,7 @@ class BadRowWriter:
         line = json.dumps(told, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         self._rows += 1
         if len(self._samples) < MOST_BAD_ROWS_SHOWN:
-            self._samples.append(_shown(told))
+            self._samples.append(_describe_row(told))
         self._held.append(line)
         self._size += len(line)
         if self._size >= _OBJECT_BYTES:
@@ -128,20 +128,20 @@ class BadRowWriter:
         return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None
 
 
-def plain(array: pa.Array) -> Any:
+def to_json_value(array: pa.Array) -> Any:
     """The one value of an array as JSON has it: binary is base64, and what JSON has not is Arrow's own text."""
     try:
         value = array[0].as_py()
-        return json.loads(json.dumps(value, allow_nan=False, default=_text))
+        return json.loads(json.dumps(value, allow_nan=False, default=_to_text))
     except (ValueError, OverflowError, TypeError, RecursionError):
         return " ".join(array.to_string().split()).removeprefix("[ ").removesuffix(" ]")
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _shown(content: dict[str, Any]) -> str:
+def _describe_row(content: dict[str, Any]) -> str:
     where = content.get("file") or f"partition {content['partition']}"
     column = f", column {content['column']!r}" if "column" in content else ""
     value = content.get("value", "")
@@ -150,7 +150,7 @@ def _shown(content: dict[str, Any]) -> str:
     return f"{where}, offset {content['offset']}{column}: {content.get('reason')}: {text}"
 
 
-def object_writer(clients: Clients) -> Callable[[str, bytes], None]:
+def make_object_writer(clients: Clients) -> Callable[[str, bytes], None]:
     """Creates objects beside the load's control objects."""
     access = clients.access
 

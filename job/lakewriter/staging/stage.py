@@ -10,26 +10,28 @@ from pyspark import SparkContext, TaskContext
 from lakewriter.aws import get_shared_clients
 from lakewriter.receipt import Receipt, SetAside
 from lakewriter.source.feed import Feed
-from lakewriter.staging.set_aside import BadRowWriter, object_writer
+from lakewriter.staging.set_aside import BadRowWriter, make_object_writer
 from lakewriter.staging.task import TaskPlan, write_partition
 
 
 def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | None]:
     """Every file of the table staged: receipts in the order of the files' numbers, and what was set aside."""
-    told = [json.loads(text) for text in feed.run(partial(task_body, plan))]
+    told = [json.loads(text) for text in feed.run(partial(run_task, plan))]
     files = [each for each in told if "receipt" in each]
     aside = [SetAside.model_validate(each["set_aside"]) for each in told if "set_aside" in each]
-    before = {stage_id: _run_before(stage_id) for stage_id in {each["stage"] for each in files}}
-    receipts = (_again(Receipt.model_validate(each["receipt"]), before[each["stage"]]) for each in files)
+    before = {stage_id: _count_earlier_runs(stage_id) for stage_id in {each["stage"] for each in files}}
+    receipts = (_add_stage_attempts(Receipt.model_validate(each["receipt"]), before[each["stage"]]) for each in files)
     return tuple(sorted(receipts, key=lambda receipt: receipt.seq)), SetAside.of(aside)
 
 
-def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
+def run_task(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
     """One task: what it wrote as JSON text, since Spark carries it to the driver."""
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     # With the destination's own credentials: a catalog's cover the table's folder only.
-    bad = BadRowWriter(plan.aside, partition, object_writer(get_shared_clients(plan.access))) if plan.aside else None
+    bad = (
+        BadRowWriter(plan.aside, partition, make_object_writer(get_shared_clients(plan.access))) if plan.aside else None
+    )
     for receipt in write_partition(plan, partition, batches, bad=bad):
         told = receipt.model_copy(update={"task_attempt": attempt})
         yield json.dumps({"stage": number, "receipt": told.model_dump(mode="json")})
@@ -37,11 +39,11 @@ def task_body(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch])
         yield json.dumps({"set_aside": aside.model_dump(mode="json")})
 
 
-def _again(receipt: Receipt, times: int) -> Receipt:
+def _add_stage_attempts(receipt: Receipt, times: int) -> Receipt:
     return receipt.model_copy(update={"task_attempt": receipt.task_attempt + times})
 
 
-def _run_before(stage_id: int | None) -> int:
+def _count_earlier_runs(stage_id: int | None) -> int:
     """How often the stage ran before: when an executor takes its shuffle files along, tasks start anew at attempt 0."""
     if stage_id is None:
         return 0
@@ -50,7 +52,7 @@ def _run_before(stage_id: int | None) -> int:
     return 1 if found is None else found.currentAttemptId
 
 
-def first_indexes(feed: Feed) -> tuple[int, ...]:
+def choose_first_indexes(feed: Feed) -> tuple[int, ...]:
     """The tracking index of each partition's first row: contiguous where the rows are counted, else 2**33 apart."""
     if feed.counts is None:
         return tuple(1 + (number << 33) for number in range(feed.partitions))

@@ -73,7 +73,7 @@ def write_partition(
     """
     writer = _PartitionWriter(plan, partition, clients or get_shared_clients(plan.access, plan.vendor), bad)
     try:
-        yield from writer.files(batches)
+        yield from writer.write_files(batches)
     except BaseException as error:
         writer.abandon(error)
         raise
@@ -91,35 +91,35 @@ class _PartitionWriter:
         self._next_index = plan.first_indexes[partition]
         self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
-        self._limits = _endless(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
+        self._limits = _lift_file_size(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 
-    def files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
+    def write_files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Receipt]:
         batch_bytes = min(BATCH_BYTES, self._plan.limits.row_group_bytes)
-        for values, run in groupby(self._runs(self._shaped(batches)), itemgetter(0)):
+        for values, run in groupby(self._split_by_partition(self._shape(batches)), itemgetter(0)):
             rows = CanonicalRows(map(itemgetter(1), run), batch_bytes=batch_bytes)
-            while rows.head() is not None:
-                yield self._file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
+            while rows.peek() is not None:
+                yield self._write_file(rows, self._partition + len(self._uploads) * self._plan.partition_count, values)
 
     def abandon(self, cause: BaseException) -> None:
         for upload in self._uploads:
             upload.abandon(cause)
 
-    def _shaped(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _shape(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         seen = 0
         counted = None if self._plan.counts is None else self._plan.counts[self._partition]
         for batch in batches:
             seen += batch.num_rows
             if counted is not None and seen > counted:
-                raise self._changed(counted, f"at least {seen}")
+                raise self._make_changed_error(counted, f"at least {seen}")
             rows = Rows.of(batch, range(seen - batch.num_rows, seen))
             if self._bad is not None:
                 rows = self._bad.take_marked(rows)
             if rows.batch.num_rows:
-                yield from self._good(rows)
+                yield from self._shape_good_rows(rows)
         if counted is not None and seen != counted:
-            raise self._changed(counted, str(seen))
+            raise self._make_changed_error(counted, str(seen))
 
-    def _good(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def _shape_good_rows(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         """Shaped rows; one that cannot be written is set aside, or fails the load."""
         try:
             shaped = self._shaper.shape(rows.batch)
@@ -134,10 +134,10 @@ class _PartitionWriter:
         else:
             yield shaped
             return
-        for half in rows.halves():
-            yield from self._good(half)
+        for half in rows.split():
+            yield from self._shape_good_rows(half)
 
-    def _runs(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
+    def _split_by_partition(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
         """Rows of one Iceberg partition at a time."""
         transforms = self._plan.transforms
         for batch in batches:
@@ -146,31 +146,31 @@ class _PartitionWriter:
             else:
                 yield from transforms.runs(batch)
 
-    def _changed(self, counted: int, seen: str) -> SourceFailedError:
+    def _make_changed_error(self, counted: int, seen: str) -> SourceFailedError:
         return SourceFailedError(
             f"partition {self._partition} had {counted} rows when they were counted and {seen} when they were read: "
             "the source changed in between.",
             remedy="Load from a source that stands still, or set index to 'sparse' so that no count is needed.",
         )
 
-    def _key(self, seq: int, values: "Values") -> str:
+    def _name_key(self, seq: int, values: "Values") -> str:
         names, transforms = self._plan.names, self._plan.transforms
         return names.object_key(seq, transforms.directory(values) if transforms is not None else "")
 
-    def _file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
+    def _write_file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)
         if plan.single_file and self._uploads:
             raise SpecInvalidError(
                 "later rows are so wide that they need a file of their own, and all files would have one name.",
                 remedy="Add {part_number} to file_name_pattern.",
             )
-        key = self._key(seq, values)
+        key = self._name_key(seq, values)
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
         sink = _FileSink(upload)
         file = FileRows(rows, self._limits, sink.tell)
-        self._encoder.write(plan.shape.schema, file.batches(), sink, file.row_group_rows)
+        self._encoder.write(plan.shape.schema, file.take_batches(), sink, file.row_group_rows)
         upload_id, parts, size = upload.finish()
         footer = sink.tail.metadata() if self._encoder.footer else None
         if footer is not None and footer.num_rows != file.rows:
@@ -203,7 +203,7 @@ class _PartitionWriter:
         )
 
 
-def _endless(limits: Limits, *, groups: bool) -> Limits:
+def _lift_file_size(limits: Limits, *, groups: bool) -> Limits:
     """Limits of a file that takes all rows; where there are row groups, these still bound the memory."""
     row_group = limits.row_group_bytes if groups else sys.maxsize
     return limits.model_copy(update={"target_file_bytes": sys.maxsize, "row_group_bytes": row_group})

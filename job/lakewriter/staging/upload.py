@@ -100,7 +100,7 @@ class StagedUpload:
         self._held = 0
         self._room.acquire()
         part = self._pool.submit(self._put, number, body)
-        part.add_done_callback(self._done)
+        part.add_done_callback(self._finish_part)
         self._parts.append(part)
 
     def _create(self) -> str:
@@ -131,7 +131,7 @@ class StagedUpload:
         algorithm = self._access.checksum_algorithm
         return {"ChecksumAlgorithm": algorithm} if algorithm else {}
 
-    def _done(self, part: "Future[Part]") -> None:
+    def _finish_part(self, part: "Future[Part]") -> None:
         error = None if part.cancelled() else part.exception()
         if error is not None:
             self._failures.append(error)

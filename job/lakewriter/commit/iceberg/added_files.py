@@ -9,12 +9,12 @@ from pyiceberg.table.snapshots import Snapshot
 from lakewriter.commit.intent import IcebergAction
 
 
-def schema_of(table: Table, action: IcebergAction) -> Schema:
+def find_schema(table: Table, action: IcebergAction) -> Schema:
     """The schema that the load's files were written by."""
     return table.schemas().get(action.schema_id, table.schema())
 
 
-def added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
+def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     """Rows of every file that the snapshot added, by location."""
     found = {}
     for manifest in snapshot.manifests(table.io):
@@ -24,7 +24,7 @@ def added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     return found
 
 
-def file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
+def describe_file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
     """What a snapshot has besides the expected files, lacks of them, or counts in another way, in words."""
     missing = sorted(expected.keys() - found.keys())
     strange = sorted(found.keys() - expected.keys())

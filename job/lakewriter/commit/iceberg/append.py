@@ -9,15 +9,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from lakewriter import aws
-from lakewriter.commit.iceberg.added_files import added_files, file_differences, schema_of
-from lakewriter.commit.iceberg.evolve import count_loads, counter
-from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
-from lakewriter.commit.iceberg.iceberg_columns import measures
+from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
+from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
+from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
+from lakewriter.commit.iceberg.iceberg_columns import to_manifest_statistics
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.obstacles import require_committable
-from lakewriter.commit.iceberg.partition_specs import partition_of
-from lakewriter.commit.iceberg.snapshot_presence import LOAD, explain_absence, load_of
+from lakewriter.commit.iceberg.partition_specs import make_partition
+from lakewriter.commit.iceberg.snapshot_presence import LOAD, explain_absence, read_load
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
@@ -47,22 +47,23 @@ class IcebergTables:
             return
 
         def done(seen: Table) -> bool:
-            return _counted(_same(seen, intent), intent) >= number
+            return _counted(_require_same_table(seen, intent), intent) >= number
 
-        self._own.change(_same(self._own.load(), intent), done, lambda seen: _append(seen, intent, number))
+        table = _require_same_table(self._own.load(), intent)
+        self._own.change(table, done, lambda seen: _append(seen, intent, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """The table's own account of the load; ``COMMIT_UNKNOWN`` when it differs from the receipts."""
-        table = _same(self._own.load(), intent)
-        differences = _differences(table, intent) if intent.receipts else []
+        table = _require_same_table(self._own.load(), intent)
+        differences = _describe_differences(table, intent) if intent.receipts else []
         if differences:
             raise CommitUnknownError(
                 f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
                 remedy="Look for another writer that rolled the table back.",
             )
         try:
-            with library_limits(f"count the files of {self._own.name}"):
-                return health(table)
+            with explain_limits(f"count the files of {self._own.name}"):
+                return read_health(table)
         except LakeError:
             # The load is there; that its table's files were not counted is no failure of it.
             return None
@@ -82,14 +83,14 @@ class IcebergTables:
         return tuple(self._own.left)
 
 
-def _action(intent: Intent) -> IcebergAction:
+def _require_iceberg(intent: Intent) -> IcebergAction:
     assert isinstance(intent.catalog, IcebergAction)
     return intent.catalog
 
 
-def _same(table: Table | None, intent: Intent) -> Table:
+def _require_same_table(table: Table | None, intent: Intent) -> Table:
     """The table of the intent: field ids of another one of its name would mean other columns."""
-    action = _action(intent)
+    action = _require_iceberg(intent)
     if table is None or str(table.metadata.table_uuid) != action.uuid:
         what = "is gone" if table is None else "was dropped and made anew"
         raise PendingUnrecoverableError(
@@ -105,7 +106,7 @@ def _counted(table: Table, intent: Intent) -> int:
 
 
 def _append(table: Table, intent: Intent, number: int) -> None:
-    spec_id = _action(intent).spec_id
+    spec_id = _require_iceberg(intent).spec_id
     if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
             f"Iceberg table {'.'.join(table.name())} was partitioned in another way ({table.spec()}) after load "
@@ -113,30 +114,32 @@ def _append(table: Table, intent: Intent, number: int) -> None:
             remedy=f"Bring the table's partition fields back ({table.specs()[spec_id]}: ALTER TABLE ... ADD or DROP "
             f"PARTITION FIELD) and run the load again, or give it up: lakewriter abandon LAKE {intent.job_id}.",
         )
-    schema = schema_of(table, _action(intent))
+    schema = find_schema(table, _require_iceberg(intent))
     require_committable(table, intent, schema, ".".join(table.name()))
     summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
     merge = table.properties.get("commit.manifest-merge.enabled") == "true"
     with table.transaction() as transaction:
-        transaction.set_properties({counter(intent.pipeline): str(number)})
+        transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         update = transaction.update_snapshot(snapshot_properties=summary)
         with update.merge_append() if merge else update.fast_append() as append:
-            for data_file in data_files(intent, schema, table.spec()):
+            for data_file in make_data_files(intent, schema, table.spec()):
                 append.append_data_file(data_file)
 
 
-def data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
+def make_data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
     """The intent's files as a manifest lists them."""
-    return [_data_file(receipt, schema, spec) for receipt in intent.receipts]
+    return [_make_data_file(receipt, schema, spec) for receipt in intent.receipts]
 
 
-def _data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFile:
-    optional: Mapping[str, Any] = {name: values or None for name, values in measures(receipt.columns, schema).items()}
+def _make_data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFile:
+    optional: Mapping[str, Any] = {
+        name: values or None for name, values in to_manifest_statistics(receipt.columns, schema).items()
+    }
     file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"s3://{receipt.bucket}/{receipt.key}",
         file_format=FileFormat.PARQUET,
-        partition=partition_of(receipt, spec, schema),
+        partition=make_partition(receipt, spec, schema),
         record_count=receipt.rows,
         file_size_in_bytes=receipt.size,
         **optional,
@@ -145,19 +148,19 @@ def _data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFil
     return file
 
 
-def _differences(table: Table, intent: Intent) -> list[str]:
+def _describe_differences(table: Table, intent: Intent) -> list[str]:
     if not _counted(table, intent):
-        return [f"it has no property {counter(intent.pipeline)!r}"]
-    snapshot = next((found for found in table.snapshots() if load_of(found) == intent.load), None)
+        return [f"it has no property {name_count_property(intent.pipeline)!r}"]
+    snapshot = next((found for found in table.snapshots() if read_load(found) == intent.load), None)
     if snapshot is None:
         # Snapshots expire; the count does not.
         return []
     expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.receipts}
-    found = added_files(table, snapshot)
-    return [] if found == expected else file_differences(found, expected)
+    found = read_added_files(table, snapshot)
+    return [] if found == expected else describe_file_differences(found, expected)
 
 
-def health(table: Table) -> TableHealth:
+def read_health(table: Table) -> TableHealth:
     """What small loads make of a table in time."""
     snapshot = table.current_snapshot()
     manifests = snapshot.manifests(table.io) if snapshot else []

@@ -24,28 +24,28 @@ class CatalogVendor:
     def __call__(self) -> Vended | None:
         """See ``Vendor``."""
         # Here, so that PyIceberg is loaded by those alone who ask a catalog.
-        from lakewriter.commit.iceberg.vending import vended
+        from lakewriter.commit.iceberg.vending import load_credentials
 
-        return vended(self.service, self.namespace, self.table, self.access)
+        return load_credentials(self.service, self.namespace, self.table, self.access)
 
     def __str__(self) -> str:
         return f"catalog {self.service.warehouse!r} at {self.service.uri}"
 
 
-def vendor_of(action: CatalogAction, access: Access) -> Vendor | None:
+def find_vendor(action: CatalogAction, access: Access) -> Vendor | None:
     """Whom to ask for credentials to a load's files; None where the destination's own are used."""
     if not isinstance(action, IcebergAction) or not isinstance(action.service, RestService) or access.explicit:
         return None
     return CatalogVendor(action.service, action.namespace, action.table, access)
 
 
-def data_clients(action: CatalogAction, clients: aws.Clients) -> aws.Clients:
+def make_data_clients(action: CatalogAction, clients: aws.Clients) -> aws.Clients:
     """The clients for a load's files: ``clients`` themselves unless the catalog is to be asked."""
-    vendor = vendor_of(action, clients.access)
+    vendor = find_vendor(action, clients.access)
     return clients.with_vendor(vendor) if vendor else clients
 
 
-def vendor_of_tasks(action: CatalogAction, clients: aws.Clients) -> Vendor | None:
+def find_task_vendor(action: CatalogAction, clients: aws.Clients) -> Vendor | None:
     """Whom the tasks ask; None where the catalog gives none, so that they need not resolve its secret."""
-    vendor = vendor_of(action, clients.access)
+    vendor = find_vendor(action, clients.access)
     return vendor if vendor and clients.with_vendor(vendor).vended else None

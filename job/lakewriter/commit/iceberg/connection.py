@@ -22,7 +22,7 @@ class Connection:
             return "the Glue Data Catalog"
         return f"catalog {self._service.warehouse!r} at {self._service.uri}"
 
-    def location(self, action: IcebergAction) -> str | None:
+    def find_location(self, action: IcebergAction) -> str | None:
         """Where the table lies; None when there is none. ``CATALOG_REGION_MISMATCH`` where that is elsewhere."""
         table = IcebergTable(action, self._clients, "").load()
         return table.location() if table else None

@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from lakewriter import aws
-from lakewriter.commit.iceberg.iceberg_columns import arrow_types, with_ids
+from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned
@@ -20,7 +20,7 @@ from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.spec.specification import Partition
 
 
-class IcebergBefore:
+class IcebergTargetTable:
     """The table that one load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
@@ -29,12 +29,12 @@ class IcebergBefore:
         self._pipeline, self._job_id, _ = load.split("/")
         self._found = self._own.load()
 
-    def location(self) -> str | None:
+    def find_location(self) -> str | None:
         """The table's own; where the catalog will decide, None until there is one."""
         found = self._found.location().rstrip("/") if self._found else self._own.action.location
         return found or None
 
-    def occupied(self) -> str | None:
+    def explain_occupied(self) -> str | None:
         """A snapshot that is none of this pipeline's."""
         if self._found is None or self._found.current_snapshot() is None:
             return None
@@ -45,17 +45,19 @@ class IcebergBefore:
         """See ``CatalogTable``."""
         return tuple(self._own.left)
 
-    def types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    def fit_types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """What each column of ``wanted`` has to become, by name in lower case: Iceberg has no integer below 32 bits."""
-        known = arrow_types(self._found.schema()) if self._found else {}
-        types = {name: grown(known[name], t) if name in known else widened(t) for name, t in wanted.items()}
+        known = to_arrow_types(self._found.schema()) if self._found else {}
+        types = {
+            name: grow_decimals(known[name], t) if name in known else widen_integers(t) for name, t in wanted.items()
+        }
         return {name: t for name, t in types.items() if t != wanted[name]}
 
-    def columns(self) -> dict[str, pa.DataType] | None:
+    def read_columns(self) -> dict[str, pa.DataType] | None:
         """See ``CatalogTable``."""
-        return arrow_types(self._found.schema()) if self._found else None
+        return to_arrow_types(self._found.schema()) if self._found else None
 
-    def changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
+    def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """What ``ready`` would do, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
         name, action = self._own.name, self._own.action
         if self._found is None:
@@ -65,7 +67,7 @@ class IcebergBefore:
         check_partitioned(self._found, partition, name)
         require_writable(self._found, schema, self._bucket, name)
         before = {field.name: field for field in self._found.schema().fields}
-        after = union(self._found, schema, name)
+        after = merge_schema(self._found, schema, name)
         told = []
         for field in after.fields:
             old = before.get(field.name)
@@ -77,7 +79,7 @@ class IcebergBefore:
                 told.append(f"make column {field.name} of {name} optional")
         return told
 
-    def ready(
+    def prepare(
         self,
         schema: pa.Schema,
         state: TableState,
@@ -95,7 +97,7 @@ class IcebergBefore:
             table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
 
         def fits(seen: Table) -> bool:
-            return union(seen, optional, self._own.name).as_struct() == seen.schema().as_struct()
+            return merge_schema(seen, optional, self._own.name).as_struct() == seen.schema().as_struct()
 
         def evolve(seen: Table) -> None:
             with seen.update_schema(case_sensitive=False) as update:
@@ -108,7 +110,7 @@ class IcebergBefore:
             "schema_id": table.schema().schema_id,
             "spec_id": table.spec().spec_id,
         }
-        return self._own.action.model_copy(update=made), with_ids(schema, table.schema())
+        return self._own.action.model_copy(update=made), add_field_ids(schema, table.schema())
 
     def _check_count(self, table: Table, began: TableState, latest: Callable[[], TableState]) -> None:
         """Other loads may have committed since this one registered, so the state is read anew, after the table was."""
@@ -121,19 +123,19 @@ class IcebergBefore:
         if loads > known:
             raise StateLostError(
                 f"table {self._own.name} has {loads} loads of pipeline {self._pipeline!r} by its property "
-                f"{counter(self._pipeline)!r}, and the state knows of {known}.",
+                f"{name_count_property(self._pipeline)!r}, and the state knows of {known}.",
                 remedy=f"{REBUILD} Or give the pipeline another name: two cannot share one.",
             )
 
 
-def counter(pipeline: str) -> str:
+def name_count_property(pipeline: str) -> str:
     """The table property that holds the number of the pipeline's last load in the table."""
     return f"lakewriter.{pipeline}"
 
 
 def count_loads(table: Table, pipeline: str) -> int:
     """The number of the pipeline's last load in the table."""
-    key = counter(pipeline)
+    key = name_count_property(pipeline)
     text = table.properties.get(key, "0")
     if not text.isdecimal():
         raise SchemaIncompatibleError(
@@ -144,12 +146,12 @@ def count_loads(table: Table, pipeline: str) -> int:
     return int(text)
 
 
-def union(table: Table, schema: pa.Schema, name: str) -> Schema:
+def merge_schema(table: Table, schema: pa.Schema, name: str) -> Schema:
     """The table's schema with ``schema`` in it, by Iceberg's rules; ``SCHEMA_INCOMPATIBLE`` names the column."""
     columns = {field.name.lower(): field for field in table.schema().fields}
     for field in schema:
         try:
-            _union(table, pa.schema([field]))
+            _merge_schema(table, pa.schema([field]))
         except (ValidationError, ResolveError, ValueError) as error:
             old = columns[field.name.lower()].field_type
             raise SchemaIncompatibleError(
@@ -157,10 +159,10 @@ def union(table: Table, schema: pa.Schema, name: str) -> Schema:
                 f"and Iceberg does not make one of the other ({error}).",
                 remedy=f"Declare a type that fits, columns: {{{field.name}: ...}}, or load into a new table.",
             ) from error
-    return _union(table, schema)
+    return _merge_schema(table, schema)
 
 
-def _union(table: Table, schema: pa.Schema) -> Schema:
+def _merge_schema(table: Table, schema: pa.Schema) -> Schema:
     transaction = table.transaction()
     update: Any = transaction.update_schema(case_sensitive=False)
     update.union_by_name(schema)
@@ -169,7 +171,7 @@ def _union(table: Table, schema: pa.Schema) -> Schema:
     return evolved
 
 
-def grown(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+def grow_decimals(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     """``known`` with the longer decimals of ``wanted`` that it can become: those of the same scale, at any depth."""
     if pt.is_decimal(known) and pt.is_decimal(wanted):
         grows = wanted.scale == known.scale and wanted.precision > known.precision
@@ -177,21 +179,21 @@ def grown(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     if pt.is_struct(known) and pt.is_struct(wanted):
         own = {field.name.lower(): field.type for field in wanted}
         return pa.struct(
-            [field.with_type(grown(field.type, own.get(field.name.lower(), field.type))) for field in known]
+            [field.with_type(grow_decimals(field.type, own.get(field.name.lower(), field.type))) for field in known]
         )
     if pt.is_map(known) and pt.is_map(wanted):
-        return pa.map_(known.key_type, grown(known.item_type, wanted.item_type))
+        return pa.map_(known.key_type, grow_decimals(known.item_type, wanted.item_type))
     if pt.is_list(known) and pt.is_list(wanted):
-        return pa.list_(known.value_field.with_type(grown(known.value_type, wanted.value_type)))
+        return pa.list_(known.value_field.with_type(grow_decimals(known.value_type, wanted.value_type)))
     return known
 
 
-def widened(t: pa.DataType) -> pa.DataType:
+def widen_integers(t: pa.DataType) -> pa.DataType:
     """``t`` with 32-bit integers for shorter ones, at any depth."""
     if pt.is_int8(t) or pt.is_int16(t):
         return pa.int32()
     if pt.is_struct(t):
-        return pa.struct([field.with_type(widened(field.type)) for field in t])
+        return pa.struct([field.with_type(widen_integers(field.type)) for field in t])
     if pt.is_map(t):
-        return pa.map_(widened(t.key_type), widened(t.item_type))
-    return pa.list_(t.value_field.with_type(widened(t.value_type))) if pt.is_list(t) else t
+        return pa.map_(widen_integers(t.key_type), widen_integers(t.item_type))
+    return pa.list_(t.value_field.with_type(widen_integers(t.value_type))) if pt.is_list(t) else t

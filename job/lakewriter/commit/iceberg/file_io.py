@@ -49,7 +49,7 @@ class ClientsFileIO(FileIO):
         """See ``FileIO``; an object that is not there is deleted."""
         name = location if isinstance(location, str) else location.location
         bucket, key = split(name)
-        _asked("s3:DeleteObject", name, self._clients, lambda s3: s3.delete_object(Bucket=bucket, Key=key))
+        _ask("s3:DeleteObject", name, self._clients, lambda s3: s3.delete_object(Bucket=bucket, Key=key))
 
 
 class S3Input(InputFile):
@@ -60,7 +60,7 @@ class S3Input(InputFile):
         self._clients = clients
         self._content: bytes | None = None
 
-    def _bytes(self) -> bytes:
+    def _read(self) -> bytes:
         if self._content is None:
             bucket, key = split(self.location)
 
@@ -79,11 +79,11 @@ class S3Input(InputFile):
                         ) from error
                     raise
 
-            self._content = _asked("s3:GetObject", self.location, self._clients, fetch)
+            self._content = _ask("s3:GetObject", self.location, self._clients, fetch)
         return self._content
 
     def __len__(self) -> int:
-        return len(self._bytes())
+        return len(self._read())
 
     def exists(self) -> bool:
         """By a listing: a role restricted to a prefix is answered 403 for an object that is not there."""
@@ -93,11 +93,11 @@ class S3Input(InputFile):
             found = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
             return [entry["Key"] for entry in found] == [key]
 
-        return _asked("s3:ListBucket", self.location, self._clients, look)
+        return _ask("s3:ListBucket", self.location, self._clients, look)
 
     def open(self, seekable: bool = True) -> InputStream:
         """See ``InputFile``."""
-        return cast(InputStream, io.BytesIO(self._bytes()))
+        return cast(InputStream, io.BytesIO(self._read()))
 
 
 class S3Output(OutputFile):
@@ -140,7 +140,7 @@ class S3Output(OutputFile):
                 if aws.read_status(error) != PRECONDITION_FAILED:
                     raise
 
-        _asked("s3:PutObject", self.location, self._clients, create)
+        _ask("s3:PutObject", self.location, self._clients, create)
 
 
 class _Buffer(io.BytesIO):
@@ -150,37 +150,37 @@ class _Buffer(io.BytesIO):
 
     def __exit__(self, kind: Any, *rest: Any) -> None:
         if kind is not None:
-            self._put = _nowhere
+            self._put = _discard
         super().__exit__(kind, *rest)
 
     def close(self) -> None:
         if not self.closed:
-            put, self._put = self._put, _nowhere
+            put, self._put = self._put, _discard
             put(self.getvalue())
         super().close()
 
 
-def _nowhere(_: bytes) -> None:
+def _discard(_: bytes) -> None:
     """What was being written failed half way."""
 
 
-def marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aws.Clients) -> Iterator[str]:
+def find_marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aws.Clients) -> Iterator[str]:
     """Locations under ``prefix`` that are not ``known``, were written from ``since`` on, and whose mark begins so."""
     scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
 
     def pages(s3: Any) -> list[Any]:
         return list(s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key))
 
-    for page in _asked("s3:ListBucket", prefix, clients, pages):
+    for page in _ask("s3:ListBucket", prefix, clients, pages):
         for entry in page.get("Contents", ()):
             location = f"{scheme}://{bucket}/{entry['Key']}"
             if entry["LastModified"] < since or location in known:
                 continue
-            if _mark_of(location, clients).startswith(load):
+            if _read_mark(location, clients).startswith(load):
                 yield location
 
 
-def _mark_of(location: str, clients: aws.Clients) -> str:
+def _read_mark(location: str, clients: aws.Clients) -> str:
     """The load that wrote the object; blank for one that is gone since it was listed."""
     bucket, key = split(location)
 
@@ -195,7 +195,7 @@ def _mark_of(location: str, clients: aws.Clients) -> str:
         metadata = {name.lower(): value for name, value in answer.get("Metadata", {}).items()}
         return str(metadata.get(LOAD_METADATA, ""))
 
-    return _asked("s3:GetObject", location, clients, head)
+    return _ask("s3:GetObject", location, clients, head)
 
 
 def split(location: str) -> tuple[str, str]:
@@ -207,7 +207,7 @@ def split(location: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _asked(action: str, location: str, clients: aws.Clients, ask: Callable[[Any], T]) -> T:
+def _ask(action: str, location: str, clients: aws.Clients, ask: Callable[[Any], T]) -> T:
     try:
         return ask(clients.s3)
     except (aws.ClientError, aws.BotoCoreError) as error:

@@ -107,7 +107,7 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
     shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written}
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
-    with explained(service, clients, "connect"):
+    with explain_errors(service, clients, "connect"):
         # The library asks for vended credentials by itself; None takes its header back.
         own = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
         return _Rest(
@@ -116,20 +116,20 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
                 "uri": service.uri,
                 "oauth2-server-uri": f"{service.uri}/v1/oauth/tokens",
                 "warehouse": service.warehouse,
-                "credential": _credential(service, clients.access.region),
+                "credential": _resolve_credential(service, clients.access.region),
                 "scope": service.scope,
             },
             **shared | own,
         )
 
 
-def _credential(service: RestService, region: str) -> str:
+def _resolve_credential(service: RestService, region: str) -> str:
     parts = (SecretText.parse(service.client_id), service.client_secret)
     return ":".join(aws.resolve(part, region=region) for part in parts)
 
 
 @contextmanager
-def explained(service: IcebergService, clients: aws.Clients, doing: str) -> Iterator[None]:
+def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) -> Iterator[None]:
     """Errors of the catalog, and of the services behind it, as errors a user can act on."""
     try:
         yield
@@ -138,18 +138,18 @@ def explained(service: IcebergService, clients: aws.Clients, doing: str) -> Iter
     except requests.RequestException as error:
         if isinstance(service, GlueService):
             raise
-        raise _silence(service, doing, error, clients.reached) from error
+        raise _make_silence_error(service, doing, error, clients.reached) from error
     except (exceptions.RESTError, exceptions.NoSuchNamespaceError) as error:
         if isinstance(service, GlueService):
             raise
         clients.reached.add(service.uri)
-        raise _rest_error(service, doing, error) from error
+        raise _make_rest_error(service, doing, error) from error
     else:
         clients.reached.update([] if isinstance(service, GlueService) else [service.uri])
 
 
 @contextmanager
-def library_limits(doing: str) -> Iterator[None]:
+def explain_limits(doing: str) -> Iterator[None]:
     """What PyIceberg cannot do, or cannot read, is a fact about the table: ``SCHEMA_INCOMPATIBLE``."""
     try:
         yield
@@ -172,7 +172,9 @@ _LIMITS: Final = (
 )
 
 
-def _silence(service: RestService, doing: str, error: requests.RequestException, reached: Collection[str]) -> LakeError:
+def _make_silence_error(
+    service: RestService, doing: str, error: requests.RequestException, reached: Collection[str]
+) -> LakeError:
     where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
     if not isinstance(error, _UNANSWERED):
         return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
@@ -185,7 +187,7 @@ def _silence(service: RestService, doing: str, error: requests.RequestException,
     )
 
 
-def _rest_error(service: RestService, doing: str, error: Exception) -> LakeError:
+def _make_rest_error(service: RestService, doing: str, error: Exception) -> LakeError:
     where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
     if isinstance(error, exceptions.OAuthError | exceptions.UnauthorizedError):
         invalid = "invalid_scope" in str(error)

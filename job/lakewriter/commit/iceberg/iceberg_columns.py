@@ -35,48 +35,50 @@ from lakewriter.receipt import ColumnStatistics
 FIELD_ID: Final = b"PARQUET:field_id"
 
 
-def arrow_types(schema: Schema) -> dict[str, pa.DataType]:
+def to_arrow_types(schema: Schema) -> dict[str, pa.DataType]:
     """The Arrow types of a table's columns, by their names in lower case."""
-    return {field.name.lower(): small(field.type) for field in schema_to_pyarrow(schema, include_field_ids=False)}
+    return {
+        field.name.lower(): shorten_offsets(field.type) for field in schema_to_pyarrow(schema, include_field_ids=False)
+    }
 
 
-def numbered(schema: pa.Schema) -> Schema:
+def number_fields(schema: pa.Schema) -> Schema:
     """The Iceberg schema of a new table, field ids from 1 on."""
     return assign_fresh_schema_ids(visit_pyarrow(schema, _ConvertToIcebergWithoutIDs()))
 
 
-def small(t: pa.DataType) -> pa.DataType:
+def shorten_offsets(t: pa.DataType) -> pa.DataType:
     """``t`` with 32-bit offsets throughout, as the job's own batches have them."""
     if pt.is_struct(t):
-        return pa.struct([field.with_type(small(field.type)) for field in t])
+        return pa.struct([field.with_type(shorten_offsets(field.type)) for field in t])
     if pt.is_map(t):
-        key, item = (field.with_type(small(field.type)) for field in (t.key_field, t.item_field))
+        key, item = (field.with_type(shorten_offsets(field.type)) for field in (t.key_field, t.item_field))
         return pa.map_(key, item)
     if pt.is_list(t) or pt.is_large_list(t):
-        return pa.list_(t.value_field.with_type(small(t.value_type)))
+        return pa.list_(t.value_field.with_type(shorten_offsets(t.value_type)))
     if pt.is_large_string(t):
         return pa.string()
     return pa.binary() if pt.is_large_binary(t) else t
 
 
-def with_ids(schema: pa.Schema, table: Schema) -> pa.Schema:
+def add_field_ids(schema: pa.Schema, table: Schema) -> pa.Schema:
     """``schema`` with the table's field ids, by name without regard to case; the names stay the schema's own."""
     fields = {field.name.lower(): field for field in schema_to_pyarrow(table)}
-    return pa.schema([_identified(field, fields[field.name.lower()]) for field in schema])
+    return pa.schema([_add_field_id(field, fields[field.name.lower()]) for field in schema])
 
 
-def _identified(field: pa.Field, known: pa.Field) -> pa.Field:
-    return field.with_type(_identified_type(field.type, known.type)).with_metadata({FIELD_ID: known.metadata[FIELD_ID]})
+def _add_field_id(field: pa.Field, known: pa.Field) -> pa.Field:
+    return field.with_type(_add_nested_ids(field.type, known.type)).with_metadata({FIELD_ID: known.metadata[FIELD_ID]})
 
 
-def _identified_type(t: pa.DataType, known: pa.DataType) -> pa.DataType:
+def _add_nested_ids(t: pa.DataType, known: pa.DataType) -> pa.DataType:
     if pt.is_struct(t):
         by_name = {field.name.lower(): field for field in known}
-        return pa.struct([_identified(field, by_name[field.name.lower()]) for field in t])
+        return pa.struct([_add_field_id(field, by_name[field.name.lower()]) for field in t])
     if pt.is_map(t):
-        return pa.map_(_identified(t.key_field, known.key_field), _identified(t.item_field, known.item_field))
+        return pa.map_(_add_field_id(t.key_field, known.key_field), _add_field_id(t.item_field, known.item_field))
     if pt.is_list(t):
-        return pa.list_(_identified(t.value_field, known.value_field))
+        return pa.list_(_add_field_id(t.value_field, known.value_field))
     return t
 
 
@@ -90,26 +92,26 @@ class Leaf:
     repeated: bool = False
 
 
-def leaves(schema: Schema) -> Iterator[Leaf]:
+def list_leaves(schema: Schema) -> Iterator[Leaf]:
     """Every leaf column of a table."""
     for field in schema.fields:
-        yield from _leaves(field.name, field.field_id, field.field_type)
+        yield from _walk_leaves(field.name, field.field_id, field.field_type)
 
 
-def _leaves(path: str, field_id: int, t: IcebergType, repeated: bool = False) -> Iterator[Leaf]:
+def _walk_leaves(path: str, field_id: int, t: IcebergType, repeated: bool = False) -> Iterator[Leaf]:
     if isinstance(t, StructType):
         for field in t.fields:
-            yield from _leaves(f"{path}.{field.name}", field.field_id, field.field_type, repeated)
+            yield from _walk_leaves(f"{path}.{field.name}", field.field_id, field.field_type, repeated)
     elif isinstance(t, ListType):
-        yield from _leaves(f"{path}.list.element", t.element_id, t.element_type, True)
+        yield from _walk_leaves(f"{path}.list.element", t.element_id, t.element_type, True)
     elif isinstance(t, MapType):
-        yield from _leaves(f"{path}.key_value.key", t.key_id, t.key_type, True)
-        yield from _leaves(f"{path}.key_value.value", t.value_id, t.value_type, True)
+        yield from _walk_leaves(f"{path}.key_value.key", t.key_id, t.key_type, True)
+        yield from _walk_leaves(f"{path}.key_value.value", t.value_id, t.value_type, True)
     elif isinstance(t, PrimitiveType):
         yield Leaf(path, field_id, t, repeated)
 
 
-def bound(text: str | None, t: PrimitiveType) -> bytes | None:
+def encode_bound(text: str | None, t: PrimitiveType) -> bytes | None:
     """A bound in Iceberg's single-value form from the text a receipt has; None for one that a file cannot promise."""
     if text is None or type(t) not in _VALUES:
         return None
@@ -133,22 +135,22 @@ _VALUES: Final[Mapping[type[PrimitiveType], Any]] = {
 }
 
 
-def measures(columns: Mapping[str, ColumnStatistics], schema: Schema) -> dict[str, dict[int, Any]]:
+def to_manifest_statistics(columns: Mapping[str, ColumnStatistics], schema: Schema) -> dict[str, dict[int, Any]]:
     """A file's statistics as a manifest has them, by field id: sizes, counts and bounds of its leaf columns."""
     found: dict[str, dict[int, Any]] = {
         name: {} for name in ("column_sizes", "value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
     }
-    written = {_plain(path): statistics for path, statistics in columns.items()}
-    for leaf in leaves(schema):
-        statistics = written.get(_plain(leaf.path))
+    written = {_fold_path(path): statistics for path, statistics in columns.items()}
+    for leaf in list_leaves(schema):
+        statistics = written.get(_fold_path(leaf.path))
         if statistics is None:
             continue
         values = {
             "column_sizes": statistics.compressed_bytes,
             "value_counts": statistics.values,
             "null_value_counts": statistics.nulls,
-            "lower_bounds": None if leaf.repeated else bound(statistics.lower, leaf.type),
-            "upper_bounds": None if leaf.repeated else bound(statistics.upper, leaf.type),
+            "lower_bounds": None if leaf.repeated else encode_bound(statistics.lower, leaf.type),
+            "upper_bounds": None if leaf.repeated else encode_bound(statistics.upper, leaf.type),
         }
         for name, value in values.items():
             if value is not None:
@@ -156,6 +158,6 @@ def measures(columns: Mapping[str, ColumnStatistics], schema: Schema) -> dict[st
     return found
 
 
-def _plain(path: str) -> str:
+def _fold_path(path: str) -> str:
     """The engines name the group inside a map differently, and a table may fold the case of a file's names."""
     return path.lower().replace(".entries.", ".key_value.")

@@ -19,18 +19,18 @@ from pyiceberg.table import Table
 
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
-from lakewriter.commit.iceberg.catalog_vendor import data_clients
-from lakewriter.commit.iceberg.file_io import marked
+from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
+from lakewriter.commit.iceberg.file_io import find_marked
 from lakewriter.commit.iceberg.iceberg_catalogs import (
     LostRace,
     UnclearCommit,
     check_region,
-    explained,
-    library_limits,
+    explain_errors,
+    explain_limits,
     open_catalog,
 )
-from lakewriter.commit.iceberg.iceberg_columns import numbered
-from lakewriter.commit.iceberg.partition_specs import partition_spec
+from lakewriter.commit.iceberg.iceberg_columns import number_fields
+from lakewriter.commit.iceberg.partition_specs import make_partition_spec
 from lakewriter.commit.intent import IcebergAction
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from lakewriter.spec.catalogs import GlueService
@@ -67,7 +67,7 @@ class IcebergTable:
         backoff: Callable[[], Backoff] = lambda: Backoff(COMMIT_SECONDS),
     ) -> None:
         self.action = action
-        self._clients = data_clients(action, clients)
+        self._clients = make_data_clients(action, clients)
         self._load = load
         self._backoff = backoff
         self._written: list[str] = []
@@ -87,7 +87,7 @@ class IcebergTable:
     def load(self) -> Table | None:
         """The table as it is now; None when there is none."""
         doing = f"load table {self.name}"
-        with explained(self.action.service, self._clients, doing), library_limits(doing):
+        with explain_errors(self.action.service, self._clients, doing), explain_limits(doing):
             try:
                 table = self._catalog.load_table(self._identifier)
             except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
@@ -108,14 +108,14 @@ class IcebergTable:
         self._make_namespace()
         self._written.clear()
         location = self.action.location or None
-        columns = numbered(schema)
-        spec = partition_spec(columns, partition)
-        with explained(self.action.service, self._clients, f"create table {self.name}"):
+        columns = number_fields(schema)
+        spec = make_partition_spec(columns, partition)
+        with explain_errors(self.action.service, self._clients, f"create table {self.name}"):
             try:
                 made = self._catalog.create_table(self._identifier, columns, location, spec, properties=PROPERTIES)
             except TableAlreadyExistsError:
                 made = self._catalog.load_table(self._identifier)
-                self._forget(self._written, made)
+                self._delete_unless_committed(self._written, made)
         check_region(made, self.action.service, self._clients.access)
         return made
 
@@ -123,7 +123,7 @@ class IcebergTable:
         properties = {}
         if isinstance(self.action.service, GlueService):
             properties = {"location": self.action.location.rpartition("/")[0]}
-        with explained(self.action.service, self._clients, f"create namespace {self.action.namespace}"):
+        with explain_errors(self.action.service, self._clients, f"create namespace {self.action.namespace}"):
             try:
                 self._catalog.load_namespace_properties(self.action.namespace)
             except NoSuchNamespaceError:
@@ -142,15 +142,15 @@ class IcebergTable:
         backoff = self._backoff()
         while not done(table):
             self._written.clear()
-            verdict = self._tried(table, commit)
-            table = self._reloaded()
+            verdict = self._try_commit(table, commit)
+            table = self._reload()
             if verdict is None:
-                self._forget_merged(self._written, table)
+                self._delete_merged(self._written, table)
                 continue
             if isinstance(verdict, UnclearCommit):
                 unclear.append(list(self._written))
             else:
-                self._forget(self._written, table)
+                self._delete_unless_committed(self._written, table)
             if isinstance(verdict, LakeError) and not done(table):
                 raise verdict
             if not done(table) and not backoff.wait():
@@ -159,19 +159,19 @@ class IcebergTable:
                     remedy="Run the same job id again.",
                 )
         for files in unclear:
-            self._forget(files, table)
+            self._delete_unless_committed(files, table)
         return table
 
-    def _tried(self, table: Table, commit: Callable[[Table], Any]) -> LostRace | UnclearCommit | LakeError | None:
+    def _try_commit(self, table: Table, commit: Callable[[Table], Any]) -> LostRace | UnclearCommit | LakeError | None:
         doing = f"commit to {self.name}"
         try:
-            with explained(self.action.service, self._clients, doing), library_limits(doing):
+            with explain_errors(self.action.service, self._clients, doing), explain_limits(doing):
                 commit(table)
         except (LostRace, UnclearCommit, LakeError) as verdict:
             return verdict
         return None
 
-    def _reloaded(self) -> Table:
+    def _reload(self) -> Table:
         table = self.load()
         if table is None:
             raise CommitUnknownError(
@@ -179,50 +179,53 @@ class IcebergTable:
             )
         return table
 
-    def _forget(self, written: Sequence[str], table: Table) -> None:
+    def _delete_unless_committed(self, written: Sequence[str], table: Table) -> None:
         """Delete what one attempt wrote, unless the table has it after all."""
-        if not listed_files(table).isdisjoint(written):
-            self._forget_merged(written, table)
+        if not list_metadata_files(table).isdisjoint(written):
+            self._delete_merged(written, table)
             return
         self._delete(written, table)
 
-    def _forget_merged(self, written: Sequence[str], table: Table) -> None:
+    def _delete_merged(self, written: Sequence[str], table: Table) -> None:
         """Delete the manifests that a commit wrote only to merge them into others, which the library leaves."""
         own = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
-        unlisted = set(written) - listed_files(table)
+        unlisted = set(written) - list_metadata_files(table)
         # An append that merges nothing writes one manifest, and its snapshot has it.
         if not own or len(unlisted) < 2:
             return
-        with self._clearing_up("merged manifests"):
+        with self._note_failed_cleanup("merged manifests"):
             kept = {manifest.manifest_path for each in own for manifest in each.manifests(table.io)}
             self._delete(unlisted - kept, table)
 
     def _delete(self, locations: Iterable[str], table: Table) -> None:
         for location in locations:
-            with self._clearing_up(location):
+            with self._note_failed_cleanup(location):
                 table.io.delete(location)
 
     @contextmanager
-    def _clearing_up(self, what: str) -> Iterator[None]:
+    def _note_failed_cleanup(self, what: str) -> Iterator[None]:
         """What cannot be cleared up only takes room: it is noted, and decides nothing."""
         try:
-            with explained(self.action.service, self._clients, f"clear up {what}"), library_limits(f"clear up {what}"):
+            with (
+                explain_errors(self.action.service, self._clients, f"clear up {what}"),
+                explain_limits(f"clear up {what}"),
+            ):
                 yield
         except LakeError as error:
             self.left.append(f"{what} of {self.name} was not cleared up, and takes room only: {error}")
 
-    def strays(self, table: Table, load: str, since: datetime) -> list[str]:
+    def find_strays(self, table: Table, load: str, since: datetime) -> list[str]:
         """What was written since then under a mark that begins like ``load``, and the table does not know."""
         since -= SLACK
         metadata = table.location_provider().new_metadata_location("")
-        return list(marked(metadata, load, since, known_files(table, since), self._clients))
+        return list(find_marked(metadata, load, since, list_known_files(table, since), self._clients))
 
     def clear_up(self, load: str, since: datetime) -> None:
         """Delete the strays of a load that is committed: no attempt at it can be any more."""
-        with self._clearing_up("what gone processes wrote"):
+        with self._note_failed_cleanup("what gone processes wrote"):
             table = self.load()
             if table is not None:
-                self._delete(self.strays(table, load, since), table)
+                self._delete(self.find_strays(table, load, since), table)
 
     def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
         """Delete the strays of attempts at ``load`` that may still be about to commit them.
@@ -230,8 +233,8 @@ class IcebergTable:
         A commit between the look and the deletion makes it too late for every attempt whose files were there.
         """
         strays: list[str] = []
-        with self._clearing_up("what gone processes wrote"):
-            strays = self.strays(table, load, since)
+        with self._note_failed_cleanup("what gone processes wrote"):
+            strays = self.find_strays(table, load, since)
         if not strays:
             return table
         fence = uuid.uuid4().hex
@@ -243,13 +246,13 @@ class IcebergTable:
             with seen.transaction() as transaction:
                 transaction.set_properties({FENCE: fence})
 
-        with self._clearing_up("what gone processes wrote"):
+        with self._note_failed_cleanup("what gone processes wrote"):
             table = self.change(table, raised, put_up)
-            self._delete(set(strays) - known_files(table, since - SLACK), table)
+            self._delete(set(strays) - list_known_files(table, since - SLACK), table)
         return table
 
 
-def listed_files(table: Table) -> set[str]:
+def list_metadata_files(table: Table) -> set[str]:
     """The table's metadata files and the manifest lists of its snapshots."""
     metadata = table.metadata
     return {
@@ -259,11 +262,11 @@ def listed_files(table: Table) -> set[str]:
     }
 
 
-def known_files(table: Table, since: datetime) -> set[str]:
+def list_known_files(table: Table, since: datetime) -> set[str]:
     """``listed_files``, and the manifests of the current snapshot and of all from ``since`` on."""
     first = since.timestamp() * 1000
     snapshots = [each for each in table.metadata.snapshots if each.timestamp_ms >= first]
     if current := table.current_snapshot():
         snapshots.append(current)
     manifests = (manifest.manifest_path for each in snapshots for manifest in each.manifests(table.io))
-    return listed_files(table).union(manifests)
+    return list_metadata_files(table).union(manifests)

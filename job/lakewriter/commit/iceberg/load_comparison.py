@@ -10,10 +10,10 @@ from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from lakewriter.commit.iceberg.added_files import added_files, file_differences, schema_of
-from lakewriter.commit.iceberg.evolve import count_loads, counter
-from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
-from lakewriter.commit.iceberg.snapshot_presence import ancestors, explain_absence, load_of
+from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
+from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
+from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
+from lakewriter.commit.iceberg.snapshot_presence import explain_absence, read_load, walk_ancestors
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
@@ -33,7 +33,7 @@ class LoadComparison:
         """Everything that differs from the table that ``load`` gives; each step is taken, whatever the one before it
         found."""
         if self._intent.receipts:
-            with self._readable():
+            with self._note_damage():
                 self._compare_table(load())
         return Comparison(tuple(self._mismatches), tuple(self._notes), frozenset(self._replaced))
 
@@ -46,7 +46,7 @@ class LoadComparison:
             self._add(kind, f"load {self._intent.job_id!r} is committed, and readers do not see it any more: {why}")
         elif table is not None:
             for step in (self._compare_count, self._compare_columns, self._compare_snapshot, self._compare_files):
-                with self._readable():
+                with self._note_damage():
                     step(table)
 
     def _add(self, kind: Kind, what: str, *, key: str = "") -> None:
@@ -55,10 +55,10 @@ class LoadComparison:
         self._mismatches.append(Mismatch(kind, f"Iceberg table {self._name}: {what}.", key, code))
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _note_damage(self) -> Iterator[None]:
         """Metadata files that are gone, or that nobody can read, keep every reader from the table."""
         try:
-            with library_limits(f"read the metadata of {self._name}"):
+            with explain_limits(f"read the metadata of {self._name}"):
                 yield
         except (LoadGoneError, SchemaIncompatibleError) as error:
             self._add(Kind.METADATA_DAMAGED, error.message.rstrip("."))
@@ -68,12 +68,12 @@ class LoadComparison:
 
     def _compare_count(self, table: Table) -> None:
         if not count_loads(table, self._intent.pipeline):
-            self._add(Kind.TABLE_CHANGED, f"it has no property {counter(self._intent.pipeline)!r}")
+            self._add(Kind.TABLE_CHANGED, f"it has no property {name_count_property(self._intent.pipeline)!r}")
 
     def _compare_columns(self, table: Table) -> None:
         assert isinstance(self._intent.catalog, IcebergAction)
         now = {field.field_id: field.name for field in table.schema().fields}
-        for field in schema_of(table, self._intent.catalog).fields:
+        for field in find_schema(table, self._intent.catalog).fields:
             if field.field_id not in now:
                 self._add(Kind.COLUMN_GONE, f"column {field.name!r} is not there")
             elif now[field.field_id] != field.name:
@@ -81,11 +81,11 @@ class LoadComparison:
 
     def _compare_snapshot(self, table: Table) -> None:
         """The load's own snapshot, while it is kept, has the files of the receipts and no others."""
-        snapshot = next((each for each in table.snapshots() if load_of(each) == self._intent.load), None)
+        snapshot = next((each for each in table.snapshots() if read_load(each) == self._intent.load), None)
         if snapshot is None:
             return
-        expected = {self._location(receipt.key): receipt.rows for receipt in self._intent.receipts}
-        for what in file_differences(added_files(table, snapshot), expected):
+        expected = {self._make_location(receipt.key): receipt.rows for receipt in self._intent.receipts}
+        for what in describe_file_differences(read_added_files(table, snapshot), expected):
             self._add(Kind.TABLE_CHANGED, what)
 
     def _compare_files(self, table: Table) -> None:
@@ -93,13 +93,13 @@ class LoadComparison:
         current = table.current_snapshot()
         if current is None:
             return
-        live = set(_files(table, current))
-        gone = {self._location(receipt.key) for receipt in self._intent.receipts} - live
+        live = set(_list_files(table, current))
+        gone = {self._make_location(receipt.key) for receipt in self._intent.receipts} - live
         self._replaced = {location.removeprefix(self._prefix) for location in gone}
-        for snapshot in ancestors(table, current):
-            if not gone or load_of(snapshot) == self._intent.load:
+        for snapshot in walk_ancestors(table, current):
+            if not gone or read_load(snapshot) == self._intent.load:
                 break
-            removed = gone.intersection(_removed(table, snapshot))
+            removed = gone.intersection(_list_removed(table, snapshot))
             gone -= removed
             for location in sorted(removed):
                 self._tell_removal(location, snapshot)
@@ -112,24 +112,24 @@ class LoadComparison:
     def _tell_removal(self, location: str, snapshot: Snapshot) -> None:
         operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
         by = f"snapshot {snapshot.snapshot_id} ({operation})"
-        if _only_rewrites(snapshot):
+        if _is_rewrite(snapshot):
             self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
         else:
             key = location.removeprefix(self._prefix)
             self._add(Kind.ROWS_REMOVED, f"file {location} was taken out of it by {by}", key=key)
 
-    def _location(self, key: str) -> str:
+    def _make_location(self, key: str) -> str:
         return self._prefix + key
 
 
-def _files(table: Table, snapshot: Snapshot) -> Iterator[str]:
+def _list_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
     for manifest in snapshot.manifests(table.io):
         for entry in manifest.fetch_manifest_entry(table.io):
             if entry.data_file.content == DataFileContent.DATA:
                 yield entry.data_file.file_path
 
 
-def _removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
+def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
     """Data files that this snapshot itself took out."""
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
@@ -139,7 +139,7 @@ def _removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
                 yield entry.data_file.file_path
 
 
-def _only_rewrites(snapshot: Snapshot) -> bool:
+def _is_rewrite(snapshot: Snapshot) -> bool:
     """Whether it changed files and no rows: it says so, or has added as many rows as it has taken out."""
     if snapshot.summary is None:
         return False

@@ -15,8 +15,8 @@ from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
 
 from lakewriter.commit.iceberg.file_io import split
-from lakewriter.commit.iceberg.iceberg_catalogs import library_limits
-from lakewriter.commit.iceberg.iceberg_columns import measures
+from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
+from lakewriter.commit.iceberg.iceberg_columns import to_manifest_statistics
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
 
@@ -37,20 +37,23 @@ def require_writable(table: Table, schema: pa.Schema, bucket: str, name: str) ->
 
     What the specification leaves to a writer, such as the sort order, is no obstacle; nor are branches and tags.
     """
-    for fact, mend in (*_of_table(table, bucket, name), *_of_columns(table, schema, name)):
+    for fact, mend in (*_find_table_obstacles(table, bucket, name), *_find_column_obstacles(table, schema, name)):
         raise SchemaIncompatibleError(f"Iceberg table {name} {fact}.", remedy=f"{mend}, or load into another table.")
-    with library_limits(f"append to {name}"):
-        _rehearse(table)
+    with explain_limits(f"append to {name}"):
+        _rehearse_append(table)
 
 
 def require_committable(table: Table, intent: Intent, written: Schema, name: str) -> None:
     """The same for a load whose files are there; ``written`` is the schema that they were encoded by."""
     bucket = intent.access.bucket
-    for fact, mend in (*_of_table(table, bucket, name), *_since(table, intent, written, name)):
+    for fact, mend in (
+        *_find_table_obstacles(table, bucket, name),
+        *_find_changed_columns(table, intent, written, name),
+    ):
         raise SchemaIncompatibleError(f"Iceberg table {name} {fact}.", remedy=f"{mend}.")
 
 
-def _of_table(table: Table, bucket: str, name: str) -> Iterator[tuple[str, str]]:
+def _find_table_obstacles(table: Table, bucket: str, name: str) -> Iterator[tuple[str, str]]:
     properties, version = table.properties, table.format_version
     if version > HIGHEST_VERSION:
         yield (
@@ -76,7 +79,7 @@ def _of_table(table: Table, bucket: str, name: str) -> Iterator[tuple[str, str]]
         )
 
 
-def _of_columns(table: Table, schema: pa.Schema, name: str) -> Iterator[tuple[str, str]]:
+def _find_column_obstacles(table: Table, schema: pa.Schema, name: str) -> Iterator[tuple[str, str]]:
     own = table.schema()
     identifiers = [own.find_column_name(field_id) for field_id in own.identifier_field_ids]
     if identifiers:
@@ -85,38 +88,38 @@ def _of_columns(table: Table, schema: pa.Schema, name: str) -> Iterator[tuple[st
             f"has identifier fields ({columns}), which allow no null, and a load may bring nulls",
             f"ALTER TABLE {name} DROP IDENTIFIER FIELDS {columns}",
         )
-    written = {path.lower() for field in schema for path in _paths(field.name, field.type)}
-    for column in _required(own):
+    written = {path.lower() for field in schema for path in _list_paths(field.name, field.type)}
+    for column in _list_required(own):
         parent = column.rpartition(".")[0]
         if column not in written and (not parent or parent in written):
             yield (
                 f"requires column {column!r}, which the load does not write",
                 f"ALTER TABLE {name} ALTER COLUMN {column} DROP NOT NULL",
             )
-    with library_limits(f"read {TableProperties.DEFAULT_NAME_MAPPING} of {name}"):
+    with explain_limits(f"read {TableProperties.DEFAULT_NAME_MAPPING} of {name}"):
         table.name_mapping()
 
 
-def _required(schema: Schema) -> Iterator[str]:
+def _list_required(schema: Schema) -> Iterator[str]:
     for field_id, field in index_by_id(schema).items():
         if field.required:
             yield str(schema.find_column_name(field_id)).lower()
 
 
-def _paths(path: str, t: pa.DataType) -> Iterator[str]:
+def _list_paths(path: str, t: pa.DataType) -> Iterator[str]:
     """Names of a column and of all within it, as Iceberg spells them."""
     yield path
     if pt.is_struct(t):
         for field in t:
-            yield from _paths(f"{path}.{field.name}", field.type)
+            yield from _list_paths(f"{path}.{field.name}", field.type)
     elif pt.is_map(t):
-        yield from _paths(f"{path}.key", t.key_type)
-        yield from _paths(f"{path}.value", t.item_type)
+        yield from _list_paths(f"{path}.key", t.key_type)
+        yield from _list_paths(f"{path}.value", t.item_type)
     elif pt.is_list(t):
-        yield from _paths(f"{path}.element", t.value_type)
+        yield from _list_paths(f"{path}.element", t.value_type)
 
 
-def _since(table: Table, intent: Intent, written: Schema, name: str) -> Iterator[tuple[str, str]]:
+def _find_changed_columns(table: Table, intent: Intent, written: Schema, name: str) -> Iterator[tuple[str, str]]:
     """Changes of columns since the files were encoded. A column that was dropped is no obstacle: its values go."""
     before, now = index_by_id(written), index_by_id(table.schema())
     ids = {str(table.schema().find_column_name(field_id)).lower(): field_id for field_id in now}
@@ -128,7 +131,7 @@ def _since(table: Table, intent: Intent, written: Schema, name: str) -> Iterator
                 f"(field id {field_id}): what it wrote would not be read by this name",
                 f"Rename that column, and field id {field_id} back if it is still there",
             )
-    nulls = _null_counts(intent, written)
+    nulls = _count_nulls(intent, written)
     for field_id, field in now.items():
         if not field.required:
             continue
@@ -141,15 +144,15 @@ def _since(table: Table, intent: Intent, written: Schema, name: str) -> Iterator
             )
 
 
-def _null_counts(intent: Intent, written: Schema) -> dict[int, int]:
+def _count_nulls(intent: Intent, written: Schema) -> dict[int, int]:
     counts: dict[int, int] = {}
     for receipt in intent.receipts:
-        for field_id, nulls in measures(receipt.columns, written)["null_value_counts"].items():
+        for field_id, nulls in to_manifest_statistics(receipt.columns, written)["null_value_counts"].items():
             counts[field_id] = counts.get(field_id, 0) + nulls
     return counts
 
 
-def _rehearse(table: Table) -> None:
+def _rehearse_append(table: Table) -> None:
     """Do all that the library does for an append but the commit, so that what it cannot do is known before."""
     properties = table.properties
     for setting in _RETRY_PROPERTIES:
@@ -159,12 +162,12 @@ def _rehearse(table: Table) -> None:
     # Its settings are read here; the manifests that it might merge are not.
     transaction.update_snapshot().merge_append()
     append = transaction.update_snapshot().fast_append()
-    append.append_data_file(_any_file(table))
+    append.append_data_file(_make_any_file(table))
     append.commit()
     update_table_metadata(table.metadata, transaction._updates, metadata_location=table.metadata_location)
 
 
-def _any_file(table: Table) -> DataFile:
+def _make_any_file(table: Table) -> DataFile:
     spec = table.spec()
     file = DataFile.from_args(
         content=DataFileContent.DATA,

@@ -15,7 +15,7 @@ from lakewriter.shape.partitions import internal
 from lakewriter.spec.specification import Partition
 
 
-def partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:
+def make_partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:
     """The spec of a table that is to have these columns."""
     return PartitionSpec(
         *(
@@ -44,7 +44,7 @@ def check_partitioned(table: Table, partition: Partition, name: str) -> None:
         )
 
 
-def partition_of(receipt: Receipt, spec: PartitionSpec, schema: Schema) -> Record:
+def make_partition(receipt: Receipt, spec: PartitionSpec, schema: Schema) -> Record:
     """The file's partition as a manifest has it: dates and timestamps are numbers."""
     fields = spec.partition_type(schema).fields
     return Record(

@@ -33,7 +33,7 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         """See ``HTTPAdapter``."""
         response = super().send(request, *args, **(options | {"timeout": TIMEOUT_SECONDS}))
-        missing = _missing(request, response)
+        missing = _find_missing_fields(request, response)
         if missing:
             raise ForeignAnswer(
                 f"{request.method} {request.path_url}: HTTP {response.status_code} without {', '.join(missing)}: "
@@ -43,7 +43,7 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
         return response
 
 
-def _missing(request: requests.PreparedRequest, response: requests.Response) -> list[str]:
+def _find_missing_fields(request: requests.PreparedRequest, response: requests.Response) -> list[str]:
     if not 200 <= response.status_code < 300 or response.status_code == requests.codes.no_content:
         return []
     path = request.path_url.partition("?")[0]

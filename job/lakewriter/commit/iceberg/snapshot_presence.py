@@ -40,23 +40,23 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
     current = table.current_snapshot()
     if current is None:
         return "the table has no current snapshot"
-    own = next((snapshot for snapshot in table.snapshots() if load_of(snapshot) == intent.load), None)
+    own = next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
     last = current
-    for snapshot in ancestors(table, current):
-        if _holds(snapshot, own):
+    for snapshot in walk_ancestors(table, current):
+        if _is_of_load(snapshot, own):
             return None
         if _is_older(snapshot, own, intent):
-            return _rolled_back(current, own)
+            return _explain_rollback(current, own)
         last = snapshot
-    return _rolled_back(current, own) if last.sequence_number == FIRST else None
+    return _explain_rollback(current, own) if last.sequence_number == FIRST else None
 
 
-def load_of(snapshot: Snapshot) -> str | None:
+def read_load(snapshot: Snapshot) -> str | None:
     """The load that committed the snapshot; None for another writer's."""
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
 
 
-def ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
+def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
     """The current snapshot and its ancestors, up to the first one that has expired."""
     snapshot: Snapshot | None = current
     while snapshot is not None:
@@ -65,7 +65,7 @@ def ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
         snapshot = None if parent is None else table.snapshot_by_id(parent)
 
 
-def _holds(snapshot: Snapshot, own: Snapshot | None) -> bool:
+def _is_of_load(snapshot: Snapshot, own: Snapshot | None) -> bool:
     """Whether it is the load's snapshot, or was cherry-picked from it; any that was, where the load's has expired."""
     source = snapshot.summary.additional_properties.get(_SOURCE) if snapshot.summary else None
     if own is None:
@@ -82,7 +82,7 @@ def _is_older(snapshot: Snapshot, own: Snapshot | None, intent: Intent) -> bool:
     return snapshot.timestamp_ms < own.timestamp_ms
 
 
-def _rolled_back(current: Snapshot, own: Snapshot | None) -> str:
+def _explain_rollback(current: Snapshot, own: Snapshot | None) -> str:
     what = f"snapshot {own.snapshot_id} of the load is" if own else "no snapshot of the load is"
     also = "not " if own else ""
     return f"{what} {also}among the ancestors of the current snapshot {current.snapshot_id}: the table was rolled back"

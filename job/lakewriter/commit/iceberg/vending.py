@@ -8,7 +8,7 @@ from pyiceberg.table import Table
 
 from lakewriter import aws
 from lakewriter.aws.vended import Vended
-from lakewriter.commit.iceberg.iceberg_catalogs import explained, open_catalog
+from lakewriter.commit.iceberg.iceberg_catalogs import explain_errors, open_catalog
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import RestService
 
@@ -16,20 +16,20 @@ _KEYS: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 _EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 
-def vended(service: RestService, namespace: str, name: str, access: Access) -> Vended | None:
+def load_credentials(service: RestService, namespace: str, name: str, access: Access) -> Vended | None:
     """Loads the table; None where it is not there, or the catalog gives no credentials to it."""
     clients = aws.get_shared_clients(access)
     # The driver has opened the catalog before there are tasks that ask for credentials.
     clients.reached.add(service.uri)
     catalog = open_catalog(service, clients, "", [])
-    with explained(service, clients, f"load credentials of table {namespace}.{name}"):
+    with explain_errors(service, clients, f"load credentials of table {namespace}.{name}"):
         try:
-            return _vended(catalog.load_table((namespace, name)))
+            return _read_credentials(catalog.load_table((namespace, name)))
         except NoSuchTableError:
             return None
 
 
-def _vended(table: Table) -> Vended | None:
+def _read_credentials(table: Table) -> Vended | None:
     # What anybody may set as the table's own property is no credential.
     given = {name: value for name, value in table.io.properties.items() if name not in table.properties}
     if not all(given.get(name) for name in _KEYS):

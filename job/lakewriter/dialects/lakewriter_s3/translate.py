@@ -11,7 +11,7 @@ from lakewriter.dialects.common.tables import TableSource, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import encoding, extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
-from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
+from lakewriter.naming import CONTROL_DIRECTORY, join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import IndexKind, Limits, Mode, Spec, TableSpec, TrackingColumn
@@ -37,7 +37,7 @@ def translate(file: CheckedFile[LakewriterS3]) -> Spec:
         tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in own.tracking.items()),
         tables=_tables(own, [entry.at(file.root) for entry in file.tables]),
         encoding=encoding(own.format, own.compression, own.compression_level),
-        database_prefix=schema_name(own.database) if own.catalog in ("glue", "iceberg") else "",
+        database_prefix=name_schema(own.database) if own.catalog in ("glue", "iceberg") else "",
         folder_keys=(key,) if key else (),
         column_names=own.column_names,
         warnings=own.notes_on_secrets(),
@@ -81,14 +81,14 @@ def _tables(own: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpe
 
 def _table(own: LakewriterS3, number: int, source: TableSource) -> TableSpec:
     _refuse_unfit(own, number, source)
-    schema = schema_name(own.database, source.source_schema)
+    schema = name_schema(own.database, source.source_schema)
     if own.catalog != "none" and not schema:
         raise FaultError(
             ("tables", number),
             f"table {source.source_table!r} has no schema, and the catalog needs a database.",
             remedy="Give destination.database, or the table's schema.",
         )
-    (name,) = table_names([source.source_table])
+    (name,) = name_tables([source.source_table])
     path = join_key(own.prefix, schema, name)
     # Rows are counted before a load only where their numbers are asked for.
     index = source.index if "row_number" in own.tracking else IndexKind.SPARSE

@@ -16,7 +16,7 @@ from lakewriter.dialects.supaflow.settings import (
     file_template,
 )
 from lakewriter.errors import NameCollisionError
-from lakewriter.naming import CONTROL_DIRECTORY, join_key, schema_name, table_names
+from lakewriter.naming import CONTROL_DIRECTORY, join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec, Tracking, TrackingColumn
@@ -45,7 +45,7 @@ def translate(file: CheckedFile[AnyDestination]) -> Spec:
         catalog=_catalog(destination),
         tracking=TRACKING,
         tables=tables,
-        database_prefix=schema_name(destination.glue_database_prefix) if destination.glue else "",
+        database_prefix=name_schema(destination.glue_database_prefix) if destination.glue else "",
         encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else Encoding(),
         warnings=(*warnings, *destination.notes_on_secrets()),
     )
@@ -113,9 +113,9 @@ def _tables(
     for schema in dict.fromkeys(schemas):
         members = [number for number, own in enumerate(schemas) if own == schema]
         wanted = [sources[number].source_table for number in members]
-        for number, name in zip(members, table_names(wanted), strict=True):
+        for number, name in zip(members, name_tables(wanted), strict=True):
             names[number] = name
-            alone = table_names([sources[number].source_table])[0]
+            alone = name_tables([sources[number].source_table])[0]
             if name != alone:
                 source = sources[number].source_table
                 warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
@@ -131,7 +131,7 @@ def _schema(destination: AnyDestination, number: int, source: TableSource) -> st
     # Without Glue the default prefix says nothing; one that is written down is meant.
     counts = glue or (iceberg and "glue_database_prefix" in destination.model_fields_set)
     prefix = destination.glue_database_prefix if counts else ""
-    schema = schema_name(prefix, destination.destination_prefix, source.source_schema)
+    schema = name_schema(prefix, destination.destination_prefix, source.source_schema)
     if (glue or iceberg) and not schema:
         raise FaultError(
             ("tables", number),

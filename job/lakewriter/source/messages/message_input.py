@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from lakewriter.report import counted
+from lakewriter.report import format_count
 from lakewriter.source.messages.contents import Contents, Event, unknown_streams
 from lakewriter.source.messages.splits import MessageFiles, MessagesFeed, Piece, Stretch, holding, index, pieces_of
 from lakewriter.source.storage import AnyStore
@@ -66,12 +66,12 @@ def look_through(spark: SparkSession, found: MessageFiles, failure: str) -> Mess
 def notes(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:
     """What is odd about messages; ``known`` are the streams of the catalog."""
     if whole.malformed:
-        yield f"{counted(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
+        yield f"{format_count(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
     if whole.mended:
         yield (
-            f"{counted(whole.mended, 'record')} of the input held values that JSON or Unicode has not, which were "
+            f"{format_count(whole.mended, 'record')} of the input held values that JSON or Unicode has not, which were "
             f"replaced, such as {whole.replaced[0]!r}."
         )
     for (namespace, name), count in sorted(unknown_streams(whole, known).items(), key=str):
         shown = ".".join(part for part in (namespace, name) if part)
-        yield f"{counted(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."
+        yield f"{format_count(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."
