@@ -78,8 +78,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "shared-uploads": _one(
         "an upload that another pipeline's load may have staged is not aborted",
         "commit.attempt",
-        "    return [] if has_rival else found\n",
-        "    return found\n",
+        "    return [] if has_rival else uploads\n",
+        "    return uploads\n",
         "files,glue",
     ),
     "state-before-abort": _one(
@@ -115,15 +115,15 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "refused-is-looked-at": _one(
         "a refused completion counts as done if an earlier try succeeded",
         "commit.uploads",
-        "    if (found.load, found.size) == (intent.load, receipt.size):\n        return True, None\n",
-        "    if answer is Completion.GONE and (found.load, found.size) == (intent.load, receipt.size):\n"
+        "    if (stored.load, stored.size) == (intent.load, receipt.size):\n        return True, None\n",
+        "    if answer is Completion.GONE and (stored.load, stored.size) == (intent.load, receipt.size):\n"
         "        return True, None\n",
     ),
     "refused-is-another's": _one(
         "a refused completion counts as done only if the object is this load's",
         "commit.uploads",
-        "    if (found.load, found.size) == (intent.load, receipt.size):\n        return True, None\n",
-        "    if found.size:\n        return True, None\n",
+        "    if (stored.load, stored.size) == (intent.load, receipt.size):\n        return True, None\n",
+        "    if stored.size:\n        return True, None\n",
     ),
     "gone-is-looked-at": _one(
         "a completion whose upload is gone counts as done only if its object exists",
@@ -148,13 +148,13 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "own-objects-only": _one(
         "a withdrawn load deletes only what it wrote",
         "commit.uploads",
-        "        if found is not None and found.load == intent.load:\n",
-        "        if found is not None:\n",
+        "        if stored is not None and stored.load == intent.load:\n",
+        "        if stored is not None:\n",
     ),
     "delete-by-etag": _one(
         "an object is deleted only if it is the one that was read",
         "commit.uploads",
-        "            store.delete(receipt.key, found.etag)\n",
+        "            store.delete(receipt.key, stored.etag)\n",
         "            store.delete(receipt.key)\n",
     ),
     "write-grows": _one(

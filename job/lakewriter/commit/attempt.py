@@ -68,7 +68,7 @@ class BeginRecord(ControlObject):
 
 def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
     """What an attempt would name its files, by table, for whoever has to clear up after it."""
-    tables = {table: _make_begun_table(own).model_dump() for table, own in names.items()}
+    tables = {table: _make_begun_table(object_names).model_dump() for table, object_names in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
 
 
@@ -129,8 +129,8 @@ def _read_begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]
     for key in [entry.key for entry in control.store.list_entries(root)]:
         is_begin = control.keys.is_begin(attempt.job_id, control.table_id, key)
         if is_begin and not key.startswith(f"{root}{attempt.id}/"):
-            found = control.store.get(key)
-            records += [parse(BeginRecord, key, found[0])] if found is not None else []
+            content = control.store.get(key)
+            records += [parse(BeginRecord, key, content[0])] if content is not None else []
     return records
 
 
@@ -144,11 +144,11 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
     """
     pattern = re.compile(files.pattern)
     listed = control.store.list_uploads(f"{files.location}/" if files.location else "")
-    found = [upload for upload in listed if pattern.fullmatch(upload.key)]
-    if not found or uuid_pattern(attempt_id) in files.pattern:
-        return found
+    uploads = [upload for upload in listed if pattern.fullmatch(upload.key)]
+    if not uploads or uuid_pattern(attempt_id) in files.pattern:
+        return uploads
     has_rival = bool(control.state.read().list_running_except(job_id)) if files.shared else control.has_namesake(job_id)
-    return [] if has_rival else found
+    return [] if has_rival else uploads
 
 
 def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
@@ -161,8 +161,8 @@ def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> Obj
         return names
     pattern, taken = names.pattern(), []
     for key in [entry.key for entry in store.list_entries(names.prefix) if pattern.fullmatch(entry.key)]:
-        found = store.find(key)
-        if found is not None and found.is_of_another(attempt.pipeline):
+        stored = store.find(key)
+        if stored is not None and stored.is_of_another(attempt.pipeline):
             taken.append(key)
     return names.after(taken)
 
@@ -296,8 +296,8 @@ def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receip
     """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
     with control.note_failed_cleanup("uploads of repeated tasks"):
-        found = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
-        _abort_while_registered(control, attempt, [upload for upload in found if upload.upload_id not in kept])
+        uploads = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
+        _abort_while_registered(control, attempt, [upload for upload in uploads if upload.upload_id not in kept])
 
 
 def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Attempt) -> None:

@@ -78,14 +78,14 @@ class Control:
         write(key, create, self.pause)
 
     def _is_there(self, key: str, body: bytes) -> bool:
-        found = self.store.get(key)
-        if found is not None and found[0] != body:
+        content = self.store.get(key)
+        if content is not None and content[0] != body:
             raise KeyExistsError(
                 f"control object {key} is there already with another content than table {self.table_id} gives "
                 "it; it was left as it is.",
                 remedy="Run the load again under another job id.",
             )
-        return found is not None
+        return content is not None
 
     def require_conditions(self, key: str, content: Mapping[str, Any]) -> None:
         """``SPEC_INVALID`` from a store that writes the object at ``key`` once more although it is there."""
@@ -106,14 +106,14 @@ class Control:
 
     def read_json(self, key: str) -> dict[str, Any] | None:
         """The object's content, None when it is not there."""
-        found = self.store.get(key)
-        return None if found is None else decode(key, found[0])
+        content = self.store.get(key)
+        return None if content is None else decode(key, content[0])
 
     def read_report(self, job_id: str) -> dict[str, Any] | None:
         """The table's report under this job id: it is there when the table is done."""
         key = self.keys.report(job_id, self.table_id)
-        found = self.store.get(key)
-        return None if found is None else parse(TableReport, key, found[0]).model_dump(mode="json")
+        content = self.store.get(key)
+        return None if content is None else parse(TableReport, key, content[0]).model_dump(mode="json")
 
     def read_intent(self, job_id: str, attempt: str) -> Intent:
         """The intent that the state names."""
@@ -131,7 +131,7 @@ class Control:
         """The intent of an attempt, None where there is none; one that release 0.1.0 left is under its own key."""
         for name in (self.keys.intent, self.keys.first_intent):
             key = name(job_id, attempt, self.table_id)
-            found = self.store.get(key)
-            if found is not None:
-                return Intent.parse(key, found[0])
+            content = self.store.get(key)
+            if content is not None:
+                return Intent.parse(key, content[0])
         return None

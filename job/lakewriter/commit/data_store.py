@@ -25,9 +25,9 @@ def reuse_clients(clients: Clients) -> OpenClients:
     return open_clients
 
 
-def open_data_store(own: Store, action: CatalogAction, access: Access, open_clients: OpenClients) -> Store:
+def open_data_store(store: Store, action: CatalogAction, access: Access, open_clients: OpenClients) -> Store:
     """The store for a load's objects: ``own``, unless the catalog is to be asked for credentials to them."""
     if find_vendor(action, access) is None:
-        return own
+        return store
     clients = open_clients(access)
     return S3Store(make_data_clients(action, clients), clients)

@@ -67,12 +67,12 @@ class GlueTables:
         """Columns, types, location and partition as a query will see them."""
         action = _require_glue(intent)
         table = self._find_table(action)
-        found = ["the table is not there"] if table is None else describe_differences(table, action)
-        if action.partition is not None and not found:
-            found = self._compare_partition(action)
-        if found:
+        differences = ["the table is not there"] if table is None else describe_differences(table, action)
+        if action.partition is not None and not differences:
+            differences = self._compare_partition(action)
+        if differences:
             raise CommitUnknownError(
-                f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(found)}.",
+                f"Glue does not show {action.database}.{action.table} as it was written: {'; '.join(differences)}.",
                 remedy="Run the same job id again; look for another writer of this table.",
             )
 
@@ -90,14 +90,16 @@ class GlueTables:
         table = self._find_table(action)
         if table is None:
             return Comparison((Mismatch(Kind.TABLE_GONE, f"{_name(action)}: the table is not there in Glue."),))
-        found = compare_table(table, action)
+        mismatches = compare_table(table, action)
         if action.partition is not None:
             partition = self._find_partition(action)
             if partition is None:
-                found.append(Mismatch(Kind.PARTITION_GONE, f"partition {action.partition!r} is not there"))
+                mismatches.append(Mismatch(Kind.PARTITION_GONE, f"partition {action.partition!r} is not there"))
             else:
-                found += compare_partition(partition, action)
-        return Comparison(tuple(replace(each, message=f"{_name(action)}: {each.message}.") for each in found))
+                mismatches += compare_partition(partition, action)
+        return Comparison(
+            tuple(replace(mismatch, message=f"{_name(action)}: {mismatch.message}.") for mismatch in mismatches)
+        )
 
     def list_partitions(self, action: GlueAction) -> Iterator[tuple[tuple[str, ...], str]]:
         """Values and location of every partition of the table."""
@@ -105,17 +107,17 @@ class GlueTables:
         token: dict[str, str] | None = {}
         while token is not None:
             page = self._ask("GetPartitions", action, absent=("EntityNotFoundException",), **where, **token) or {}
-            for each in page.get("Partitions", ()):
-                yield tuple(each["Values"]), str(each.get("StorageDescriptor", {}).get("Location", ""))
+            for partition in page.get("Partitions", ()):
+                yield tuple(partition["Values"]), str(partition.get("StorageDescriptor", {}).get("Location", ""))
             token = {"NextToken": page["NextToken"]} if page.get("NextToken") else None
 
     def find_partition_location(self, action: GlueAction) -> str | None:
         """Where Glue says the partition lies, None when it has none."""
-        found = self._find_partition(action)
-        return str(found.get("StorageDescriptor", {}).get("Location", "")) if found else None
+        partition = self._find_partition(action)
+        return str(partition.get("StorageDescriptor", {}).get("Location", "")) if partition else None
 
     def _find_partition(self, action: GlueAction) -> dict[str, Any] | None:
-        found = self._ask(
+        answer = self._ask(
             "GetPartition",
             action,
             absent=("EntityNotFoundException",),
@@ -123,7 +125,7 @@ class GlueTables:
             TableName=action.table,
             PartitionValues=[action.partition],
         )
-        return found["Partition"] if found else None
+        return answer["Partition"] if answer else None
 
     def _compare_partition(self, action: GlueAction) -> list[str]:
         location = self.find_partition_location(action)
@@ -139,16 +141,16 @@ class GlueTables:
 
     def _find_table(self, action: GlueAction) -> dict[str, Any] | None:
         absent = ("EntityNotFoundException",)
-        found = self._ask("GetTable", action, absent=absent, DatabaseName=action.database, Name=action.table)
-        return found["Table"] if found else None
+        answer = self._ask("GetTable", action, absent=absent, DatabaseName=action.database, Name=action.table)
+        return answer["Table"] if answer else None
 
     def _ensure_database(self, action: GlueAction) -> None:
         name = action.database
 
         def database() -> Any:
-            found = self._ask("GetDatabase", action, absent=("EntityNotFoundException",), Name=name)
+            answer = self._ask("GetDatabase", action, absent=("EntityNotFoundException",), Name=name)
             made = {"Name": name, "LocationUri": action.database_location}
-            return found or self._ask("CreateDatabase", action, absent=_LATE, DatabaseInput=made)
+            return answer or self._ask("CreateDatabase", action, absent=_LATE, DatabaseInput=made)
 
         _retry_until_done(f"database {name}", database)
 
@@ -156,13 +158,13 @@ class GlueTables:
         name = f"{action.database}.{action.table}"
 
         def table() -> Columns | None:
-            found = self._find_table(action)
-            if found is None:
+            existing = self._find_table(action)
+            if existing is None:
                 made = {"DatabaseName": action.database, "TableInput": make_table_input(action)}
                 return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
-            check_layout(found, action)
-            merged = merge_columns(name, read_columns(found), action.columns)
-            return merged if merged == read_columns(found) or self._update(action, found, merged) else None
+            check_layout(existing, action)
+            merged = merge_columns(name, read_columns(existing), action.columns)
+            return merged if merged == read_columns(existing) or self._update(action, existing, merged) else None
 
         return _retry_until_done(f"table {name}", table)
 

@@ -56,12 +56,12 @@ def to_column_inputs(columns: Columns) -> list[dict[str, str]]:
 def make_table_input(action: GlueAction) -> dict[str, Any]:
     """What CreateTable takes."""
     keys = [{"Name": action.partition_key, "Type": "string"}] if action.partition_key else []
-    own = {STRATEGY: action.strategy} if action.strategy else {}
+    strategy = {STRATEGY: action.strategy} if action.strategy else {}
     return {
         "Name": action.table,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {"EXTERNAL": "TRUE", "classification": "parquet", "compressionType": action.compression or "gzip"}
-        | own,
+        | strategy,
         "PartitionKeys": keys,
         "StorageDescriptor": FORMAT | {"Columns": to_column_inputs(action.columns), "Location": action.location},
     }
@@ -107,52 +107,52 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
 
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
     """What a query would not see as the load wrote it, in words."""
-    return [each.message for each in (*compare_columns(table, action), *_compare_location(table, action))]
+    return [mismatch.message for mismatch in (*compare_columns(table, action), *_compare_location(table, action))]
 
 
 def compare_table(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
     """Whatever of the table's definition keeps a query from seeing the load as it was written."""
     keys = [(key.get("Name"), key.get("Type")) for key in table.get("PartitionKeys", ())]
     expected = [(action.partition_key, "string")] if action.partition_key else []
-    found = [*compare_columns(table, action), *_compare_location(table, action)]
-    found += _compare_format(table.get("StorageDescriptor", {}), Kind.TABLE_CHANGED, "the table")
+    mismatches = [*compare_columns(table, action), *_compare_location(table, action)]
+    mismatches += _compare_format(table.get("StorageDescriptor", {}), Kind.TABLE_CHANGED, "the table")
     if keys != expected:
-        found.append(Mismatch(Kind.TABLE_CHANGED, f"it has partition keys {keys}, expected {expected}"))
+        mismatches.append(Mismatch(Kind.TABLE_CHANGED, f"it has partition keys {keys}, expected {expected}"))
     if str(table.get("Parameters", {}).get(_PROJECTION, "")).lower() == "true":
-        found.append(
+        mismatches.append(
             Mismatch(
                 Kind.TABLE_CHANGED,
                 f"its parameter {_PROJECTION!r} is 'true', so Athena computes the partitions and does not look at "
                 "those that loads add",
             )
         )
-    return found
+    return mismatches
 
 
 def compare_partition(partition: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
     """Whatever of the partition's definition keeps a query from seeing its files."""
     storage = partition.get("StorageDescriptor", {})
-    found, location = [], storage.get("Location", "")
+    mismatches, location = [], storage.get("Location", "")
     if location.rstrip("/") != str(action.partition_location).rstrip("/"):
         lies = f"partition {action.partition!r} lies at {location}, expected {action.partition_location}"
-        found.append(Mismatch(Kind.PARTITION_CHANGED, lies))
-    return found + _compare_format(storage, Kind.PARTITION_CHANGED, f"partition {action.partition!r}")
+        mismatches.append(Mismatch(Kind.PARTITION_CHANGED, lies))
+    return mismatches + _compare_format(storage, Kind.PARTITION_CHANGED, f"partition {action.partition!r}")
 
 
 def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
     """Columns of the load that the table lacks, or has with a type that does not hold their values."""
     names = [column["Name"].lower() for column in table.get("StorageDescriptor", {}).get("Columns", ())]
     shown = dict(read_columns(table)) if names else {}
-    own = {name for name, _ in action.columns}
-    found = []
+    written = {name for name, _ in action.columns}
+    mismatches = []
     for place, (name, kind) in enumerate(action.columns):
         if name not in shown:
-            other = names[place] if place < len(names) and names[place] not in own else None
+            other = names[place] if place < len(names) and names[place] not in written else None
             stands = f"; {other!r} stands in its place" if other else ""
-            found.append(Mismatch(Kind.COLUMN_GONE, f"column {name!r} is not there{stands}"))
+            mismatches.append(Mismatch(Kind.COLUMN_GONE, f"column {name!r} is not there{stands}"))
         elif not _can_hold(shown[name], kind):
-            found.append(Mismatch(Kind.COLUMN_RETYPED, f"column {name!r} is {shown[name]!r}, expected {kind!r}"))
-    return found
+            mismatches.append(Mismatch(Kind.COLUMN_RETYPED, f"column {name!r} is {shown[name]!r}, expected {kind!r}"))
+    return mismatches
 
 
 def _can_hold(shown: str, kind: str) -> bool:

@@ -132,7 +132,7 @@ class Intent(ControlObject):
         """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before, a sync,
         columns that were inferred."""
         goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
-        return any(each is not None for each in goes_by) or (self.sync is not None and self.sync.exclusive)
+        return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)
 
     @property
     def rows(self) -> int:
@@ -170,15 +170,15 @@ class Intent(ControlObject):
         for receipt in self.receipts:
             undeclared.update(receipt.undeclared)
         samples = [sample for receipt in self.receipts for sample in receipt.change_samples]
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "changes": sum(receipt.changes for receipt in self.receipts),
             "change_samples": tuple(samples[:MOST_SAMPLES]),
             "undeclared": dict(undeclared),
         }
         if self.sync is not None:
-            found |= {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
-            found["retired"] = len(self.sync.retire)
-        return found
+            fields |= {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
+            fields["retired"] = len(self.sync.retire)
+        return fields
 
     @classmethod
     def parse(cls, key: str, body: bytes) -> "Intent":

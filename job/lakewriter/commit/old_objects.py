@@ -32,20 +32,20 @@ def find_stream_objects(
     """Every object that the template gives, but for control objects and those another stream's template gives too."""
     known = _read_known_generations(control, state)
     mine, theirs = layout.matcher(), [other.matcher() for other in others]
-    found = [
+    entries = [
         entry
         for entry in control.store.list_entries(layout.prefix)
         if mine.fullmatch(entry.key)
         and CONTROL_DIRECTORY not in entry.key.split("/")
         and not any(matcher.fullmatch(entry.key) for matcher in theirs)
     ]
-    elsewhere = sorted(set(known).difference(entry.key for entry in found))
+    elsewhere = sorted(set(known).difference(entry.key for entry in entries))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        looked = [
-            *pool.map(partial(_read_listed_object, control, known), found),
+        objects = [
+            *pool.map(partial(_read_listed_object, control, known), entries),
             *pool.map(partial(_find_moved_object, control, known), elsewhere),
         ]
-        return tuple(old for old in looked if old is not None)
+        return tuple(old for old in objects if old is not None)
 
 
 def select_older(control: Control, objects: Iterable[StreamObject], generation_id: int) -> tuple[tuple[str, str], ...]:
@@ -55,8 +55,8 @@ def select_older(control: Control, objects: Iterable[StreamObject], generation_i
     """
     older = [old for old in objects if old.generation_id < generation_id]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        own = pool.map(lambda old: old.seen or _is_of_stream(control, control.store.head(old.key)), older)
-        return tuple((old.key, old.etag) for old, is_own in zip(older, own, strict=True) if is_own)
+        checks = pool.map(lambda old: old.seen or _is_of_stream(control, control.store.head(old.key)), older)
+        return tuple((old.key, old.etag) for old, is_own in zip(older, checks, strict=True) if is_own)
 
 
 def find_highest_generation(objects: Iterable[StreamObject]) -> int:
@@ -67,7 +67,7 @@ def find_highest_generation(objects: Iterable[StreamObject]) -> int:
 def delete_all(control: Control, objects: Iterable[tuple[str, str]]) -> None:
     """Delete each, unless it has become another object since."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda each: control.store.delete(*each), objects))
+        list(pool.map(lambda entry: control.store.delete(*entry), objects))
 
 
 def _read_known_generations(control: Control, state: SyncState) -> dict[str, int]:
@@ -81,18 +81,22 @@ def _read_known_generations(control: Control, state: SyncState) -> dict[str, int
 def _read_listed_object(control: Control, known: dict[str, int], entry: Entry) -> StreamObject | None:
     if entry.key in known:
         return StreamObject(entry.key, entry.etag, known[entry.key], seen=False)
-    found = control.store.head(entry.key)
-    return StreamObject(entry.key, found.etag, found.generation_id) if found and _is_of_stream(control, found) else None
+    stored = control.store.head(entry.key)
+    return (
+        StreamObject(entry.key, stored.etag, stored.generation_id)
+        if stored and _is_of_stream(control, stored)
+        else None
+    )
 
 
-def _is_of_stream(control: Control, found: StoredObject | None) -> bool:
+def _is_of_stream(control: Control, stored: StoredObject | None) -> bool:
     """Whether a full refresh may replace the object: this table of this pipeline wrote it, or nobody who says so."""
-    if found is None or found.is_of_another(control.keys.pipeline):
+    if stored is None or stored.is_of_another(control.keys.pipeline):
         return False
-    return found.table in ("", control.table_id)
+    return stored.table in ("", control.table_id)
 
 
 def _find_moved_object(control: Control, known: dict[str, int], key: str) -> StreamObject | None:
     """An object of ours that the template of today does not give."""
-    found = control.store.find(key)
-    return StreamObject(key, found.etag, known[key]) if found and _is_of_stream(control, found) else None
+    stored = control.store.find(key)
+    return StreamObject(key, stored.etag, known[key]) if stored and _is_of_stream(control, stored) else None

@@ -43,22 +43,22 @@ class Ownership:
 
     def check(self, *, refreshes: bool) -> None:
         """``NAME_COLLISION`` where another pipeline is there that this one may not join."""
-        found = self._control.store.get(self.key)
-        self._require_no_rival(self._read_writers(found), refreshes=refreshes)
+        content = self._control.store.get(self.key)
+        self._require_no_rival(self._read_writers(content), refreshes=refreshes)
 
     def join(self, since: datetime, *, refreshes: bool) -> None:
         """Have the record name this pipeline; ``NAME_COLLISION`` where another one came first."""
 
         def add() -> bool | None:
-            found = self._control.store.get(self.key)
-            writers = self._read_writers(found)
+            content = self._control.store.get(self.key)
+            writers = self._read_writers(content)
             self._require_no_rival(writers, refreshes=refreshes)
-            own = writers.get(self._pipeline)
-            if own is not None and own.refreshes >= refreshes:
+            writer = writers.get(self._pipeline)
+            if writer is not None and writer.refreshes >= refreshes:
                 return True
             mine = Writer(refreshes=refreshes, since=since)
-            record = self._parse_record(found).model_copy(update={"writers": {**writers, self._pipeline: mine}})
-            return self._write(record.model_dump_json(indent=1).encode(), found[1] if found else None)
+            record = self._parse_record(content).model_copy(update={"writers": {**writers, self._pipeline: mine}})
+            return self._write(record.model_dump_json(indent=1).encode(), content[1] if content else None)
 
         write(self.key, add, self._control.pause)
 
@@ -67,14 +67,14 @@ class Ownership:
         written = store.create(self.key, body) if etag is None else store.replace(self.key, body, etag)
         return written is not None or None
 
-    def _read_writers(self, found: tuple[bytes, str] | None) -> Mapping[str, Writer]:
-        return self._parse_record(found).writers
+    def _read_writers(self, content: tuple[bytes, str] | None) -> Mapping[str, Writer]:
+        return self._parse_record(content).writers
 
-    def _parse_record(self, found: tuple[bytes, str] | None) -> OwnershipRecord:
-        if found is None:
+    def _parse_record(self, content: tuple[bytes, str] | None) -> OwnershipRecord:
+        if content is None:
             return OwnershipRecord(directory=self.directory, writers={})
         try:
-            return parse(OwnershipRecord, self.key, found[0])
+            return parse(OwnershipRecord, self.key, content[0])
         except PendingUnrecoverableError as error:
             raise NameCollisionError(
                 f"{self.key}, which says whose objects lie in {self.directory!r}, cannot be read: {error.message}",
@@ -83,7 +83,9 @@ class Ownership:
             ) from error
 
     def _require_no_rival(self, writers: Mapping[str, Writer], *, refreshes: bool) -> None:
-        others = [name for name, own in writers.items() if name != self._pipeline and (refreshes or own.refreshes)]
+        others = [
+            name for name, writer in writers.items() if name != self._pipeline and (refreshes or writer.refreshes)
+        ]
         if not others:
             return
         why = "a full refresh replaces all of it" if refreshes else "which refreshes it as a whole"

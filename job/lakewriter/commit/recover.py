@@ -123,12 +123,12 @@ def move_pending(control: Control, old: Pending, change: Callable[[TableState], 
 def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | None:
     """Why this attempt's intent was withdrawn, by whoever did it."""
     key = control.keys.failure(job_id, attempt, control.table_id)
-    if (found := control.store.get(key)) is None:
+    if (content := control.store.get(key)) is None:
         key = control.keys.first_failure(job_id, attempt, control.table_id)
-        found = control.store.get(key)
-    if found is None:
+        content = control.store.get(key)
+    if content is None:
         return None
-    failure = parse(Failure, key, found[0])
+    failure = parse(Failure, key, content[0])
     if failure.code not in CODES:
         # A later release has codes of its own.
         return PendingUnrecoverableError(f"{failure.code}: {failure.message}", remedy=failure.remedy)

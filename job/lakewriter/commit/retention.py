@@ -48,16 +48,16 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
 
 def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
     """Delete objects under ``prefix`` written ``before``, with ``below`` those whose keys come before it."""
-    found = control.store.list_entries(prefix)
-    old = [entry for entry in found if entry.modified < before and (below is None or entry.key < below)]
+    entries = control.store.list_entries(prefix)
+    old = [entry for entry in entries if entry.modified < before and (below is None or entry.key < below)]
     for entry in old:
         control.store.delete(entry.key)
     return len(old)
 
 
 def _is_of_lost_state(control: Control, entries: Iterable[Entry], states: Collection[str]) -> bool:
-    found = (parse_trace(control.keys, entry) for entry in entries)
-    return any(trace is not None and not trace.is_early and trace.table_id not in states for trace in found)
+    traces = (parse_trace(control.keys, entry) for entry in entries)
+    return any(trace is not None and not trace.is_early and trace.table_id not in states for trace in traces)
 
 
 def _mark(control: Control, now: datetime) -> None:

@@ -173,9 +173,9 @@ class StateFile:
         return new if self._try_write(new, etag) else None
 
     def _look(self) -> tuple[TableState, str | None]:
-        found = self._store.get(self._key) or self._confirm_absence()
-        self._is_new = found is None
-        self._seen = (self._parse(found[0]), found[1]) if found else (TableState(), None)
+        content = self._store.get(self._key) or self._confirm_absence()
+        self._is_new = content is None
+        self._seen = (self._parse(content[0]), content[1]) if content else (TableState(), None)
         return self._seen
 
     def _confirm_absence(self) -> tuple[bytes, str] | None:
@@ -184,12 +184,12 @@ class StateFile:
         if trace is None:
             return None
         # Another load may have created the state, and left that trace, since it was not there.
-        found = self._store.get(self._key)
-        if found is None:
+        content = self._store.get(self._key)
+        if content is None:
             raise StateLostError(
                 f"{self._key} is not there, and {trace} is of a table that was loaded.", remedy=REBUILD
             )
-        return found
+        return content
 
     def _try_write(self, new: TableState, etag: str | None) -> bool:
         self._seen = None

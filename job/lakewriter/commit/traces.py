@@ -56,8 +56,8 @@ def parse_trace(keys: ControlKeys, entry: Entry) -> Trace | None:
 
 def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
     """The records of one table, of all loads whose control objects are kept."""
-    found = (parse_trace(keys, entry) for entry in store.list_entries(f"{keys.root}/loads/"))
-    return (trace for trace in found if trace is not None and trace.table_id == table_id)
+    traces = (parse_trace(keys, entry) for entry in store.list_entries(f"{keys.root}/loads/"))
+    return (trace for trace in traces if trace is not None and trace.table_id == table_id)
 
 
 def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | None) -> str | None:
@@ -76,14 +76,14 @@ def find_own_objects(
     newest = sorted(list_objects(store, layout), key=lambda entry: entry.modified, reverse=True)
     for entry in newest[:most]:
         try:
-            found = store.head(entry.key)
+            stored = store.head(entry.key)
         except LakeError:
             # What we may not read, we have not written.
             continue
-        if found is None or not found.load.startswith(f"{keys.pipeline}/"):
+        if stored is None or not stored.load.startswith(f"{keys.pipeline}/"):
             continue
-        if found.table == table_id or (not found.table and _may_be_of(store, keys, table_id, found.load)):
-            yield entry.key, found
+        if stored.table == table_id or (not stored.table and _may_be_of(store, keys, table_id, stored.load)):
+            yield entry.key, stored
 
 
 def list_objects(store: Store, layout: Layout) -> list[Entry]:
@@ -99,5 +99,5 @@ def _may_be_of(store: Store, keys: ControlKeys, table_id: str, load: str) -> boo
     without a schema may hold another table's."""
     _, _, attempt = load.partition("/")
     job_id, _, name = attempt.rpartition("/")
-    found = store.get(keys.begin(job_id, name))
-    return found is None or f'"{table_id}"'.encode() in found[0]
+    record = store.get(keys.begin(job_id, name))
+    return record is None or f'"{table_id}"'.encode() in record[0]

@@ -56,25 +56,27 @@ def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Comple
         return True, None
     if answer is Completion.CONFLICT:
         return False, None
-    found = store.find(receipt.key)
-    if found is None:
+    stored = store.find(receipt.key)
+    if stored is None:
         lost = _make_staged_lost_error(receipt, "the upload and its object are both gone")
         return answer is Completion.GONE, _to_failure(lost)
-    if (found.load, found.size) == (intent.load, receipt.size):
+    if (stored.load, stored.size) == (intent.load, receipt.size):
         return True, None
-    return True, _to_failure(_make_occupied_error(receipt, intent, found))
+    return True, _to_failure(_make_occupied_error(receipt, intent, stored))
 
 
-def _make_occupied_error(receipt: Receipt, intent: Intent, found: StoredObject) -> ConcurrentLoadError | KeyExistsError:
+def _make_occupied_error(
+    receipt: Receipt, intent: Intent, stored: StoredObject
+) -> ConcurrentLoadError | KeyExistsError:
     """Why another's object lies at the key: a retry helps where its files will have other names."""
-    if found.is_of_another(intent.pipeline):
+    if stored.is_of_another(intent.pipeline):
         if intent.counter_after is not None:
-            return _make_key_exists_error(receipt, found.load, "Give each pipeline a path of its own.")
-        return _make_taken_error(receipt, found.load, "another", "its files are then numbered after that load's.")
-    if found.load and found.load.split("/")[1] != intent.job_id:
-        return _make_taken_error(receipt, found.load, "this", "its files are then named by another time.")
+            return _make_key_exists_error(receipt, stored.load, "Give each pipeline a path of its own.")
+        return _make_taken_error(receipt, stored.load, "another", "its files are then numbered after that load's.")
+    if stored.load and stored.load.split("/")[1] != intent.job_id:
+        return _make_taken_error(receipt, stored.load, "this", "its files are then named by another time.")
     return _make_key_exists_error(
-        receipt, found.load, "Choose a file_name_pattern with a unique token, another job id, or move the object away."
+        receipt, stored.load, "Choose a file_name_pattern with a unique token, another job id, or move the object away."
     )
 
 
@@ -86,9 +88,9 @@ def withdraw(store: Store, intent: Intent) -> None:
     """
     abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))
     for receipt in intent.receipts:
-        found = store.find(receipt.key)
-        if found is not None and found.load == intent.load:
-            store.delete(receipt.key, found.etag)
+        stored = store.find(receipt.key)
+        if stored is not None and stored.load == intent.load:
+            store.delete(receipt.key, stored.etag)
 
 
 def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:

@@ -101,11 +101,11 @@ def _assess_run(
 
 def _read_failed_tables(continuous: Mapping[str, Any]) -> dict[str, str]:
     tables = continuous.get("tables")
-    found = {}
+    failures = {}
     for table_id, table in (tables if isinstance(tables, Mapping) else {}).items():
         if isinstance(table, Mapping) and table.get("state") == "failed":
-            found[str(table_id)] = f"{table.get('code')}: {table.get('message')}"
-    return found
+            failures[str(table_id)] = f"{table.get('code')}: {table.get('message')}"
+    return failures
 
 
 def _parse_time(text: Any) -> datetime | None:

@@ -53,8 +53,8 @@ class Leftovers:
 
 def parse_batch(job_id: str) -> Batch | None:
     """The batch that a load of this name is; None for a load of another kind."""
-    found = _BATCH.fullmatch(job_id)
-    return Batch(found[1], int(found[2])) if found else None
+    match = _BATCH.fullmatch(job_id)
+    return Batch(match[1], int(match[2])) if match else None
 
 
 def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[int, int]:
@@ -62,31 +62,31 @@ def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[in
     if layout is None or not layout.template.variables & _NUMBERS.keys():
         return 0, 0
     pattern = re.compile(rf"(?:.*/)?{layout.template.match_text(_NUMBERS)}")
-    numbers = [found.groupdict() for key in keys if (found := pattern.fullmatch(key)) is not None]
-    backfill = max((int(each.get("backfill", 0)) for each in numbers), default=0)
-    return backfill, max((int(each["counter"]) + 1 for each in numbers if "counter" in each), default=0)
+    numbers = [match.groupdict() for key in keys if (match := pattern.fullmatch(key)) is not None]
+    backfill = max((int(groups.get("backfill", 0)) for groups in numbers), default=0)
+    return backfill, max((int(groups["counter"]) + 1 for groups in numbers if "counter" in groups), default=0)
 
 
 def read_leftovers(control: Control) -> Leftovers:
     """All that is left of a table's loads."""
-    found = [
+    traces = [
         (entry, parse_trace(control.keys, entry)) for entry in control.store.list_entries(f"{control.keys.root}/loads/")
     ]
-    mine = [trace for _, trace in found if trace is not None and trace.table_id == control.table_id]
+    mine = [trace for _, trace in traces if trace is not None and trace.table_id == control.table_id]
     reports = {trace.job_id: trace.entry.modified for trace in mine if trace.kind == "report"}
     closed = [_read_closed(control, job_id, at) for job_id, at in reports.items()]
     withdrawn = {(trace.job_id, trace.attempt) for trace in mine if trace.kind == "failure"}
     named = sorted({(trace.job_id, trace.attempt) for trace in mine if trace.kind == "intent"} - withdrawn)
-    intents = [control.read_intent(*each) for each in named if each[0] not in reports]
+    intents = [control.read_intent(*names) for names in named if names[0] not in reports]
     layout = control.layout
     objects = () if layout is None else find_own_objects(
         control.store, control.keys, control.table_id, layout, most=MOST_ASKED
     )  # fmt: skip
     return Leftovers(
-        closed=tuple(sorted(closed, key=lambda each: (each.at, each.report["started"]))),
+        closed=tuple(sorted(closed, key=lambda load: (load.at, load.report["started"]))),
         unclosed=tuple(sorted(intents, key=lambda intent: intent.started, reverse=True)),
         running=_find_running(
-            control, [entry.key for entry, _ in found], reports, {(i.job_id, i.attempt) for i in intents}
+            control, [entry.key for entry, _ in traces], reports, {(i.job_id, i.attempt) for i in intents}
         ),
         objects=tuple(objects),
         keys=() if layout is None else tuple(entry.key for entry in list_objects(control.store, layout)),
@@ -97,8 +97,8 @@ def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
     report = control.read_report(job_id) or {}
     key = control.keys.intent(job_id, report["attempt"], control.table_id)
     first = control.keys.first_intent(job_id, report["attempt"], control.table_id)
-    found = control.store.get(key) or control.store.get(first)
-    return Closed(job_id, at.astimezone(UTC), report, Intent.parse(key, found[0]) if found else None)
+    content = control.store.get(key) or control.store.get(first)
+    return Closed(job_id, at.astimezone(UTC), report, Intent.parse(key, content[0]) if content else None)
 
 
 def _find_running(
@@ -112,8 +112,8 @@ def _find_running(
     running: dict[str, Running] = {}
     for job_id, attempt in [(name[0], name[1]) for name in names if name[2:] == ["begin.json"]]:
         key = control.keys.begin(job_id, attempt)
-        found = control.store.get(key)
-        record = parse(BeginRecord, key, found[0]) if found is not None else None
+        content = control.store.get(key)
+        record = parse(BeginRecord, key, content[0]) if content is not None else None
         if record is None or job_id in closed or (job_id, attempt) in ended or control.table_id not in record.tables:
             continue
         since, other = record.started, running.get(job_id)

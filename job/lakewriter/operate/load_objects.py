@@ -45,18 +45,18 @@ def compare_objects(
         return [mismatch for mismatch in pool.map(compare, needed) if mismatch is not None]
 
 
-def _compare(receipt: Receipt, found: StoredObject | None, intent: Intent) -> tuple[Kind, str] | None:
-    if found is None:
+def _compare(receipt: Receipt, stored: StoredObject | None, intent: Intent) -> tuple[Kind, str] | None:
+    if stored is None:
         return Kind.OBJECT_GONE, "the object is gone"
-    if found.load != intent.load:
-        return Kind.OBJECT_REPLACED, f"it was written by {found.load or 'another writer'!r}"
-    if found.size != receipt.size:
-        return Kind.OBJECT_CHANGED, f"it has {found.size} bytes, expected {receipt.size}"
+    if stored.load != intent.load:
+        return Kind.OBJECT_REPLACED, f"it was written by {stored.load or 'another writer'!r}"
+    if stored.size != receipt.size:
+        return Kind.OBJECT_CHANGED, f"it has {stored.size} bytes, expected {receipt.size}"
     checksum = _compute_checksum(receipt)
-    if checksum is not None and found.checksum not in ("", checksum):
-        return Kind.OBJECT_CHANGED, f"its content changed: its CRC32 is {found.checksum}, expected {checksum}"
-    etags, etag = _compute_etags(receipt), found.etag.strip('"')
-    if etags and not found.is_kms and not _has_foreign_etag(etag, intent) and etag not in etags:
+    if checksum is not None and stored.checksum not in ("", checksum):
+        return Kind.OBJECT_CHANGED, f"its content changed: its CRC32 is {stored.checksum}, expected {checksum}"
+    etags, etag = _compute_etags(receipt), stored.etag.strip('"')
+    if etags and not stored.is_kms and not _has_foreign_etag(etag, intent) and etag not in etags:
         return Kind.OBJECT_CHANGED, f"its content changed, or it was written anew: its etag is {etag}, not {etags[0]}"
     return None
 

@@ -49,8 +49,8 @@ class TableRecords:
     @cached_property
     def kept(self) -> dict[str, Entry]:
         """The reports that are kept, by job id."""
-        found = find_traces(self.control.store, self.control.keys, self.control.table_id)
-        return {trace.job_id: trace.entry for trace in found if trace.kind == "report"}
+        traces = find_traces(self.control.store, self.control.keys, self.control.table_id)
+        return {trace.job_id: trace.entry for trace in traces if trace.kind == "report"}
 
     def find_report(self, job_id: str) -> dict[str, Any] | None:
         """The table's report of this load; None where there is none."""
@@ -68,67 +68,69 @@ class TableRecords:
 
     def compare(self, job_id: str) -> LoadRecords | None:
         """The load's records compared; None for a load that this table does not have."""
-        found = LoadRecords()
-        report = self._read_report(job_id, found)
+        records = LoadRecords()
+        report = self._read_report(job_id, records)
         if report is not None:
-            found.intent = self._read_intent(job_id, report, found)
-            if found.intent is not None:
-                found.mismatches += _compare_report(self.control, report, found.intent)
-        elif found.mismatches or self._is_committed(job_id, found):
-            found.intent = found.intent or self._find_intent(job_id)
+            records.intent = self._read_intent(job_id, report, records)
+            if records.intent is not None:
+                records.mismatches += _compare_report(self.control, report, records.intent)
+        elif records.mismatches or self._is_committed(job_id, records):
+            records.intent = records.intent or self._find_intent(job_id)
         else:
             return None
-        self._compare_state(job_id, found)
-        return found
+        self._compare_state(job_id, records)
+        return records
 
-    def _read_report(self, job_id: str, found: LoadRecords) -> dict[str, Any] | None:
+    def _read_report(self, job_id: str, records: LoadRecords) -> dict[str, Any] | None:
         try:
             return self.find_report(job_id)
         except _DAMAGE as error:
             key = self.control.keys.report(job_id, self.control.table_id)
-            found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
+            records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
             return None
 
-    def _read_intent(self, job_id: str, report: dict[str, Any], found: LoadRecords) -> Intent | None:
+    def _read_intent(self, job_id: str, report: dict[str, Any], records: LoadRecords) -> Intent | None:
         key = self.control.keys.intent(job_id, report["attempt"], self.control.table_id)
         try:
             intent = self.control.find_intent(job_id, report["attempt"])
         except _DAMAGE as error:
-            found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
+            records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
             return None
         if intent is None and any(note.startswith(ABANDONED_BLIND) for note in report["notes"]):
-            found.notes.append(f"load {job_id!r} of {self.control.table_id} was {ABANDONED_BLIND}: nothing is compared")
+            records.notes.append(
+                f"load {job_id!r} of {self.control.table_id} was {ABANDONED_BLIND}: nothing is compared"
+            )
         elif intent is None:
             gone = f"{key} is not there, so nothing tells what load {job_id!r} of {self.control.table_id} wrote."
-            found.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
+            records.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
         return intent
 
-    def _is_committed(self, job_id: str, found: LoadRecords) -> bool:
+    def _is_committed(self, job_id: str, records: LoadRecords) -> bool:
         """Whether a load without a report is committed all the same: the state says so, or its objects are there."""
         state = self.state
         if not isinstance(state, TableState) or (state.pending is not None and state.pending.job_id == job_id):
             return False
         if state.last_job != job_id and job_id not in state.sync.live_jobs:
-            found.intent = self._find_intent(job_id)
-            if found.intent is None:
+            records.intent = self._find_intent(job_id)
+            if records.intent is None:
                 return False
         key = self.control.keys.report(job_id, self.control.table_id)
         gone = f"{key} is not there, and load {job_id!r} is committed in {self.control.table_id}."
-        found.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
+        records.mismatches.append(Mismatch(Kind.RECORD_GONE, gone, key))
         return True
 
     def _find_intent(self, job_id: str) -> Intent | None:
         """The intent of the attempt whose objects are there; intents of attempts that lost a race are there too."""
         for intent in self._read_intents(job_id):
             objects = (self.control.store.find(receipt.key) for receipt in intent.receipts)
-            if any(found is not None and found.load == intent.load for found in objects):
+            if any(stored is not None and stored.load == intent.load for stored in objects):
                 return intent
         return None
 
     def _read_intents(self, job_id: str) -> Iterator[Intent]:
         keys = self.control.keys
-        found = [parse_trace(keys, entry) for entry in self.control.store.list_entries(f"{keys.load(job_id)}/")]
-        mine = [trace for trace in found if trace is not None and trace.table_id == self.control.table_id]
+        traces = [parse_trace(keys, entry) for entry in self.control.store.list_entries(f"{keys.load(job_id)}/")]
+        mine = [trace for trace in traces if trace is not None and trace.table_id == self.control.table_id]
         withdrawn = {trace.attempt for trace in mine if trace.kind == "failure"}
         for trace in mine:
             if trace.kind == "intent" and trace.attempt not in withdrawn:
@@ -139,16 +141,16 @@ class TableRecords:
                 if intent is not None:
                     yield intent
 
-    def _compare_state(self, job_id: str, found: LoadRecords) -> None:
+    def _compare_state(self, job_id: str, records: LoadRecords) -> None:
         key = self.control.keys.state(self.control.table_id)
         state = self.state
         if isinstance(state, LakeError):
-            found.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, state.message, key, state.code))
+            records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, state.message, key, state.code))
             return
-        told = [*self._compare_loads(state, job_id), *_compare_progress(state, found.intent, job_id)]
-        found.mismatches += [Mismatch(Kind.RECORDS_DISAGREE, f"{key}: {what}.", key) for what in told]
-        sync = found.intent.sync if found.intent else None
-        found.is_retired = (
+        differences = [*self._compare_loads(state, job_id), *_compare_progress(state, records.intent, job_id)]
+        records.mismatches += [Mismatch(Kind.RECORDS_DISAGREE, f"{key}: {what}.", key) for what in differences]
+        sync = records.intent.sync if records.intent else None
+        records.is_retired = (
             sync is not None and job_id not in state.sync.live_jobs and state.sync.generation_id > sync.generation_id
         )
 
@@ -161,8 +163,8 @@ class TableRecords:
             return
         # A load is cleared away by the age of the youngest of its objects: one that a later attempt came back to
         # outlives the last load.
-        own = self.control.store.list_entries(f"{self.control.keys.load(job_id)}/")
-        youngest = max((entry.modified for entry in own), default=None)
+        entries = self.control.store.list_entries(f"{self.control.keys.load(job_id)}/")
+        youngest = max((entry.modified for entry in entries), default=None)
         if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
             yield f"its last load is {last!r}, and that load has no report, while older loads have theirs"
 

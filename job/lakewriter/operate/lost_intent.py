@@ -37,8 +37,8 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
             f"the catalog has them, and how far it read. The cursor and the source's state were not moved, so the next "
             f"load may read its rows again: see {control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
         )
-    for key, found in objects.items():
-        control.store.delete(key, found.etag)
+    for key, stored in objects.items():
+        control.store.delete(key, stored.etag)
     _end(control, pending, lambda state: state.replace(running=state.list_running_except(job_id)), reason)
     return (
         f"undone, without its intent: {shown} of it deleted, the cursor as it was. What cannot be known: whether it "
@@ -52,8 +52,8 @@ def _require_lost(control: Control, pending: Pending) -> None:
         control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
         keys = (control.keys.intent, control.keys.first_intent)
-        found = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
-        if any(each is not None and _has_version(each[0]) for each in found):
+        contents = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
+        if any(content is not None and _has_version(content[0]) for content in contents):
             raise
         return
     raise SpecInvalidError(
@@ -74,8 +74,8 @@ def _find_objects(control: Control, pending: Pending) -> Objects:
     if control.layout is None:
         return {}
     load = f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
-    found = find_own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
-    return {key: own for key, own in found if own.load == load}
+    objects = find_own_objects(control.store, control.keys, control.table_id, control.layout, most=MOST_ASKED)
+    return {key: stored for key, stored in objects if stored.load == load}
 
 
 def _close(control: Control, pending: Pending, objects: Objects, reason: str) -> None:
@@ -90,7 +90,7 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
         started=pending.since,
         rows=0,
         files=len(objects),
-        bytes=sum(found.size for found in objects.values()),
+        bytes=sum(stored.size for stored in objects.values()),
         keys=tuple(sorted(objects)),
         feed="",
         engine="",
@@ -111,7 +111,7 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
     _, counter = find_highest_numbers(control.layout, objects)
     sync = state.sync
     if control.layout is not None and not control.layout.directory and objects:
-        generation = max(found.generation_id for found in objects.values())
+        generation = max(stored.generation_id for stored in objects.values())
         sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
     return state.replace(
         committed=state.committed + 1,

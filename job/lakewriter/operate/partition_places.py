@@ -25,7 +25,7 @@ class TablePartitions:
             return [], [
                 f"whether another partition has the files of {intent.table_id} too is not known: {error.message}"
             ]
-        own = f"{str(action.partition_location).rstrip('/')}/"
+        partition_path = f"{str(action.partition_location).rstrip('/')}/"
         return [
             Mismatch(
                 Kind.PARTITION_FOREIGN,
@@ -33,7 +33,7 @@ class TablePartitions:
                 f"with the files of partition {action.partition!r}, so queries read their rows twice.",
             )
             for values, location in listed
-            if values != (action.partition,) and location and own.startswith(f"{location.rstrip('/')}/")
+            if values != (action.partition,) and location and partition_path.startswith(f"{location.rstrip('/')}/")
         ], []
 
     def _list(self, action: GlueAction) -> list[tuple[tuple[str, ...], str]]:

@@ -66,20 +66,20 @@ def plan(
     tables = []
     for table in spec.tables:
         names = table.layout.bind(job_id=job_id or str(uuid.uuid4()), attempt="plan", start=started)
-        found: dict[str, object] = {}
+        fields: dict[str, object] = {}
         try:
-            _plan_table(spec, table, names, found, clients, spark, controls[table.id])
+            _plan_table(spec, table, names, fields, clients, spark, controls[table.id])
         except LakeError as error:
-            found["error"] = str(error)
+            fields["error"] = str(error)
         except Exception as error:
             LOG.exception("The plan of table %s met a fault of the program.", table.id)
-            found["error"] = str(InternalError.met(f"table {table.id}", error))
+            fields["error"] = str(InternalError.met(f"table {table.id}", error))
         planned = PlannedTable(
             table=table.id,
             source=".".join(part for part in (table.source_schema, table.source_table) if part),
             key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
         )
-        tables.append(planned.model_copy(update=found))
+        tables.append(planned.model_copy(update=fields))
     return tuple(tables)
 
 
@@ -87,7 +87,7 @@ def _plan_table(
     spec: Spec,
     table: TableSpec,
     names: ObjectNames,
-    found: dict[str, object],
+    fields: dict[str, object],
     clients: Clients,
     spark: SparkFactory,
     control: Control,
@@ -95,7 +95,7 @@ def _plan_table(
     """Put into ``found`` what is planned of one table, as far as it comes."""
     state = control.state.read()
     names = number_objects(control.store, names, state)
-    found["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
     check_empty(control.store, table, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)
@@ -106,8 +106,8 @@ def _plan_table(
         # A pipeline with a checkpoint is run continuously, and reads nothing twice.
         again = None if spec.checkpoint else describe_repeated_append(table, state.committed)
         warnings = (*_list_warnings(table, prepared), *filter(None, [again]))
-        found |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
-        found |= _describe_plan(table, prepared)
+        fields |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
+        fields |= _describe_plan(table, prepared)
     finally:
         prepared.feed.close()
 

@@ -44,12 +44,12 @@ def write_athena_queries(spec: Spec, latest: Mapping[str, str] | None = None) ->
     queries = []
     for table in spec.tables:
         job_id = (latest or {}).get(table.id, "latest-job-id")
-        found = (
+        statements = (
             ("Query latest sync", _write_latest_sync_query(spec, table, job_id)),
             ("Find all synced records for a table", _write_syncs_query(spec, table)),
             ("Deduplicate (latest version of each record)", _write_current_rows_query(spec, table)),
         )
-        known = [Query(table.id, title, sql) for title, sql in found if sql]
+        known = [Query(table.id, title, sql) for title, sql in statements if sql]
         queries += known or [Query(table.id, "Query a table", f"SELECT *\nFROM {_quote_table_name(table)}\nLIMIT 100;")]
     return tuple(queries)
 

@@ -47,12 +47,12 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     from lakewriter.commit.iceberg.evolve import name_count_property
     from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 
-    found = IcebergTable(action, clients, f"{spec.pipeline}/rebuild/rebuild").load()
-    if found is None:
+    existing = IcebergTable(action, clients, f"{spec.pipeline}/rebuild/rebuild").load()
+    if existing is None:
         return InCatalog()
-    summaries = [snapshot.summary for snapshot in found.snapshots()]
+    summaries = [snapshot.summary for snapshot in existing.snapshots()]
     loads = {summary.additional_properties.get(_SUMMARY, "") for summary in summaries if summary is not None}
-    return InCatalog(int(found.properties.get(name_count_property(spec.pipeline), 0)), frozenset(loads - {""}))
+    return InCatalog(int(existing.properties.get(name_count_property(spec.pipeline), 0)), frozenset(loads - {""}))
 
 
 def rebuild(
@@ -81,10 +81,10 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
     for closed in left.closed:
         state = _add_load(state, closed)
     pending = _find_pending(control, left)
-    own = _name_load(control, pending) if pending is not None else ""
-    is_published = own in catalog.loads
-    seen = {found.load for _, found in left.objects} - {own}
-    committed = max(state.committed, catalog.committed - is_published, 1 if seen else 0)
+    pending_load = _name_load(control, pending) if pending is not None else ""
+    is_published = pending_load in catalog.loads
+    writers = {found.load for _, found in left.objects} - {pending_load}
+    committed = max(state.committed, catalog.committed - is_published, 1 if writers else 0)
     backfill, next_counter = find_highest_numbers(control.layout, left.keys)
     what = (
         f"state rebuilt from {format_count(len(left.closed), 'report')} and {format_count(len(left.objects), 'object')}"
@@ -101,17 +101,17 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
 
 def _require_no_state(control: Control) -> str | None:
     """The etag of a state that may be replaced, None where there is none; ``SPEC_INVALID`` where it says something."""
-    found = control.store.get(control.keys.state(control.table_id))
-    if found is None:
+    content = control.store.get(control.keys.state(control.table_id))
+    if content is None:
         return None
-    if not is_blank(found[0]):
+    if not is_blank(content[0]):
         state = control.state.read()
         if state.committed or state.pending or state.resets:
             raise SpecInvalidError(
                 f"table {control.table_id} has a state, of {format_count(state.committed, 'committed load')}.",
                 remedy="lakewriter status LAKE shows it; lakewriter reset LAKE TABLE changes it.",
             )
-    return found[1]
+    return content[1]
 
 
 def _add_load(state: TableState, closed: Closed) -> TableState:
@@ -162,8 +162,8 @@ def _find_pending(control: Control, left: Leftovers) -> Pending | None:
 
 
 def _find_phase(control: Control, intent: Intent) -> Phase | None:
-    found = [control.store.find(receipt.key) for receipt in intent.receipts]
-    mine = [each is not None and each.load == intent.load for each in found]
+    objects = [control.store.find(receipt.key) for receipt in intent.receipts]
+    mine = [stored is not None and stored.load == intent.load for stored in objects]
     if not any(mine):
         return None
     return "uploaded" if all(mine) else "intended"
@@ -193,7 +193,7 @@ def _describe(state: TableState) -> list[str]:
 def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> list[str]:
     lines = ["changes by hand, such as a cursor that was reset after the last load"]
     known = {key for closed in left.closed for key in closed.report["keys"]}
-    others = [key for key, found in left.objects if key not in known and not _is_pending(control, state, found.load)]
+    others = [key for key, stored in left.objects if key not in known and not _is_pending(control, state, stored.load)]
     if others:
         objects = format_count(len(others), "object")
         lines.append(f"how many loads wrote {objects} whose reports were cleared away, such as {others[0]}")
@@ -220,8 +220,8 @@ def _write(control: Control, state: TableState, etag: str | None) -> None:
 
     def put() -> bool:
         written = control.store.create(key, body) if etag is None else control.store.replace(key, body, etag)
-        found = control.store.get(key)
-        if written is not None or (found is not None and found[0] == body):
+        content = control.store.get(key)
+        if written is not None or (content is not None and content[0] == body):
             return True
         raise ConcurrentLoadError(
             f"{key} was written by another process meanwhile; it was left as it is.",

@@ -90,13 +90,13 @@ def count_rows(
     those that the load has in the table by its receipts, files that cannot be read included."""
     ids, wrong, expected = _Ids(), [], 0
     engine = intent.receipts[0].engine if intent.receipts else ""
-    for key, rows, kind in [(each.key, each.rows, each.engine) for each in files] + [
+    for key, rows, kind in [(receipt.key, receipt.rows, receipt.engine) for receipt in files] + [
         (key, 0, engine) for key in copies
     ]:
         where = f"s3://{intent.access.bucket}/{key}"
         try:
-            for count, found in _read_rows(_S3File(intent.access.bucket, key, clients), kind, counting.row_id):
-                ids.add(count, found)
+            for count, row_ids in _read_rows(_S3File(intent.access.bucket, key, clients), kind, counting.row_id):
+                ids.add(count, row_ids)
         except LakeError as error:
             wrong.append(Mismatch(Kind.NOT_COMPARED, error.message, key, error.code))
         except _BROKEN as error:
@@ -113,10 +113,10 @@ def count_rows(
             f"{repeated} rows of load {intent.job_id!r} in {intent.table_id} have a {counting.row_id} of another row."
         )
         wrong.append(Mismatch(Kind.IDS_REPEATED, what))
-    told = RowCount(
+    row_count = RowCount(
         table=intent.table_id, rows=ids.rows, expected=of_table, row_id=counting.row_id, repeated_ids=repeated
     )
-    return told, wrong
+    return row_count, wrong
 
 
 def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:

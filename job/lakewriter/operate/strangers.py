@@ -27,10 +27,10 @@ SLACK: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Stranger:
-    """An object that is in no report of its table; ``found`` says what its metadata tell."""
+    """An object that is in no report of its table; ``stored`` says what its metadata tell."""
 
     entry: Entry
-    found: StoredObject
+    stored: StoredObject
 
 
 class TablePath:
@@ -47,11 +47,11 @@ class TablePath:
     def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
         """Strangers that came since the load began, and a note where there are others."""
         mismatches, older = [], 0
-        own = {receipt.key for receipt in intent.receipts}
+        written = {receipt.key for receipt in intent.receipts}
         for stranger in self._strangers:
-            if stranger.entry.key in own:
+            if stranger.entry.key in written:
                 continue
-            if stranger.found.load == "" and stranger.entry.modified < intent.started - SLACK:
+            if stranger.stored.load == "" and stranger.entry.modified < intent.started - SLACK:
                 older += 1
             elif (mismatch := self._tell(stranger)) is not None:
                 mismatches.append(mismatch)
@@ -65,18 +65,18 @@ class TablePath:
         return mismatches, notes
 
     def _tell(self, stranger: Stranger) -> Mismatch | None:
-        key, found = stranger.entry.key, stranger.found
+        key, stored = stranger.entry.key, stranger.stored
         where = f"s3://{self._intent.access.bucket}/{key}"
         under = f"lies under the path of {self._control.table_id}, so queries read it"
-        if not found.load:
+        if not stored.load:
             return Mismatch(Kind.OBJECT_FOREIGN, f"{where} {under}, and no load wrote it.", key)
-        pipeline, _, rest = found.load.partition("/")
+        pipeline, _, rest = stored.load.partition("/")
         job_id = rest.rpartition("/")[0]
         if pipeline != self._intent.pipeline or job_id not in self._records.kept:
             # Another pipeline's, one that is about to be committed, or one so old that its records are cleared away.
             return None
         return Mismatch(Kind.OBJECT_COPIED, f"{where} {under}, and it is a copy of a file of load {job_id!r}.",
-                        key, load=found.load)  # fmt: skip
+                        key, load=stored.load)  # fmt: skip
 
     @cached_property
     def _strangers(self) -> tuple[Stranger, ...]:
@@ -93,7 +93,7 @@ class TablePath:
             pairs = list(zip(unknown, looked, strict=False))
         table_id = self._control.table_id
         return tuple(
-            Stranger(entry, found) for entry, found in pairs if found is not None and found.table in ("", table_id)
+            Stranger(entry, stored) for entry, stored in pairs if stored is not None and stored.table in ("", table_id)
         )
 
     def _look(self, entry: Entry) -> StoredObject | None:

@@ -56,9 +56,9 @@ class Verified(Model):
         """1 for a difference; where something could not be compared, and nothing else is wrong, that failure's own."""
         if not self.differences:
             return EXIT_OK
-        if any(each.kind != Kind.NOT_COMPARED for each in self.differences):
+        if any(difference.kind != Kind.NOT_COMPARED for difference in self.differences):
             return EXIT_FAILED
-        return max(ERRORS[each.code].exit_code for each in self.differences)
+        return max(ERRORS[difference.code].exit_code for difference in self.differences)
 
 
 class Verifier:
@@ -104,7 +104,9 @@ class Verifier:
             rows=sum(intent.rows for intent in intents),
             files=sum(len(intent.receipts) for intent in intents),
             differences=tuple(
-                _make_difference(table_id, each) for table_id, table in tables.items() for each in table.mismatches
+                _make_difference(table_id, mismatch)
+                for table_id, table in tables.items()
+                for mismatch in table.mismatches
             ),
             notes=tuple(note for table in tables.values() for note in table.notes),
             counted=tuple(table.counted for table in tables.values() if table.counted is not None),
@@ -191,17 +193,17 @@ def verify_all(
     controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None
 ) -> Iterator[Verified]:
     """Every load whose records are kept, the oldest first; what is told of one load is not told again of a later."""
-    verifier, told = Verifier(controls, clients, counting), set[Difference]()
+    verifier, reported = Verifier(controls, clients, counting), set[Difference]()
     for job_id in verifier.list_kept_loads():
-        found = verifier.verify(job_id)
-        new = tuple(each for each in found.differences if each not in told)
-        told.update(new)
-        yield found.model_copy(update={"differences": new})
+        verified = verifier.verify(job_id)
+        new = tuple(difference for difference in verified.differences if difference not in reported)
+        reported.update(new)
+        yield verified.model_copy(update={"differences": new})
 
 
 def choose_exit_code(loads: Sequence[Verified]) -> int:
     """1 where any load differs, otherwise the code of what could not be compared."""
-    codes = {found.exit_code for found in loads}
+    codes = {load.exit_code for load in loads}
     return EXIT_FAILED if EXIT_FAILED in codes else max(codes, default=EXIT_OK)
 
 
@@ -213,6 +215,6 @@ def _compare_or_note(compare: Callable[[], tuple[list[Mismatch], list[str]]]) ->
         return [Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)], []
 
 
-def _make_difference(table_id: str, each: Mismatch) -> Difference:
-    code = each.code or CODES[each.kind]
-    return Difference(table=table_id, key=each.key, kind=each.kind.value, code=code, message=each.message)
+def _make_difference(table_id: str, mismatch: Mismatch) -> Difference:
+    code = mismatch.code or CODES[mismatch.kind]
+    return Difference(table=table_id, key=mismatch.key, kind=mismatch.kind.value, code=code, message=mismatch.message)

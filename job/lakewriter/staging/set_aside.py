@@ -101,14 +101,14 @@ class BadRowWriter:
         names = row.batch.schema.names
         known = [name for name in self._aside.keys if names.count(name) == 1]
         key = {name: to_json_value(row.batch.column(names.index(name))) for name in known}
-        told = row.mark | found | {"key": {name: value for name, value in key.items() if value is not None} or None}
-        if told.get("file") is None:
-            told |= {"partition": self._partition, "offset": row.places[0]}
-        told = {name: value for name, value in told.items() if value is not None}
-        line = json.dumps(told, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+        content = row.mark | found | {"key": {name: value for name, value in key.items() if value is not None} or None}
+        if content.get("file") is None:
+            content |= {"partition": self._partition, "offset": row.places[0]}
+        content = {name: value for name, value in content.items() if value is not None}
+        line = json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         self._rows += 1
         if len(self._samples) < MOST_BAD_ROWS_SHOWN:
-            self._samples.append(_describe_row(told))
+            self._samples.append(_describe_row(content))
         self._held.append(line)
         self._size += len(line)
         if self._size >= _OBJECT_BYTES:

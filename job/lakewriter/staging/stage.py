@@ -16,11 +16,13 @@ from lakewriter.staging.task import TaskPlan, write_partition
 
 def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | None]:
     """Every file of the table staged: receipts in the order of the files' numbers, and what was set aside."""
-    told = [json.loads(text) for text in feed.run(partial(run_task, plan))]
-    files = [each for each in told if "receipt" in each]
-    aside = [SetAside.model_validate(each["set_aside"]) for each in told if "set_aside" in each]
-    before = {stage_id: _count_earlier_runs(stage_id) for stage_id in {each["stage"] for each in files}}
-    receipts = (_add_stage_attempts(Receipt.model_validate(each["receipt"]), before[each["stage"]]) for each in files)
+    outputs = [json.loads(text) for text in feed.run(partial(run_task, plan))]
+    files = [output for output in outputs if "receipt" in output]
+    aside = [SetAside.model_validate(output["set_aside"]) for output in outputs if "set_aside" in output]
+    before = {stage_id: _count_earlier_runs(stage_id) for stage_id in {output["stage"] for output in files}}
+    receipts = (
+        _add_stage_attempts(Receipt.model_validate(output["receipt"]), before[output["stage"]]) for output in files
+    )
     return tuple(sorted(receipts, key=lambda receipt: receipt.seq)), SetAside.of(aside)
 
 
@@ -33,8 +35,8 @@ def run_task(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) 
         BadRowWriter(plan.aside, partition, make_object_writer(get_shared_clients(plan.access))) if plan.aside else None
     )
     for receipt in write_partition(plan, partition, batches, bad=bad):
-        told = receipt.model_copy(update={"task_attempt": attempt})
-        yield json.dumps({"stage": number, "receipt": told.model_dump(mode="json")})
+        counted = receipt.model_copy(update={"task_attempt": attempt})
+        yield json.dumps({"stage": number, "receipt": counted.model_dump(mode="json")})
     if bad is not None and (aside := bad.close()) is not None:
         yield json.dumps({"set_aside": aside.model_dump(mode="json")})
 
@@ -47,9 +49,9 @@ def _count_earlier_runs(stage_id: int | None) -> int:
     """How often the stage ran before: when an executor takes its shuffle files along, tasks start anew at attempt 0."""
     if stage_id is None:
         return 0
-    found = SparkContext.getOrCreate().statusTracker().getStageInfo(stage_id)
+    stage_info = SparkContext.getOrCreate().statusTracker().getStageInfo(stage_id)
     # Spark forgets old stages; then it may have.
-    return 1 if found is None else found.currentAttemptId
+    return 1 if stage_info is None else stage_info.currentAttemptId
 
 
 def choose_first_indexes(feed: Feed) -> tuple[int, ...]:

@@ -177,7 +177,7 @@ class _PartitionWriter:
             raise RuntimeError(f"{self._encoder.name} wrote {footer.num_rows} rows into {key!r}, expected {file.rows}")
         first_index, self._next_index = self._next_index, self._next_index + file.rows
         cursor, cursor_nulls = self._shaper.take_cursor()
-        found = self._shaper.take_findings()
+        findings = self._shaper.take_findings()
         return Receipt(
             bucket=plan.access.bucket,
             key=key,
@@ -195,9 +195,9 @@ class _PartitionWriter:
             # Of the rows shaped while the file was written: over all receipts of a task these are all its rows.
             cursor=cursor,
             cursor_nulls=cursor_nulls,
-            changes=found.changes,
-            change_samples=tuple(found.samples),
-            undeclared=dict(found.undeclared),
+            changes=findings.changes,
+            change_samples=tuple(findings.samples),
+            undeclared=dict(findings.undeclared),
             columns={} if footer is None else column_statistics(footer),
             partition_values=values,
         )

@@ -16,23 +16,23 @@ def find_schema(table: Table, action: IcebergAction) -> Schema:
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     """Rows of every file that the snapshot added, by location."""
-    found = {}
+    rows = {}
     for manifest in snapshot.manifests(table.io):
         for entry in manifest.fetch_manifest_entry(table.io):
             if entry.snapshot_id == snapshot.snapshot_id:
-                found[entry.data_file.file_path] = entry.data_file.record_count
-    return found
+                rows[entry.data_file.file_path] = entry.data_file.record_count
+    return rows
 
 
 def describe_file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
     """What a snapshot has besides the expected files, lacks of them, or counts in another way, in words."""
     missing = sorted(expected.keys() - found.keys())
     strange = sorted(found.keys() - expected.keys())
-    told = [f"file {name} is not in the snapshot" for name in missing]
-    told += [f"file {name} is in the snapshot, and the load did not write it" for name in strange]
-    told += [
+    differences = [f"file {name} is not in the snapshot" for name in missing]
+    differences += [f"file {name} is in the snapshot, and the load did not write it" for name in strange]
+    differences += [
         f"file {name} has {found[name]} rows, expected {expected[name]}"
         for name in sorted(found.keys() & expected.keys())
         if found[name] != expected[name]
     ]
-    return told
+    return differences

@@ -151,13 +151,13 @@ def _make_data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> Da
 def _describe_differences(table: Table, intent: Intent) -> list[str]:
     if not _counted(table, intent):
         return [f"it has no property {name_count_property(intent.pipeline)!r}"]
-    snapshot = next((found for found in table.snapshots() if read_load(found) == intent.load), None)
+    snapshot = next((each for each in table.snapshots() if read_load(each) == intent.load), None)
     if snapshot is None:
         # Snapshots expire; the count does not.
         return []
     expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.receipts}
-    found = read_added_files(table, snapshot)
-    return [] if found == expected else describe_file_differences(found, expected)
+    rows = read_added_files(table, snapshot)
+    return [] if rows == expected else describe_file_differences(rows, expected)
 
 
 def read_health(table: Table) -> TableHealth:

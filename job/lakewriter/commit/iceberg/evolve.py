@@ -31,8 +31,8 @@ class IcebergTargetTable:
 
     def find_location(self) -> str | None:
         """The table's own; where the catalog will decide, None until there is one."""
-        found = self._found.location().rstrip("/") if self._found else self._own.action.location
-        return found or None
+        location = self._found.location().rstrip("/") if self._found else self._own.action.location
+        return location or None
 
     def explain_occupied(self) -> str | None:
         """A snapshot that is none of this pipeline's."""
@@ -68,16 +68,16 @@ class IcebergTargetTable:
         require_writable(self._found, schema, self._bucket, name)
         before = {field.name: field for field in self._found.schema().fields}
         after = merge_schema(self._found, schema, name)
-        told = []
+        changes = []
         for field in after.fields:
             old = before.get(field.name)
             if old is None:
-                told.append(f"add column {field.name} {field.field_type} to {name}")
+                changes.append(f"add column {field.name} {field.field_type} to {name}")
             elif old.field_type != field.field_type:
-                told.append(f"widen column {field.name} of {name} from {old.field_type} to {field.field_type}")
+                changes.append(f"widen column {field.name} of {name} from {old.field_type} to {field.field_type}")
             elif old.required and field.optional:
-                told.append(f"make column {field.name} of {name} optional")
-        return told
+                changes.append(f"make column {field.name} of {name} optional")
+        return changes
 
     def prepare(
         self,
@@ -177,9 +177,12 @@ def grow_decimals(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
         grows = wanted.scale == known.scale and wanted.precision > known.precision
         return wanted if grows else known
     if pt.is_struct(known) and pt.is_struct(wanted):
-        own = {field.name.lower(): field.type for field in wanted}
+        wanted_types = {field.name.lower(): field.type for field in wanted}
         return pa.struct(
-            [field.with_type(grow_decimals(field.type, own.get(field.name.lower(), field.type))) for field in known]
+            [
+                field.with_type(grow_decimals(field.type, wanted_types.get(field.name.lower(), field.type)))
+                for field in known
+            ]
         )
     if pt.is_map(known) and pt.is_map(wanted):
         return pa.map_(known.key_type, grow_decimals(known.item_type, wanted.item_type))

@@ -90,8 +90,8 @@ class S3Input(InputFile):
         bucket, key = split(self.location)
 
         def look(s3: Any) -> bool:
-            found = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
-            return [entry["Key"] for entry in found] == [key]
+            entries = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
+            return [entry["Key"] for entry in entries] == [key]
 
         return _ask("s3:ListBucket", self.location, self._clients, look)
 

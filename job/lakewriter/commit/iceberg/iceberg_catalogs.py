@@ -109,7 +109,7 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
         return _Glue("glue", client=clients.glue, **shared)
     with explain_errors(service, clients, "connect"):
         # The library asks for vended credentials by itself; None takes its header back.
-        own = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
+        headers = {"header.X-Iceberg-Access-Delegation": None} if clients.access.explicit else {}
         return _Rest(
             "rest",
             **{
@@ -119,7 +119,7 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
                 "credential": _resolve_credential(service, clients.access.region),
                 "scope": service.scope,
             },
-            **shared | own,
+            **shared | headers,
         )
 
 
@@ -221,10 +221,10 @@ _NAME_REMEDY: Final = (
 
 def check_region(table: Table, service: IcebergService, access: Access) -> None:
     """``CATALOG_REGION_MISMATCH`` where the catalog tells another region than the bucket's."""
-    told = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
-    if not isinstance(service, GlueService) and told not in (None, access.region):
+    region = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
+    if not isinstance(service, GlueService) and region not in (None, access.region):
         raise CatalogRegionMismatchError(
-            f"catalog {service.warehouse!r} keeps its tables in {told!r}, and bucket {access.bucket!r} is in "
+            f"catalog {service.warehouse!r} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
             f"{access.region!r}; they must be in one region.",
             remedy="Use a bucket in the catalog's region, or AWS Glue as the catalog.",
         )

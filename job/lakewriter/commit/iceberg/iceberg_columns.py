@@ -137,7 +137,7 @@ _VALUES: Final[Mapping[type[PrimitiveType], Any]] = {
 
 def to_manifest_statistics(columns: Mapping[str, ColumnStatistics], schema: Schema) -> dict[str, dict[int, Any]]:
     """A file's statistics as a manifest has them, by field id: sizes, counts and bounds of its leaf columns."""
-    found: dict[str, dict[int, Any]] = {
+    manifest: dict[str, dict[int, Any]] = {
         name: {} for name in ("column_sizes", "value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
     }
     written = {_fold_path(path): statistics for path, statistics in columns.items()}
@@ -154,8 +154,8 @@ def to_manifest_statistics(columns: Mapping[str, ColumnStatistics], schema: Sche
         }
         for name, value in values.items():
             if value is not None:
-                found[name][leaf.field_id] = value
-    return found
+                manifest[name][leaf.field_id] = value
+    return manifest
 
 
 def _fold_path(path: str) -> str:

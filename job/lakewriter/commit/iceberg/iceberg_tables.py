@@ -102,9 +102,9 @@ class IcebergTable:
 
     def make(self, schema: pa.Schema, partition: Partition = ()) -> Table:
         """The table, made with these columns if there is none."""
-        found = self.load()
-        if found is not None:
-            return found
+        existing = self.load()
+        if existing is not None:
+            return existing
         self._make_namespace()
         self._written.clear()
         location = self.action.location or None
@@ -188,13 +188,13 @@ class IcebergTable:
 
     def _delete_merged(self, written: Sequence[str], table: Table) -> None:
         """Delete the manifests that a commit wrote only to merge them into others, which the library leaves."""
-        own = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
+        snapshots = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
         unlisted = set(written) - list_metadata_files(table)
         # An append that merges nothing writes one manifest, and its snapshot has it.
-        if not own or len(unlisted) < 2:
+        if not snapshots or len(unlisted) < 2:
             return
         with self._note_failed_cleanup("merged manifests"):
-            kept = {manifest.manifest_path for each in own for manifest in each.manifests(table.io)}
+            kept = {manifest.manifest_path for each in snapshots for manifest in each.manifests(table.io)}
             self._delete(unlisted - kept, table)
 
     def _delete(self, locations: Iterable[str], table: Table) -> None:
@@ -265,8 +265,8 @@ def list_metadata_files(table: Table) -> set[str]:
 def list_known_files(table: Table, since: datetime) -> set[str]:
     """``listed_files``, and the manifests of the current snapshot and of all from ``since`` on."""
     first = since.timestamp() * 1000
-    snapshots = [each for each in table.metadata.snapshots if each.timestamp_ms >= first]
+    snapshots = [snapshot for snapshot in table.metadata.snapshots if snapshot.timestamp_ms >= first]
     if current := table.current_snapshot():
         snapshots.append(current)
-    manifests = (manifest.manifest_path for each in snapshots for manifest in each.manifests(table.io))
+    manifests = (manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io))
     return list_metadata_files(table).union(manifests)

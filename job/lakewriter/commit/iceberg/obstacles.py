@@ -80,8 +80,8 @@ def _find_table_obstacles(table: Table, bucket: str, name: str) -> Iterator[tupl
 
 
 def _find_column_obstacles(table: Table, schema: pa.Schema, name: str) -> Iterator[tuple[str, str]]:
-    own = table.schema()
-    identifiers = [own.find_column_name(field_id) for field_id in own.identifier_field_ids]
+    existing = table.schema()
+    identifiers = [existing.find_column_name(field_id) for field_id in existing.identifier_field_ids]
     if identifiers:
         columns = ", ".join(map(str, identifiers))
         yield (
@@ -89,7 +89,7 @@ def _find_column_obstacles(table: Table, schema: pa.Schema, name: str) -> Iterat
             f"ALTER TABLE {name} DROP IDENTIFIER FIELDS {columns}",
         )
     written = {path.lower() for field in schema for path in _list_paths(field.name, field.type)}
-    for column in _list_required(own):
+    for column in _list_required(existing):
         parent = column.rpartition(".")[0]
         if column not in written and (not parent or parent in written):
             yield (

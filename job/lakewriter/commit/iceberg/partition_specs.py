@@ -36,9 +36,9 @@ def check_partitioned(table: Table, partition: Partition, name: str) -> None:
     fields = [(schema.find_column_name(field.source_id), str(field.transform)) for field in table.spec().fields]
     wanted = [(field.column, field.transform) for field in partition]
     if [(str(column).lower(), how) for column, how in fields] != [(column.lower(), how) for column, how in wanted]:
-        found = ", ".join(f"{how} of {column}" for column, how in fields) or "nothing"
+        existing = ", ".join(f"{how} of {column}" for column, how in fields) or "nothing"
         raise SchemaIncompatibleError(
-            f"table {name} is partitioned by {found}, and partition_by is [{', '.join(map(str, partition))}].",
+            f"table {name} is partitioned by {existing}, and partition_by is [{', '.join(map(str, partition))}].",
             remedy="Give partition_by as the table has it, change the table's partition fields (ALTER TABLE ... ADD or "
             "DROP PARTITION FIELD), or load another table.",
         )

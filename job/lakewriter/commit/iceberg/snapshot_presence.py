@@ -40,15 +40,15 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
     current = table.current_snapshot()
     if current is None:
         return "the table has no current snapshot"
-    own = next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
+    load_snapshot = next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
     last = current
     for snapshot in walk_ancestors(table, current):
-        if _is_of_load(snapshot, own):
+        if _is_of_load(snapshot, load_snapshot):
             return None
-        if _is_older(snapshot, own, intent):
-            return _explain_rollback(current, own)
+        if _is_older(snapshot, load_snapshot, intent):
+            return _explain_rollback(current, load_snapshot)
         last = snapshot
-    return _explain_rollback(current, own) if last.sequence_number == FIRST else None
+    return _explain_rollback(current, load_snapshot) if last.sequence_number == FIRST else None
 
 
 def read_load(snapshot: Snapshot) -> str | None:
@@ -65,24 +65,24 @@ def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
         snapshot = None if parent is None else table.snapshot_by_id(parent)
 
 
-def _is_of_load(snapshot: Snapshot, own: Snapshot | None) -> bool:
+def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
     """Whether it is the load's snapshot, or was cherry-picked from it; any that was, where the load's has expired."""
     source = snapshot.summary.additional_properties.get(_SOURCE) if snapshot.summary else None
-    if own is None:
+    if load_snapshot is None:
         return source is not None
-    return snapshot.snapshot_id == own.snapshot_id or source == str(own.snapshot_id)
+    return snapshot.snapshot_id == load_snapshot.snapshot_id or source == str(load_snapshot.snapshot_id)
 
 
-def _is_older(snapshot: Snapshot, own: Snapshot | None, intent: Intent) -> bool:
+def _is_older(snapshot: Snapshot, load_snapshot: Snapshot | None, intent: Intent) -> bool:
     """Whether it was committed before the load, so that none of its ancestors is the load's."""
-    if own is None:
+    if load_snapshot is None:
         return snapshot.timestamp_ms < (intent.started - SLACK).timestamp() * 1000
-    if own.sequence_number and snapshot.sequence_number:
-        return snapshot.sequence_number < own.sequence_number
-    return snapshot.timestamp_ms < own.timestamp_ms
+    if load_snapshot.sequence_number and snapshot.sequence_number:
+        return snapshot.sequence_number < load_snapshot.sequence_number
+    return snapshot.timestamp_ms < load_snapshot.timestamp_ms
 
 
-def _explain_rollback(current: Snapshot, own: Snapshot | None) -> str:
-    what = f"snapshot {own.snapshot_id} of the load is" if own else "no snapshot of the load is"
-    also = "not " if own else ""
+def _explain_rollback(current: Snapshot, load_snapshot: Snapshot | None) -> str:
+    what = f"snapshot {load_snapshot.snapshot_id} of the load is" if load_snapshot else "no snapshot of the load is"
+    also = "not " if load_snapshot else ""
     return f"{what} {also}among the ancestors of the current snapshot {current.snapshot_id}: the table was rolled back"
