@@ -70,9 +70,9 @@ STORE = [
     (lambda store: store.complete(RECEIPT), Unclear),
     (lambda store: store.get("k"), NoAnswerError),
     (lambda store: store.find("k"), NoAnswerError),
-    (lambda store: store.look("k"), NoAnswerError),
-    (lambda store: list(store.entries("")), NoAnswerError),
-    (lambda store: list(store.uploads("")), NoAnswerError),
+    (lambda store: store.head("k"), NoAnswerError),
+    (lambda store: list(store.list_entries("")), NoAnswerError),
+    (lambda store: list(store.list_uploads("")), NoAnswerError),
     (lambda store: store.abort("k", "u"), NoAnswerError),
     (lambda store: store.delete("k"), NoAnswerError),
 ]

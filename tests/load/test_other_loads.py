@@ -33,7 +33,7 @@ def run(lake, job, during=lambda _step: None):
 def register(lake):
     """As a load that was killed is left: it is registered, and nobody runs it."""
     entry = Running(attempt="dead", since=AT)
-    lake.control(ID).state.move(lambda state: state.changed(running={**state.running, "dead": entry}))
+    lake.control(ID).state.move(lambda state: state.replace(running={**state.running, "dead": entry}))
 
 
 def test_a_load_with_a_cursor_beside_a_registered_one(lake):

@@ -123,7 +123,7 @@ def test_turns(turning, steps, code):
 
 def test_a_load_of_release_0_1_0_between_two_batches(turning):
     turning.do("batch 0")
-    turning.control.state.move(lambda state: state.changed(committed=2, last_job="load-1"))
+    turning.control.state.move(lambda state: state.replace(committed=2, last_job="load-1"))
     assert [turning.do(step) for step in ("batch 1", "adopt", "batch 1")] == ["CHECKPOINT_LOST", None, None]
 
 

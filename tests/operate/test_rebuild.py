@@ -187,7 +187,7 @@ def test_a_pending_load(table, aws, completed, phase):
     table.load("a")
     table.load("b", files=2, dies="settle", after=FIVE)
     pending = table.control.state.read().pending
-    for each in table.control.intent("b", pending.attempt).receipts[:completed]:
+    for each in table.control.read_intent("b", pending.attempt).receipts[:completed]:
         S3Store(table.clients).complete(each)
     lose(aws, STATE)
     _, said = table.run("rebuild", "events", "--reason", "r")
@@ -295,9 +295,9 @@ LOST = [
 def test_a_pending_load_whose_intent_is_gone(table, aws, completed, phase, files, committed, again):
     table.load("b", files=2, dies="settle")
     pending = table.control.state.read().pending
-    for each in table.control.intent("b", pending.attempt).receipts[:completed]:
+    for each in table.control.read_intent("b", pending.attempt).receipts[:completed]:
         S3Store(table.clients).complete(each)
-    table.control.state.move(lambda state: state.changed(pending=pending.model_copy(update={"phase": phase})))
+    table.control.state.move(lambda state: state.replace(pending=pending.model_copy(update={"phase": phase})))
     assert table.run("abandon", "b", "--intent-lost", "--reason", "r")[0] == 2
     lose(aws, table.control.keys.intent("b", pending.attempt, Table.id))
     assert table.load("c") == "PENDING_UNRECOVERABLE"

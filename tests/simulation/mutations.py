@@ -52,7 +52,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "what is pending is recovered before an attempt registers",
         {
             "commit.attempt": (
-                ("        seen = recover(control, open_clients)\n", "        seen = control.state.latest()\n"),
+                ("        seen = recover(control, open_clients)\n", "        seen = control.state.recall()\n"),
                 ("    if state.pending is not None or state.committed != seen.committed:\n", "    if False:\n"),
             )
         },
@@ -173,7 +173,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "the catalog gets a load only when all of its files are complete",
         "commit.recover",
         "            failure = complete_all(store, intent, control.pause)\n",
-        "            catalog_writer(intent, open_clients(intent.access)).publish(intent, number)\n"
+        "            open_catalog_writer(intent, open_clients(intent.access)).publish(intent, number)\n"
         "            failure = complete_all(store, intent, control.pause)\n",
         "glue,iceberg",
     ),

@@ -1,4 +1,4 @@
-"""One attempt at one table: registered, bound to an intent, or withdrawn; steps 1 and 4 of a load."""
+"""Register an attempt at one table, bind it to its intent, or withdraw it: steps 1 and 4 of a load."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +21,15 @@ from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
 _COMPARED_FIELDS: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
-"""What of a table's state a load may be planned on."""
+"""Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One process working on a load; ``started`` (UTC) is the time its paths and rows carry."""
+    """One process working on a load.
+
+    ``started`` (UTC) is the time in its paths and rows. ``keep`` is how long control objects are kept.
+    """
 
     pipeline: str
     job_id: str
@@ -41,7 +44,10 @@ class Attempt:
 
 
 class BegunTable(ControlObject):
-    """Where an attempt would put a table's files, and the regular expression of their keys."""
+    """Where an attempt puts a table's files, and the regular expression that their keys match.
+
+    ``shared`` is true where another load of the table may write the same keys.
+    """
 
     location: str
     pattern: str
@@ -58,7 +64,7 @@ class BegunTable(ControlObject):
 
 
 class BeginRecord(ControlObject):
-    """``begin.json``."""
+    """The content of ``begin.json``: what an attempt names its files, by table id."""
 
     version: Literal[1] = 1
     attempt: str
@@ -67,7 +73,7 @@ class BeginRecord(ControlObject):
 
 
 def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
-    """What an attempt would name its files, by table, for whoever has to clear up after it."""
+    """Make the content of ``begin.json``, by which a later attempt finds the uploads that this one left."""
     tables = {table: _make_begun_table(object_names).model_dump() for table, object_names in names.items()}
     return {"version": 1, "attempt": attempt.id, "started": attempt.started.isoformat(), "tables": tables}
 
@@ -77,9 +83,10 @@ def _make_begun_table(names: ObjectNames) -> BegunTable:
 
 
 def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> TableState | None:
-    """Make this the attempt of its job that may bind, and clear up after earlier ones; None when the job is done.
+    """Make this the attempt of its job that may bind, and abort the uploads of earlier ones.
 
-    Whatever is pending, whoever's it is, is recovered first.
+    A pending intent, of any load, is recovered first. Returns the state with this attempt in it; None when the job
+    has a report already.
     """
     while True:
         seen = recover(control, open_clients)
@@ -87,7 +94,7 @@ def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> T
             return None
         earlier = attempt.job_id in seen.running
         if earlier:
-            # What an earlier attempt left is refused before this one registers, if it has to be refused.
+            # A record that cannot be read is an error: raise it before this attempt is registered.
             _read_begin_records(control, attempt)
         try:
             state = control.state.move(
@@ -103,7 +110,10 @@ def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> T
 
 
 def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> TableState:
-    """A report is only written while its intent is pending, so none can be new when ``committed`` is as seen."""
+    """Add the attempt to the state's running loads; ``Lost`` where a load was bound or committed since ``seen``.
+
+    A report is written only while its intent is pending, so no report is new while ``committed`` is as it was seen.
+    """
     if state.pending is not None or state.committed != seen.committed:
         raise Lost
     others = {job: entry for job, entry in state.running.items() if attempt.started - entry.since < attempt.keep}
@@ -116,7 +126,7 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> Table
 
 
 def _abort_earlier(control: Control, attempt: Attempt) -> None:
-    """Abort what earlier attempts of this job left staged."""
+    """Abort the uploads that earlier attempts of this job left incomplete."""
     for record in _read_begin_records(control, attempt):
         table = record.tables.get(control.table_id)
         if table is not None:
@@ -124,7 +134,7 @@ def _abort_earlier(control: Control, attempt: Attempt) -> None:
 
 
 def _read_begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
-    """Those of the job's other attempts."""
+    """Read the begin records of the job's other attempts; ``PENDING_UNRECOVERABLE`` for one that cannot be read."""
     root, records = control.keys.load(attempt.job_id) + "/", []
     for key in [entry.key for entry in control.store.list_entries(root)]:
         is_begin = control.keys.is_begin(attempt.job_id, control.table_id, key)
@@ -135,12 +145,12 @@ def _read_begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]
 
 
 def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:
-    """Uploads whose keys show that they are this attempt's, or another's of the same load: all that S3 tells of an
-    upload is its key.
+    """List the incomplete uploads whose keys match the attempt's pattern: S3 says nothing of an upload but its key.
 
-    None where another load can make the same keys and has begun, since they may be its own: one of this table that
-    takes the same counter, or else another pipeline's load of the same job id. Both begin before they stage, so whoever
-    is not there after the listing has staged none of what was listed. What is left is the lifecycle rule's.
+    Empty where another load that makes the same keys is running, since the uploads may be that load's: one of this
+    table with the same counter, or another pipeline's load of the same job id. Both write a record before they stage,
+    so a load that has none after the listing owns none of the listed uploads. Uploads that stay are removed by the
+    bucket's lifecycle rule.
     """
     pattern = re.compile(files.pattern)
     listed = control.store.list_uploads(f"{files.location}/" if files.location else "")
@@ -152,10 +162,10 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
 
 
 def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
-    """The names with numbers beyond those that another pipeline's load of the same job id has taken.
+    """Number the names beyond the objects that another pipeline's load of the same job id has written.
 
-    Nobody else's object is avoided: whoever wrote it, that it lies there is ``KEY_EXISTS``. Nor is one with the table's
-    counter: no two loads are bound under the same one.
+    Objects of other writers are not avoided: their keys are ``KEY_EXISTS``. Names with the table's counter need no
+    other number, since no two loads are bound with the same counter.
     """
     if "seq" not in names.template.variables or names.unique or names.counts:
         return names
@@ -168,10 +178,11 @@ def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> Obj
 
 
 def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, open_clients: OpenClients) -> None:
-    """The point of no return: the state names the intent. ``CONCURRENT_LOAD`` where that is not allowed any more.
+    """Write the intent and make the state name it as pending: the point of no return.
 
-    Loads that go by the table as it was when they began need it as it was; plain appends commit in turn. Where another
-    attempt of the job has finished it, what this one staged is aborted: its uploads are in no other's intent.
+    ``CONCURRENT_LOAD`` where another attempt of the job has taken over, or the table is not as this load was planned
+    on: an exclusive load needs it unchanged, plain appends commit one after the other. Where another attempt has
+    finished the job, this one's uploads are aborted: no other intent names them.
     """
     control.write_once(
         control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
@@ -205,11 +216,10 @@ def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableS
 
 
 def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:
-    """Whether all that a load planned on ``before`` goes by is still so.
+    """Whether a load that was planned on ``before`` is still valid with the state ``now``.
 
-    An exclusive load goes by the whole table as it was. Any other one goes by the source's state: it leaves the one
-    with which it ends, and would take another load's away. It also goes by what streams the table has, since a stream
-    that began meanwhile loads the same rows.
+    An exclusive load depends on every field of ``_COMPARED_FIELDS``. Any other load depends on the source's state,
+    which it would overwrite, and on the last batch, since a stream that began meanwhile loads the same rows.
     """
     if not exclusive:
         return (before.sync.source, before.batch) == (now.sync.source, now.batch)
@@ -219,7 +229,7 @@ def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> boo
 def require_unchanged(
     control: Control, attempt: Attempt, before: TableState, now: TableState, *, exclusive: bool
 ) -> None:
-    """``CONCURRENT_LOAD`` where what a load was planned on, before it registered, is over."""
+    """Raise ``CONCURRENT_LOAD`` where the table changed between the load's planning and its registration."""
     if not is_unchanged(before, now, exclusive=exclusive):
         raise _make_concurrent_error(control, now, attempt)
 
@@ -227,7 +237,7 @@ def require_unchanged(
 def _abort_if_overtaken(
     control: Control, report: Mapping[str, Any], attempt: Attempt, receipts: Iterable[Receipt]
 ) -> None:
-    """Abort what this attempt staged, unless the table's report says that this is the attempt that finished the job."""
+    """Abort this attempt's uploads, unless the table's report names it as the attempt that finished the job."""
     if report["attempt"] != attempt.id:
         abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
 
@@ -244,7 +254,7 @@ def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt
 
 
 def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> None:
-    """Take the bound intent to its end; raises why it was withdrawn, if it was."""
+    """Publish the bound intent and write its report; where it was withdrawn, raise the error that is kept as why."""
     recover(control, open_clients, mine=attempt.id)
     if control.read_report(attempt.job_id) is None:
         failure = read_failure(control, attempt.job_id, attempt.id)
@@ -252,12 +262,13 @@ def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> Non
 
 
 def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
-    """Abort what this attempt staged, then let go of the table; nothing where it turns out to be bound after all, or
-    finished by whoever recovered it.
+    """Abort this attempt's uploads, then remove it from the state; change nothing where it is bound after all, or
+    another process finished it.
 
-    The state is written before: no binding that is still under way can arrive any more. Uploads that no receipt tells
-    of are found by their keys, listed while this is the registered attempt: a later one registers before it stages, so
-    none of them is its own. Whoever dies before the end is still registered, so that its job's next attempt clears up.
+    The state is replaced first, so that no write that would bind the attempt can still succeed. Uploads without a
+    receipt are found by their keys, listed while this is the registered attempt: a later one registers before it
+    stages, so none of them is a later one's. A process that dies here stays registered, and its job's next attempt
+    aborts the rest.
     """
     strays = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
     if not _try_move(control, lambda state: _require_unbound(state, attempt)):
@@ -293,7 +304,7 @@ def _is_bound(state: TableState, attempt: Attempt) -> bool:
 
 
 def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:
-    """Abort uploads of retried and speculative tasks, whose receipts Spark did not return."""
+    """Abort the uploads of retried and speculative tasks, whose receipts Spark did not return."""
     kept = {receipt.upload_id for receipt in receipts}
     with control.note_failed_cleanup("uploads of repeated tasks"):
         uploads = _find_own_uploads(control, attempt.job_id, attempt.id, _make_begun_table(names))
@@ -301,7 +312,7 @@ def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receip
 
 
 def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Attempt) -> None:
-    """Abort what earlier attempts staged where the catalog keeps the table, which their records do not know."""
+    """Abort earlier attempts' uploads at the catalog's location of the table, which their begin records lack."""
     with control.note_failed_cleanup("uploads of earlier attempts"):
         for earlier in sorted({record.attempt for record in _read_begin_records(control, attempt)}):
             files = _make_begun_table(replace(names, attempt=earlier))
@@ -309,6 +320,6 @@ def abort_in_catalog_location(control: Control, names: ObjectNames, attempt: Att
 
 
 def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequence[Upload]) -> None:
-    """Abort what was listed before; a later attempt, which may stage under the same keys, registers before it does."""
+    """Abort the listed uploads if this is still the registered attempt: a later one may stage under the same keys."""
     if uploads and control.state.read().is_registered(attempt.job_id, attempt.id):
         abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))

@@ -1,4 +1,4 @@
-"""How long, and after which pauses, a write is tried again that others came before."""
+"""Retry a conditional write that another writer came before: how long, and after which pauses."""
 
 import random
 import time
@@ -14,7 +14,7 @@ T = TypeVar("T")
 FIRST_SECONDS: Final = 0.05
 LONGEST_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = 180.0
-"""So long a conditional write of a control object that others come before, or that gets no answer, is tried again."""
+"""For how long a conditional write of a control object is tried again: after a lost race, or without an answer."""
 
 
 class Backoff:
@@ -57,9 +57,9 @@ def write(
     *,
     remedy: str = "Run the same job id again.",
 ) -> T:
-    """What ``step``, one try at a conditional write of ``key``, gives as soon as that is not None.
+    """Call ``step``, one try at a conditional write of ``key``, until it returns something else than None; return that.
 
-    A try without a clear answer counts as None. ``CommitUnknownError`` when ``WRITE_SECONDS`` are over.
+    A try that raises ``Unclear`` counts as None. ``COMMIT_UNKNOWN`` when ``WRITE_SECONDS`` are over.
     """
     backoff = Backoff(WRITE_SECONDS, pause=pause)
     while True:

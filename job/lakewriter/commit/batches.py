@@ -1,4 +1,4 @@
-"""The batches of a continuous run against what the table has: each once, none left out, and few control objects."""
+"""Check the batches of a continuous run against the table's state: each is loaded once, none is left out."""
 
 from typing import Final
 
@@ -10,22 +10,22 @@ from lakewriter.receipt import Batch, make_batch_prefix
 from lakewriter.report import format_count
 
 KEPT: Final = 20
-"""Batches whose control objects stay."""
+"""How many batches, counted from the last, keep their control objects."""
 
 ANEW: Final = "anew"
 ADOPTED: Final = "adopted"
-"""In place of a query's id in a state's ``batch``: a person lets a stream begin (anew), or begin or go on (adopted), on
-top of as many loads as ``number`` says. It holds until the next load commits."""
+"""Stand for a query's id in a state's ``batch`` after ``lakewriter reset``: a stream may begin (anew), or begin or go
+on (adopted), on top of ``number`` committed loads. Either is valid until the next load commits."""
 
 
 def find_last_batch(state: TableState) -> Batch | None:
-    """The last batch of the stream that loads a table; None where loads of their own do, or where one may begin."""
+    """Return the last batch of the stream that loads a table; None where no stream does, or one may begin."""
     return None if state.batch is None or state.batch.query in (ANEW, ADOPTED) else state.batch
 
 
 def require_stream(state: TableState, table: str) -> None:
-    """``CHECKPOINT_LOST`` where a load of its own has committed since the stream's last batch, or before its first: the
-    stream would load the same rows again."""
+    """Raise ``CHECKPOINT_LOST`` where another load has committed since the stream's last batch, or before its first:
+    the stream would load the same rows again."""
     last = find_last_batch(state)
     if last is None:
         allowed = state.batch is not None and state.batch.number == state.committed
@@ -45,7 +45,7 @@ def require_stream(state: TableState, table: str) -> None:
 
 
 def require_no_stream(state: TableState, table: str) -> None:
-    """``SPEC_INVALID`` for a load of its own where a stream loads the table: each would load what the other has."""
+    """Raise ``SPEC_INVALID`` where a stream loads the table: a plain load would load the same rows again."""
     last = find_last_batch(state)
     if last is not None:
         raise SpecInvalidError(
@@ -57,7 +57,7 @@ def require_no_stream(state: TableState, table: str) -> None:
 
 
 def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> bool:
-    """Whether the batch is to be loaded on top of what the table has; see ``is_next``."""
+    """Whether the batch is to be loaded into the table; raises as ``require_stream`` and ``is_next`` do."""
     require_stream(state, table)
     mark = state.batch
     if mark is not None and mark.query == ADOPTED:
@@ -67,12 +67,12 @@ def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> 
 
 
 def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -> bool:
-    """Whether the batch is the one after the last; False for the last one, which Spark calls again where it did not
-    note its end. ``CHECKPOINT_LOST`` where the checkpoint is not the one that the table's batches came from, or not as
-    it was then: what it plans anew under an old number would be taken for done.
+    """Whether the batch is the one after ``last``; False for ``last`` itself, which Spark calls again where its end is
+    not in the checkpoint.
 
-    ``since`` was the last batch when this process started the query: what has been done after that one another process
-    has done, which is ``CONCURRENT_LOAD``.
+    ``CHECKPOINT_LOST`` where the checkpoint is not the one that the table's batches came from, or an older copy of it:
+    a batch that it plans anew under an old number would be taken for done. ``since`` was the last batch when this
+    process started the query: a batch committed after it by another process is ``CONCURRENT_LOAD``.
     """
     if last is None or last.query != batch.query:
         if last is None and batch.number == 0:
@@ -94,10 +94,10 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
 
 
 def clear_batches(control: Control, batch: Batch) -> None:
-    """Delete the control objects of batches long before this one, since the state tells that they are done.
+    """Delete the control objects of batches more than ``KEPT`` before this one: the state says that they are done.
 
-    Those of loads that a state of the pipeline names stay, such as live generations, by which a full refresh knows what
-    to retire.
+    Loads that any state of the pipeline names keep theirs, such as live generations, whose receipts a full refresh
+    reads to find the objects it replaces.
     """
     root = f"{control.keys.root}/loads/"
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id

@@ -1,4 +1,4 @@
-"""What a load asks of a catalog, whichever it is, before it writes and when it commits; and the one that is none."""
+"""Define what a load asks of its catalog before it writes and when it commits, and open the catalog it names."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -15,26 +15,29 @@ from lakewriter.spec.specification import Partition
 
 
 class CatalogTable(Protocol):
-    """The table as a load finds it; nothing is changed but by ``ready``."""
+    """The table as a load finds it in its catalog; only ``prepare`` changes anything."""
 
     def find_location(self) -> str | None:
-        """The ``s3://`` URI that the catalog keeps the table at; None where the layout decides."""
+        """Return the ``s3://`` URI of the table in the catalog; None where the pipeline's layout decides."""
 
     def explain_occupied(self) -> str | None:
-        """What tells that others have written to the table, in words; None where only its path can."""
+        """Say by what the catalog shows that others have written to the table; None where only its path can show it."""
 
     @property
     def left(self) -> tuple[str, ...]:
-        """What of earlier attempts ``ready`` could not clear up, in words."""
+        """What ``prepare`` could not delete of earlier attempts' files: a sentence for each."""
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
-        """What columns have to become to fit, those of ``wanted`` that differ; both by name in lower case."""
+        """Return the types that columns of ``wanted`` must have to fit the table, only those that differ.
+
+        Both are by name in lower case.
+        """
 
     def read_columns(self) -> Mapping[str, pa.DataType] | None:
-        """All of the table's columns by name in lower case; None where there is no table, or nothing tells."""
+        """Return the types of all of the table's columns by name in lower case; None without a table or a catalog."""
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
-        """What the load would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
+        """Say what the load would change in the catalog, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
 
     def prepare(
         self,
@@ -43,37 +46,37 @@ class CatalogTable(Protocol):
         partition: Partition = (),
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[CatalogAction, pa.Schema]:
-        """Do what has to be done before a file is encoded: the action to commit, and the schema to encode by.
+        """Create or evolve the table if its catalog needs that before files are encoded.
 
-        ``state`` is the table's own, with this attempt registered; ``latest`` reads it anew. ``partition`` has none but
-        Iceberg's fields.
+        Returns the action to commit and the schema to encode files by. ``state`` is the table's state with this
+        attempt registered; ``latest`` reads it again. ``partition`` are the fields of an Iceberg table.
         """
 
 
 class CatalogWriter(Protocol):
-    """Every call may be made any number of times for one intent, by several processes at once."""
+    """Publishes loads in a catalog; every call may be repeated for one intent, by several processes at once."""
 
     def publish(self, intent: Intent, number: int) -> None:
-        """Make the intent's files known to readers, as load ``number`` of its pipeline in this table."""
+        """Make the intent's files visible to readers, as load ``number`` of its pipeline in this table."""
 
     def read_back(self, intent: Intent) -> TableHealth | None:
-        """Compare what the catalog says with the intent; ``COMMIT_UNKNOWN`` when they differ."""
+        """Compare the catalog with the intent after publishing; ``COMMIT_UNKNOWN`` where they differ."""
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
-        """Once the intent is published, delete what processes that are ``gone`` left in the catalog's own files.
+        """After publishing, delete catalog files that other processes wrote for the intent, if they are ``gone``.
 
-        What could not be cleared up, now or while the intent was published, is told in words, never raised.
+        Returns a sentence for each file that could not be deleted, now or during ``publish``; raises nothing.
         """
 
     def explain_absence(self, intent: Intent) -> str | None:
-        """Why readers no longer see the load of a committed intent, in words; None where they do, or nothing tells."""
+        """Say why readers no longer see a committed load; None where they see it, or the catalog cannot show it."""
 
     def compare(self, intent: Intent) -> Comparison:
-        """All that keeps a query from seeing a committed load as it was written."""
+        """List everything that keeps a query from seeing a committed load as it was written."""
 
 
 class NoTable:
-    """Readers list the bucket."""
+    """The ``CatalogTable`` of files without a catalog: readers list the bucket."""
 
     def find_location(self) -> str | None:
         """See ``CatalogTable``."""
@@ -89,15 +92,15 @@ class NoTable:
         return ()
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
-        """Files are what they are."""
+        """See ``CatalogTable``: files of one table may have different types."""
         return {}
 
     def read_columns(self) -> Mapping[str, pa.DataType] | None:
-        """Nothing tells."""
+        """See ``CatalogTable``."""
         return None
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
-        """There is nothing to change."""
+        """See ``CatalogTable``."""
         return []
 
     def prepare(
@@ -107,47 +110,47 @@ class NoTable:
         partition: Partition = (),
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[CatalogAction, pa.Schema]:
-        """There is nothing to do."""
+        """See ``CatalogTable``."""
         return FilesAction(), schema
 
 
 class FilesOnly:
-    """Readers list the bucket."""
+    """The ``CatalogWriter`` of files without a catalog: readers list the bucket."""
 
     def publish(self, intent: Intent, number: int) -> None:
-        """Complete objects are published."""
+        """Do nothing: a completed object is visible."""
 
     def read_back(self, intent: Intent) -> TableHealth | None:
-        """The store has answered for each object already."""
+        """Do nothing: S3 has confirmed each object already."""
         return None
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
-        """There is nothing of its own."""
+        """Do nothing: there are no catalog files."""
         return ()
 
     def explain_absence(self, intent: Intent) -> str | None:
-        """Whoever deletes objects of a load may be meant to: ``verify`` tells."""
+        """Return None: objects may be deleted on purpose, and ``verify`` reports it."""
         return None
 
     def compare(self, intent: Intent) -> Comparison:
-        """There is nothing but the objects."""
+        """Return no mismatch: there is nothing but the objects."""
         return Comparison()
 
 
 def open_catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:
-    """The table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
+    """Open the table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
     if isinstance(action, FilesAction):
         return NoTable()
     if isinstance(action, GlueAction):
         return GlueTargetTable(action, clients)
-    # PyIceberg is loaded where there is an Iceberg table: it takes a second, which every other load would wait for.
+    # Importing PyIceberg takes a second: only loads of Iceberg tables wait for it.
     from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
     return IcebergTargetTable(action, clients, load)
 
 
 def open_catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
-    """The catalog that the intent names."""
+    """Open the catalog that the intent names."""
     action = intent.catalog
     if isinstance(action, FilesAction):
         return FilesOnly()

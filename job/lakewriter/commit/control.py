@@ -1,4 +1,4 @@
-"""The control objects of one table in one pipeline: read, written once, never replaced (but for the state)."""
+"""Read and write the control objects of one table: each is written once, and only the state is ever replaced."""
 
 import json
 import time
@@ -27,16 +27,17 @@ from lakewriter.spec.specification import Spec, TableSpec
 
 
 def open_control(spec: Spec, table: TableSpec, store: Store) -> "Control":
-    """The control objects of one table of a pipeline."""
+    """Open the control objects of one table of a pipeline; nothing is asked of the store yet."""
     is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     return Control(store, keys, table.id, layout=None if is_elsewhere else table.layout)
 
 
 class Control:
-    """``layout`` is that of the table's objects, None where its catalog decides where they are.
+    """The control objects of one table.
 
-    ``pause`` is ``time.sleep``, or what a test puts in its place.
+    ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``pause`` is
+    ``time.sleep``, or what a test puts in its place.
     """
 
     def __init__(
@@ -54,21 +55,23 @@ class Control:
         self.layout = layout
         self.pause = pause
         self.left: list[str] = []
-        """What could not be cleared up, in words: the table's report tells."""
+        """A sentence for each thing that could not be deleted or aborted, for the table's report."""
         find = partial(find_trace, store, keys, table_id, layout)
         self.state = StateFile(store, keys.state(table_id), pause=pause, find_trace=find)
 
     @contextmanager
     def note_failed_cleanup(self, what: str) -> Iterator[None]:
-        """What cannot be cleared up only takes room: it is noted, and decides nothing."""
+        """Note an error of clearing up in ``left`` and go on: what stays takes storage and changes no result."""
         try:
             yield
         except LakeError as error:
             self.left.append(f"{what} of {self.table_id} were not cleared up, and take room only: {error}")
 
     def write_once(self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False) -> None:
-        """Create the object. ``KEY_EXISTS`` where one with another content is there: this one may be there already,
-        since an earlier call whose answer was lost wrote it. With ``keep`` whatever is there stays, without an error.
+        """Create the object; nothing to do where it is there with this content, as an earlier try may have written it.
+
+        ``KEY_EXISTS`` where it is there with another content, unless ``keep`` says to leave it as it is.
+        ``COMMIT_UNKNOWN`` where S3 gives no clear answer.
         """
         body = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
 
@@ -88,7 +91,8 @@ class Control:
         return content is not None
 
     def require_conditions(self, key: str, content: Mapping[str, Any]) -> None:
-        """``SPEC_INVALID`` from a store that writes the object at ``key`` once more although it is there."""
+        """Raise ``SPEC_INVALID`` where the store overwrites the object at ``key``, which is there, in spite of
+        ``If-None-Match: *``."""
         try:
             written = self.store.create(key, json.dumps(content, indent=1).encode())
         except Unclear:
@@ -105,18 +109,18 @@ class Control:
         return any(any(self.store.list_entries(self.keys.load_of(folder, job_id), limit=1)) for folder in folders)
 
     def read_json(self, key: str) -> dict[str, Any] | None:
-        """The object's content, None when it is not there."""
+        """Return the object's JSON content, None where it is not there."""
         content = self.store.get(key)
         return None if content is None else decode(key, content[0])
 
     def read_report(self, job_id: str) -> dict[str, Any] | None:
-        """The table's report under this job id: it is there when the table is done."""
+        """Return the table's report of this job id, None while the load is not committed in this table."""
         key = self.keys.report(job_id, self.table_id)
         content = self.store.get(key)
         return None if content is None else parse(TableReport, key, content[0]).model_dump(mode="json")
 
     def read_intent(self, job_id: str, attempt: str) -> Intent:
-        """The intent that the state names."""
+        """Return the intent that the state names; ``PENDING_UNRECOVERABLE`` where it is not there."""
         intent = self.find_intent(job_id, attempt)
         if intent is None:
             key = self.keys.intent(job_id, attempt, self.table_id)
@@ -128,7 +132,7 @@ class Control:
         return intent
 
     def find_intent(self, job_id: str, attempt: str) -> Intent | None:
-        """The intent of an attempt, None where there is none; one that release 0.1.0 left is under its own key."""
+        """Return the intent of an attempt, None where there is none; release 0.1.0 wrote it under another key."""
         for name in (self.keys.intent, self.keys.first_intent):
             key = name(job_id, attempt, self.table_id)
             content = self.store.get(key)

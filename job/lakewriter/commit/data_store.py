@@ -1,4 +1,4 @@
-"""What reaches an intent's destination, which may name another role than today's lake.yaml."""
+"""Open clients and a store for an intent's destination, whose role may not be the one in today's lake.yaml."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,15 @@ from lakewriter.commit.store import Store
 from lakewriter.spec.access import Access
 
 OpenClients = Callable[[Access], Clients]
-"""The clients for an intent's destination."""
+"""Opens the clients for an intent's destination."""
 
 
 def reuse_clients(clients: Clients) -> OpenClients:
-    """Today's clients where the intent was bound with the same role, else clients for the intent's own."""
+    """Return a function that gives ``clients`` for an intent with the same role and region, else clients of its own."""
 
     def open_clients(access: Access) -> Clients:
         same = (access.role_arn, access.region) == (clients.access.role_arn, clients.access.region)
-        # What messages call the keys is what today's lake.yaml does.
+        # Messages name keys as today's lake.yaml does.
         named = access.model_copy(update={"key_names": clients.access.key_names})
         return clients if same else Clients(named)
 
@@ -26,7 +26,7 @@ def reuse_clients(clients: Clients) -> OpenClients:
 
 
 def open_data_store(store: Store, action: CatalogAction, access: Access, open_clients: OpenClients) -> Store:
-    """The store for a load's objects: ``own``, unless the catalog is to be asked for credentials to them."""
+    """Return the store of a load's data objects: ``store``, unless the catalog gives the credentials for them."""
     if find_vendor(action, access) is None:
         return store
     clients = open_clients(access)

@@ -1,17 +1,17 @@
-"""What a table's state and an intent say of syncs: generations, the source's own state, what is to be retired."""
+"""What a table's state and an intent record of syncs: generations, the source's state, objects to delete."""
 
 from typing import Final, Literal
 
 from lakewriter.control_object import ControlObject
 
 MOST_LIVE: Final = 500
-"""Loads whose receipts are kept for the next full refresh; objects of older ones are asked for their generation."""
+"""How many loads keep their receipts for the next full refresh; of older ones the objects' metadata are read."""
 
 
 class SourceState(ControlObject):
-    """The last state of the source that is committed with its data: its JSON text, and the load that brought it.
+    """The source's last STATE message whose data are committed: its JSON text, and the load that brought it.
 
-    ``place`` is where the state stood in that load's input.
+    ``place`` is the position of the message in that load's input.
     """
 
     kind: Literal["stream", "global", "legacy"]
@@ -22,14 +22,14 @@ class SourceState(ControlObject):
 
 
 class Live(ControlObject):
-    """A load whose objects are there."""
+    """A load whose objects no full refresh has replaced."""
 
     job_id: str
     generation_id: int
 
 
 class SyncState(ControlObject):
-    """Of one table. ``unfinished`` says that the last sync ended before its source did."""
+    """The syncs of one table. ``unfinished`` is true where the last sync ended before its source did."""
 
     sync_id: int = 0
     generation_id: int = 0
@@ -39,12 +39,15 @@ class SyncState(ControlObject):
 
     @property
     def live_jobs(self) -> set[str]:
-        """The loads whose receipts a full refresh goes by."""
+        """The job ids whose receipts a full refresh reads."""
         return {load.job_id for load in self.live}
 
 
 class SyncIntent(ControlObject):
-    """Of one load of one table. ``retire`` names objects by key and etag; ``minimum_generation_id`` is what stays."""
+    """The sync of one load of one table.
+
+    ``retire`` are key and etag of the objects to delete; generations from ``minimum_generation_id`` on stay.
+    """
 
     sync_id: int
     generation_id: int
@@ -56,7 +59,7 @@ class SyncIntent(ControlObject):
 
 
 def advance_sync(state: SyncState, intent: SyncIntent, job_id: str, *, files: bool) -> SyncState:
-    """The state when the intent is closed."""
+    """Return the sync state after the intent is closed; ``files`` says whether the load wrote any."""
     kept = [live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished]
     if files:
         kept.append(Live(job_id=job_id, generation_id=intent.generation_id))

@@ -1,4 +1,4 @@
-"""Hive-style Parquet tables in the Glue Data Catalog: checked before a load, published after it, read back."""
+"""Check a Hive-style Parquet table in the Glue Data Catalog before a load, publish the load, and read it back."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -27,15 +27,15 @@ from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
 from lakewriter.spec.specification import Partition
 
 CHANGE_SECONDS: Final = 120.0
-"""So long a change that others come before is tried again."""
+"""For how long a change is tried again while other writers come first."""
 
 _KEPT: Final = (
     "Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters",
 )  # fmt: skip
-"""What UpdateTable takes of what GetTable gives."""
+"""The fields of GetTable's answer that UpdateTable accepts."""
 _CONFLICTS: Final = ("ConcurrentModificationException", "ResourceNotReadyException")
 _LATE: Final = ("AlreadyExistsException", *_CONFLICTS)
-"""That somebody else is making, or has made, the same thing or one beside it."""
+"""Error codes that mean that another writer is creating, or has created, the same thing or one beside it."""
 
 T = TypeVar("T")
 
@@ -47,8 +47,8 @@ class GlueTables:
         self._clients = clients
 
     def read_columns(self, action: GlueAction) -> dict[str, str]:
-        """Glue types by column name, empty for a table that is not there; ``SCHEMA_INCOMPATIBLE`` for one that
-        is laid out in another way."""
+        """Return Glue types by column name, empty where there is no table; ``SCHEMA_INCOMPATIBLE`` for a table with
+        another layout."""
         table = self._find_table(action)
         if table is None:
             return {}
@@ -56,7 +56,7 @@ class GlueTables:
         return dict(read_columns(table))
 
     def publish(self, intent: Intent, number: int) -> None:
-        """Database, table, partition, in this order: a partition appears when all of its files are there."""
+        """Create database, table and partition, in this order: a partition is visible once its files are there."""
         action = _require_glue(intent)
         self._ensure_database(action)
         columns = self._ensure_table(action)
@@ -64,7 +64,7 @@ class GlueTables:
             self._ensure_partition(action, columns)
 
     def read_back(self, intent: Intent) -> None:
-        """Columns, types, location and partition as a query will see them."""
+        """Compare columns, types, location and partition with the intent; ``COMMIT_UNKNOWN`` where they differ."""
         action = _require_glue(intent)
         table = self._find_table(action)
         differences = ["the table is not there"] if table is None else describe_differences(table, action)
@@ -77,11 +77,11 @@ class GlueTables:
             )
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
-        """Glue keeps no files of its own."""
+        """Do nothing: Glue has no files of its own."""
         return ()
 
     def explain_absence(self, intent: Intent) -> str | None:
-        """Whoever drops a partition may be meant to: ``verify`` tells."""
+        """Return None: a partition may be dropped on purpose, and ``verify`` reports it."""
         return None
 
     def compare(self, intent: Intent) -> Comparison:
@@ -102,7 +102,7 @@ class GlueTables:
         )
 
     def list_partitions(self, action: GlueAction) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Values and location of every partition of the table."""
+        """Yield values and location of every partition of the table."""
         where = {"DatabaseName": action.database, "TableName": action.table, "ExcludeColumnSchema": True}
         token: dict[str, str] | None = {}
         while token is not None:
@@ -112,7 +112,7 @@ class GlueTables:
             token = {"NextToken": page["NextToken"]} if page.get("NextToken") else None
 
     def find_partition_location(self, action: GlueAction) -> str | None:
-        """Where Glue says the partition lies, None when it has none."""
+        """Return the partition's location in Glue, None where there is no such partition."""
         partition = self._find_partition(action)
         return str(partition.get("StorageDescriptor", {}).get("Location", "")) if partition else None
 
@@ -169,7 +169,7 @@ class GlueTables:
         return _retry_until_done(f"table {name}", table)
 
     def _update(self, action: GlueAction, table: Mapping[str, Any], columns: Columns) -> bool:
-        """False when another writer came first."""
+        """Replace the table's columns; False where another writer came first."""
         kept = {key: table[key] for key in _KEPT if key in table}
         kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": to_column_inputs(columns)}
         answer = self._ask(
@@ -193,7 +193,7 @@ class GlueTables:
         _retry_until_done(name, partition)
 
     def _create_partition(self, action: GlueAction, columns: Columns, name: str) -> bool | None:
-        """None when another writer came first."""
+        """Create the partition; None where another writer came first. ``COMMIT_UNKNOWN`` where Glue refuses it."""
         storage = FORMAT | {"Columns": to_column_inputs(columns), "Location": action.partition_location}
         answer = self._ask(
             "BatchCreatePartition",
@@ -217,7 +217,7 @@ class GlueTables:
         return True
 
     def _ask(self, action: str, on: GlueAction, *, absent: tuple[str, ...] = (), **arguments: Any) -> Any:
-        """The answer, or None when Glue answers with one of ``absent``."""
+        """Call Glue; return the answer, or None for an error code in ``absent``."""
         method = "".join("_" + c.lower() if c.isupper() else c for c in action).lstrip("_")
         try:
             return getattr(self._clients.glue, method)(**arguments)
@@ -232,7 +232,7 @@ class GlueTables:
 
 
 def _retry_until_done(what: str, step: Callable[[], T | None]) -> T:
-    """What ``step`` gives as soon as no other writer is in its way."""
+    """Call ``step`` until it returns something else than None; ``COMMIT_UNKNOWN`` after ``CHANGE_SECONDS``."""
     backoff = Backoff(CHANGE_SECONDS)
     while (done := step()) is None:
         if not backoff.wait():
@@ -253,18 +253,18 @@ def _require_glue(intent: Intent) -> GlueAction:
 
 
 class GlueTargetTable:
-    """The table that one load finds; it is changed when the load is published, not before."""
+    """The Glue table that a load finds; it is changed when the load is published, not before."""
 
     def __init__(self, action: GlueAction, clients: aws.Clients) -> None:
         self._action = action
         self._existing = GlueTables(clients).read_columns(action)
 
     def find_location(self) -> str | None:
-        """The layout decides; a table that lies elsewhere was refused when it was looked at."""
+        """Return the layout's location: a table at another one was refused when it was read."""
         return self._action.location
 
     def explain_occupied(self) -> str | None:
-        """Its path tells."""
+        """Return None: the path shows it."""
         return None
 
     @property
@@ -273,7 +273,7 @@ class GlueTargetTable:
         return ()
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
-        """Those of the table that differ from ``wanted``, both by name in lower case."""
+        """Return the table's types that differ from ``wanted``, both by name in lower case."""
         return {
             name: column_types.to_arrow_type(kind)
             for name, kind in self._existing.items()
@@ -285,7 +285,7 @@ class GlueTargetTable:
         return {name: column_types.to_arrow_type(kind) for name, kind in self._existing.items()} or None
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
-        """What publishing would change, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
+        """Say what publishing would change, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
         action, columns = self._action, _to_glue_columns(schema)
         changes = []
         if not self._existing:
@@ -305,7 +305,7 @@ class GlueTargetTable:
         partition: Partition = (),
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[GlueAction, pa.Schema]:
-        """The action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
+        """Return the action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
         columns = _to_glue_columns(schema)
         merge_columns(self._name, list(self._existing.items()), columns)
         return self._action.model_copy(update={"columns": columns}), schema

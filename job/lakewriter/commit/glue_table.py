@@ -1,4 +1,4 @@
-"""A Hive-style Parquet table in the Glue Data Catalog: what it is made of, and whether one that is there fits."""
+"""Define a Hive-style Parquet table in the Glue Data Catalog, and compare an existing one with it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -26,7 +26,10 @@ Columns = Sequence[tuple[str, str]]
 
 
 def merge_columns(table: str, existing: Columns, new: Columns) -> list[tuple[str, str]]:
-    """The table's columns with ``new`` in them: widened in place, added at the end, never removed or narrowed."""
+    """Merge ``new`` columns into existing ones: types are widened in place, columns added at the end, none removed.
+
+    ``SCHEMA_INCOMPATIBLE`` where no type holds the values of both.
+    """
     wanted = dict(new)
     merged = [(name, _widen(f"{table}.{name}", kind, wanted.pop(name, kind))) for name, kind in existing]
     return [*merged, *wanted.items()]
@@ -41,7 +44,7 @@ def _widen(column: str, existing: str, new: str) -> str:
 
 
 def read_columns(table: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and type of each, names in lower case."""
+    """Return name (in lower case) and Glue type of each column of a GetTable answer."""
     return [
         (column["Name"].lower(), column.get("Type", ""))
         for column in table.get("StorageDescriptor", {}).get("Columns", ())
@@ -49,12 +52,12 @@ def read_columns(table: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def to_column_inputs(columns: Columns) -> list[dict[str, str]]:
-    """As Glue takes them."""
+    """Return the columns as Glue's API takes them."""
     return [{"Name": name, "Type": kind} for name, kind in columns]
 
 
 def make_table_input(action: GlueAction) -> dict[str, Any]:
-    """What CreateTable takes."""
+    """Make the TableInput of CreateTable."""
     keys = [{"Name": action.partition_key, "Type": "string"}] if action.partition_key else []
     strategy = {STRATEGY: action.strategy} if action.strategy else {}
     return {
@@ -68,7 +71,7 @@ def make_table_input(action: GlueAction) -> dict[str, Any]:
 
 
 def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
-    """``SCHEMA_INCOMPATIBLE`` for a table that is laid out in another way."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a table with other partition keys, location, strategy or file format."""
     if not table.get("StorageDescriptor"):
         kind = "a resource link" if table.get("TargetTable") else "a table without a StorageDescriptor, such as a view"
         raise SchemaIncompatibleError(
@@ -106,12 +109,12 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
 
 
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
-    """What a query would not see as the load wrote it, in words."""
+    """Say in which columns, or by which location, a query would not see what the load wrote."""
     return [mismatch.message for mismatch in (*compare_columns(table, action), *_compare_location(table, action))]
 
 
 def compare_table(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
-    """Whatever of the table's definition keeps a query from seeing the load as it was written."""
+    """List everything in the table's definition that keeps a query from seeing the load as it was written."""
     keys = [(key.get("Name"), key.get("Type")) for key in table.get("PartitionKeys", ())]
     expected = [(action.partition_key, "string")] if action.partition_key else []
     mismatches = [*compare_columns(table, action), *_compare_location(table, action)]
@@ -130,7 +133,7 @@ def compare_table(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch
 
 
 def compare_partition(partition: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
-    """Whatever of the partition's definition keeps a query from seeing its files."""
+    """List everything in the partition's definition that keeps a query from seeing its files."""
     storage = partition.get("StorageDescriptor", {})
     mismatches, location = [], storage.get("Location", "")
     if location.rstrip("/") != str(action.partition_location).rstrip("/"):
@@ -140,7 +143,7 @@ def compare_partition(partition: Mapping[str, Any], action: GlueAction) -> list[
 
 
 def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
-    """Columns of the load that the table lacks, or has with a type that does not hold their values."""
+    """List columns of the load that the table lacks, or has with a type that does not hold their values."""
     names = [column["Name"].lower() for column in table.get("StorageDescriptor", {}).get("Columns", ())]
     shown = dict(read_columns(table)) if names else {}
     written = {name for name, _ in action.columns}
@@ -156,7 +159,7 @@ def compare_columns(table: Mapping[str, Any], action: GlueAction) -> list[Mismat
 
 
 def _can_hold(shown: str, kind: str) -> bool:
-    """Whether a column of Glue type ``shown`` takes values of type ``kind``."""
+    """Whether a column of Glue type ``shown`` holds values of type ``kind``."""
     try:
         return shown == _widen("", shown, kind)
     except SchemaIncompatibleError:
@@ -171,7 +174,7 @@ def _compare_location(table: Mapping[str, Any], action: GlueAction) -> list[Mism
 
 
 def _compare_format(storage: Mapping[str, Any], kind: Kind, what: str) -> list[Mismatch]:
-    """A SerDe and an input format for Parquet have its name in theirs, whichever tool made the table."""
+    """Check that SerDe and input format are for Parquet: whichever tool made the table, their names contain it."""
     serde = storage.get("SerdeInfo", {}).get("SerializationLibrary", "")
     given = storage.get("InputFormat", "")
     read = (("SerDe", serde, _PARQUET_SERDE), ("input format", given, FORMAT["InputFormat"]))

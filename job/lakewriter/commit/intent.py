@@ -14,23 +14,23 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueService, RestService
 
 MOST_SAMPLES: Final = 100
-"""Changes that a table's report tells of, besides their number."""
+"""How many changes of values a table's report describes; it counts all of them."""
 
 
 class IntentAccess(Access):
-    """The destination of lake.yaml as an intent keeps it."""
+    """The destination of lake.yaml, as an intent stores it: unknown fields of later releases are kept."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class IntentGlue(GlueService):
-    """Glue as an intent keeps it."""
+    """Glue as an Iceberg catalog, as an intent stores it."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class IntentRest(RestService):
-    """An Iceberg REST catalog of lake.yaml as an intent keeps it."""
+    """An Iceberg REST catalog, as an intent stores it."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -39,21 +39,21 @@ IntentService = Annotated[IntentGlue | IntentRest, Field(discriminator="kind")]
 
 
 def _dump_part(value: Any) -> Any:
-    """The fields of a part of lake.yaml, which allows no others, for the class that an intent keeps it as."""
+    """Return the fields of a model of lake.yaml, to be parsed as the intent's class, which allows further fields."""
     return dict(value) if isinstance(value, BaseModel) else value
 
 
 class FilesAction(ControlObject):
-    """No catalog: complete files are all there is to publish."""
+    """No catalog: a load is published once its files are complete."""
 
     kind: Literal["none"] = "none"
 
 
 class GlueAction(ControlObject):
-    """A Hive-style table as this load needs it; names are lower case, types are Glue's.
+    """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
 
-    ``partition`` is the value of ``partition_key``, or None for a load that adds no partition. ``strategy`` names how
-    partitions are cut; blank where it is not known.
+    ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
+    pipeline's ``partition_strategy``, blank where it is not known.
     """
 
     kind: Literal["glue"] = "glue"
@@ -65,15 +65,15 @@ class GlueAction(ControlObject):
     partition_key: str | None
     strategy: str = ""
     compression: str | None = Field(None, exclude_if=is_none)
-    """The codec of the files, where it is not gzip: 0.1.0 had no other, and takes no field for it."""
+    """The codec of the files, None for gzip: release 0.1.0 had no other codec, and no such field."""
     partition: str | None
     partition_location: str | None
 
 
 class IcebergAction(ControlObject):
-    """An Iceberg table as it was made ready for this load; blank until then.
+    """An Iceberg table; ``uuid``, ``schema_id`` and ``spec_id`` are set when it is prepared for the load.
 
-    ``schema_id`` and ``spec_id`` are those of its files.
+    The load's files have that schema and that partition spec.
     """
 
     kind: Literal["iceberg"] = "iceberg"
@@ -92,9 +92,10 @@ CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discri
 
 
 class Intent(ControlObject):
-    """Bound to a table by the replacement of its ``state.json`` that names it as pending.
+    """One load of one table. It is bound when ``state.json`` is replaced and names it as pending.
 
-    ``inferred`` is what the table's columns are after it, for documents without a schema.
+    ``inferred`` are the table's columns after the load, for documents without a schema. ``needs`` names features
+    that a release must know to finish the load.
     """
 
     version: Literal[1] = 1
@@ -129,8 +130,8 @@ class Intent(ControlObject):
 
     @property
     def exclusive(self) -> bool:
-        """Whether it goes by the table as it was when the load began: a cursor, a counter, the batch before, a sync,
-        columns that were inferred."""
+        """True if the load is valid only while no other load has committed since it began: it depends on a cursor, a
+        counter, the batch before, a sync, or inferred columns."""
         goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
         return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)
 
@@ -140,7 +141,7 @@ class Intent(ControlObject):
         return sum(receipt.rows for receipt in self.receipts)
 
     def make_report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
-        """What the table's report says when this intent is closed."""
+        """Make the table's report for when this intent is closed; ``notes`` are added to the intent's own."""
         return TableReport(
             pipeline=self.pipeline,
             job_id=self.job_id,
@@ -182,5 +183,5 @@ class Intent(ControlObject):
 
     @classmethod
     def parse(cls, key: str, body: bytes) -> "Intent":
-        """The intent in ``body``; one that contradicts itself cannot be recovered."""
+        """Parse the intent in ``body``; ``PENDING_UNRECOVERABLE`` where it cannot be read."""
         return parse(cls, key, body)

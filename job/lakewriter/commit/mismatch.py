@@ -1,4 +1,4 @@
-"""What is not as a load left it: the kinds that ``verify`` tells apart, and the code of each."""
+"""Describe what is no longer as a load left it: the kinds that ``verify`` reports, and the error code of each."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -58,14 +58,14 @@ CODES: Final = {
     Kind.BAD_ROWS_CHANGED: "KEY_EXISTS",
     Kind.NOT_COMPARED: "TIMEOUT",
 }
-"""By kind; one that an error was raised for has that error's own."""
+"""The error code of each kind; a mismatch that an error was raised for has that error's code."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One thing that is not as the load left it; ``key`` is blank for what is no object.
+    """One thing that is not as the load left it; ``key`` is blank where it is not an object.
 
-    ``code`` is that of the error that told it, ``load`` what a copied object's metadata say.
+    ``code`` is the code of the error that showed it, ``load`` the load in a copied object's metadata.
     """
 
     kind: Kind
@@ -77,8 +77,10 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A load against its catalog. ``notes`` tell what changed and is no fault; the objects of ``replaced_keys`` are no
-    longer the table's, so nobody needs them."""
+    """A load compared with its catalog.
+
+    ``notes`` describe changes that are no fault. The table no longer has the objects of ``replaced_keys``.
+    """
 
     mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The loads that a pipeline's states name, of whatever tables: their control objects stay."""
+"""Find the loads that the states of a pipeline's tables name: their control objects are not deleted."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,9 @@ from lakewriter.commit.state import TableState
 
 
 def read_states(control: Control) -> dict[str, TableState]:
-    """Every state that lies in the pipeline, by table: also of tables that its file no longer has, or not in this run.
+    """Read the state of every table of the pipeline, by table id, including tables that lake.yaml no longer names.
 
-    One that cannot be read is an error, since it may name any load.
+    A state that cannot be read is an error, since it may name any load.
     """
     root, end = f"{control.keys.root}/tables/", "/state.json"
     keys = [entry.key for entry in control.store.list_entries(root) if entry.key.endswith(end)]
@@ -18,7 +18,7 @@ def read_states(control: Control) -> dict[str, TableState]:
 
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
-    """Loads that run, are pending, or whose receipts a full refresh goes by."""
+    """Return the job ids that are running or pending, or whose receipts a full refresh reads."""
     return {job for state in states.values() for job in _list_loads(state)}
 
 

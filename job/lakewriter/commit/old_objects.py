@@ -1,5 +1,8 @@
-"""Find every object of a stream and its generation: from receipts for objects of ours, by HEAD for others that match
-the key template. What carries another table's or another pipeline's metadata is neither."""
+"""Find every object of a stream and its generation, and delete those of older generations.
+
+The generation is known from receipts for objects that this pipeline's loads wrote, and from HEAD for others that match
+the key template. An object with another table's or another pipeline's metadata does not belong to the stream.
+"""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +21,7 @@ AT_ONCE: Final = 16
 
 @dataclass(frozen=True)
 class StreamObject:
-    """An object of the stream that is there; ``seen`` where its metadata were read."""
+    """An object of the stream; ``seen`` is true where its metadata were read by HEAD."""
 
     key: str
     etag: str
@@ -29,7 +32,8 @@ class StreamObject:
 def find_stream_objects(
     control: Control, layout: Layout, state: SyncState, others: Sequence[Layout]
 ) -> tuple[StreamObject, ...]:
-    """Every object that the template gives, but for control objects and those another stream's template gives too."""
+    """Return every object that matches the key template and no other stream's, without control objects; also objects
+    in receipts that the template of today does not match."""
     known = _read_known_generations(control, state)
     mine, theirs = layout.matcher(), [other.matcher() for other in others]
     entries = [
@@ -49,9 +53,9 @@ def find_stream_objects(
 
 
 def select_older(control: Control, objects: Iterable[StreamObject], generation_id: int) -> tuple[tuple[str, str], ...]:
-    """Key and etag of objects of older generations.
+    """Return key and etag of the objects with a generation below ``generation_id``.
 
-    A key that a receipt of ours names may have become another's object since, so its metadata are read now.
+    Another writer may have replaced an object that a receipt names, so its metadata are read now.
     """
     older = [old for old in objects if old.generation_id < generation_id]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -60,12 +64,12 @@ def select_older(control: Control, objects: Iterable[StreamObject], generation_i
 
 
 def find_highest_generation(objects: Iterable[StreamObject]) -> int:
-    """The highest generation found."""
+    """Return the highest generation among the objects, 0 for none."""
     return max((old.generation_id for old in objects), default=0)
 
 
 def delete_all(control: Control, objects: Iterable[tuple[str, str]]) -> None:
-    """Delete each, unless it has become another object since."""
+    """Delete each object, given as key and etag, unless it was replaced since."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda entry: control.store.delete(*entry), objects))
 
@@ -90,13 +94,13 @@ def _read_listed_object(control: Control, known: dict[str, int], entry: Entry) -
 
 
 def _is_of_stream(control: Control, stored: StoredObject | None) -> bool:
-    """Whether a full refresh may replace the object: this table of this pipeline wrote it, or nobody who says so."""
+    """Whether a full refresh may replace the object: its metadata name this table of this pipeline, or nothing."""
     if stored is None or stored.is_of_another(control.keys.pipeline):
         return False
     return stored.table in ("", control.table_id)
 
 
 def _find_moved_object(control: Control, known: dict[str, int], key: str) -> StreamObject | None:
-    """An object of ours that the template of today does not give."""
+    """Return an object that a receipt names and the template of today does not match."""
     stored = control.store.find(key)
     return StreamObject(key, stored.etag, known[key]) if stored and _is_of_stream(control, stored) else None

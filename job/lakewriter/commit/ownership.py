@@ -1,4 +1,4 @@
-"""Which pipelines write into one directory of objects: a record beside the data that each joins before it stages there.
+"""Record which pipelines write into one directory of objects: each joins the record before it stages there.
 
 A full refresh deletes what is older than itself, so a directory that one pipeline refreshes takes no other's objects.
 Pipelines that only append may share one.
@@ -25,7 +25,7 @@ class Writer(ControlObject):
 
 
 class OwnershipRecord(ControlObject):
-    """Those who write into one directory, by pipeline."""
+    """The pipelines that write into one directory, by name."""
 
     version: Literal[1] = 1
     directory: str
@@ -33,7 +33,7 @@ class OwnershipRecord(ControlObject):
 
 
 class Ownership:
-    """The record of the directory that the keys of ``layout`` lie in, variables in its name included."""
+    """The record of the directory of a layout's keys; the directory's name keeps its variables."""
 
     def __init__(self, control: Control, pipeline: str, layout: Layout) -> None:
         self._control, self._pipeline = control, pipeline
@@ -42,12 +42,12 @@ class Ownership:
         self.key = join_key(layout.prefix.rpartition("/")[0], CONTROL_DIRECTORY, "owners", f"{name}.json")
 
     def check(self, *, refreshes: bool) -> None:
-        """``NAME_COLLISION`` where another pipeline is there that this one may not join."""
+        """Raise ``NAME_COLLISION`` where another pipeline writes here and one of the two refreshes the directory."""
         content = self._control.store.get(self.key)
         self._require_no_rival(self._read_writers(content), refreshes=refreshes)
 
     def join(self, since: datetime, *, refreshes: bool) -> None:
-        """Have the record name this pipeline; ``NAME_COLLISION`` where another one came first."""
+        """Add this pipeline to the record; ``NAME_COLLISION`` where another one is there that it cannot share with."""
 
         def add() -> bool | None:
             content = self._control.store.get(self.key)

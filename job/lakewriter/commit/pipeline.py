@@ -1,4 +1,4 @@
-"""One pipeline, opened: its specification, what reaches its destination, and the control objects of its tables."""
+"""Open a pipeline: its specification, clients for its destination, and the control objects of its tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from lakewriter.spec.specification import Spec
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``controls`` are the tables' control objects by table id; ``open_clients`` gives the clients for an intent's
-    destination."""
+    """One pipeline; ``controls`` are the tables' control objects by table id, ``open_clients`` opens the clients for an
+    intent's destination."""
 
     spec: Spec
     clients: Clients
@@ -25,7 +25,7 @@ class Pipeline:
 
     @classmethod
     def open(cls, spec: Spec, clients: Clients) -> "Pipeline":
-        """The pipeline of ``spec``; nothing is asked of AWS yet."""
+        """Open the pipeline of ``spec``; nothing is asked of AWS yet."""
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
         controls = {table.id: open_control(spec, table, store) for table in spec.tables}
         return cls(spec, clients, store, keys, controls, reuse_clients(clients))

@@ -1,4 +1,4 @@
-"""Tell whether a load that is done is still in its catalog."""
+"""Check that a load that is done is still in its catalog."""
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer
@@ -9,9 +9,9 @@ from lakewriter.report import ABANDONED
 
 
 def require_presence(control: Control, job_id: str, clients: Clients) -> None:
-    """``LOAD_GONE`` where the table's report says that this load is done, and its catalog shows that it is not there.
+    """Raise ``LOAD_GONE`` where the table's report says that the load is done and its catalog does not have it.
 
-    An abandoned load may never have come into the catalog, as its report says.
+    A load that was abandoned is not checked: it may never have been in the catalog.
     """
     report = control.read_report(job_id)
     if report is None or any(note.startswith(ABANDONED) for note in report.get("notes", ())):
@@ -22,7 +22,7 @@ def require_presence(control: Control, job_id: str, clients: Clients) -> None:
 
 
 def make_load_gone_error(intent: Intent, why: str) -> LoadGoneError:
-    """The error for a load that is committed and not in its table any more."""
+    """Make the error for a load that is committed and no longer in its table."""
     reset = f"lakewriter reset LAKE {intent.table_id}"
     remedy = "Load its rows again under a new job id"
     if intent.batch is not None:

@@ -1,4 +1,4 @@
-"""A pending intent, taken to its end from the intent alone. Anyone may do this, and several at once.
+"""Finish a pending intent, from the intent alone. Any process may do this, and several at once.
 
 intended --all complete--> uploaded --published, read back, reported--> nothing pending, committed + 1
     \\--cannot complete--> aborting --withdrawn--> nothing pending, as if it had not been
@@ -44,8 +44,11 @@ _OUT_OF_REACH = (
 
 
 def recover(control: Control, open_clients: OpenClients, *, mine: str | None = None) -> TableState:
-    """The state with nothing pending. ``PENDING_UNRECOVERABLE`` for an intent whose table no longer takes it, and for
-    one of another attempt than ``mine`` that its role can no longer reach."""
+    """Finish whatever is pending and return the state.
+
+    ``PENDING_UNRECOVERABLE`` for an intent whose table no longer accepts it, and for one of another attempt than
+    ``mine`` whose role has lost its access; an error of access of ``mine`` is raised as it is.
+    """
     while (pending := (state := control.state.recall()).pending) is not None:
         try:
             _advance(control, pending, state.committed + 1, open_clients, mine)
@@ -54,7 +57,7 @@ def recover(control: Control, open_clients: OpenClients, *, mine: str | None = N
                 raise
             raise _make_unrecoverable_error(control, pending, str(error), "Restore the access") from error
         except SchemaIncompatibleError as error:
-            # What it says to do is for a load that is not bound yet; what this one has written stays as it is.
+            # Its remedy is for a load that is not bound yet: the files of this one are written.
             raise _make_unrecoverable_error(control, pending, error.message, "Change the table back") from error
     return control.state.recall()
 
@@ -67,7 +70,7 @@ def _make_unrecoverable_error(control: Control, pending: Pending, why: str, mend
 
 
 def _advance(control: Control, pending: Pending, number: int, open_clients: OpenClients, mine: str | None) -> None:
-    """``number`` is what the load will be, by the state that names it as pending."""
+    """Do the step of the pending intent's phase; ``number`` is the load's number in the table once it is committed."""
     intent = control.read_intent(pending.job_id, pending.attempt)
     match pending.phase:
         case "intended":
@@ -88,15 +91,15 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
-    """The last step of a load: its report, and a state with nothing pending."""
-    # Of several who recover one load each finds the table as it is by then: the first one's report stays.
+    """Write the load's report, then the state with nothing pending: the last step of a load."""
+    # Several processes may recover one load, each when the table is in another state: the first one's report stays.
     key = control.keys.report(pending.job_id, control.table_id)
     control.write_once(key, report.model_dump_json(indent=1), keep=True)
     move_pending(control, pending, lambda state: _close_state(state, pending, intent))
 
 
 def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
-    """Withdraw an intent that no catalog has heard of, its objects being in ``store``, and keep the reason."""
+    """Withdraw an intent that is in no catalog: abort its uploads, delete its objects, and write why."""
     withdraw(store, intent)
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
@@ -107,7 +110,7 @@ def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> No
 
 
 def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:
-    """Move an intent that others may be moving too: whoever is late leaves it."""
+    """Replace the state while ``old`` is pending; do nothing where another process has moved it already."""
 
     def still(state: TableState) -> TableState:
         if state.pending != old:
@@ -121,7 +124,7 @@ def move_pending(control: Control, old: Pending, change: Callable[[TableState], 
 
 
 def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | None:
-    """Why this attempt's intent was withdrawn, by whoever did it."""
+    """Read the error for which this attempt's intent was withdrawn; None where none is kept."""
     key = control.keys.failure(job_id, attempt, control.table_id)
     if (content := control.store.get(key)) is None:
         key = control.keys.first_failure(job_id, attempt, control.table_id)
@@ -130,7 +133,7 @@ def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | Non
         return None
     failure = parse(Failure, key, content[0])
     if failure.code not in CODES:
-        # A later release has codes of its own.
+        # A later release wrote it.
         return PendingUnrecoverableError(f"{failure.code}: {failure.message}", remedy=failure.remedy)
     return CODES[failure.code](failure.message, remedy=failure.remedy)
 

@@ -1,4 +1,4 @@
-"""Control objects of loads closed long ago, cleared away."""
+"""Delete the control objects of loads that were closed long ago."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -19,16 +19,16 @@ def is_sweep_due(state: TableState, now: datetime) -> bool:
 
 
 def sweep(control: Control, now: datetime, keep: timedelta) -> int:
-    """Delete what loads and starters of loads left longer than ``keep`` ago; how many objects.
+    """Delete control objects older than ``keep``, of loads and of those who started them; return how many.
 
-    Loads that any state of the pipeline names stay, and so do those of a table whose state is gone, which is concluded
-    from them. Where a state cannot be read nothing is deleted.
+    Loads that any state of the pipeline names keep theirs, and so do loads of a table whose state is lost, since the
+    state is rebuilt from them. Where a state cannot be read, nothing is deleted.
     """
     by_job: dict[str, list[Entry]] = {}
     root = f"{control.keys.root}/loads/"
     for entry in control.store.list_entries(root):
         by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
-    # Read after the loads were listed: one that has begun since is named, or nothing of it was listed.
+    # Read after the listing: a load that began since then is in a state, or nothing of it was listed.
     states = read_states(control)
     named = find_named_loads(states)
     deleted = _sweep_old(control, control.keys.runs, now - keep)

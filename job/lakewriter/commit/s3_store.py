@@ -1,7 +1,7 @@
-"""The calls of a commit on S3.
+"""Call S3 for commits: conditional writes (If-None-Match, If-Match), completion of uploads, listings, deletions.
 
-A missing object is never concluded from a 404 or 403: under a policy restricted to a prefix, S3 answers 403 for what is
-not there.
+No object counts as missing because of a 404 or 403: with a policy for one prefix S3 answers 403 for a key that is not
+there.
 """
 
 import re
@@ -17,10 +17,10 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class S3Store:
-    """The store on S3. ``conditional`` is off only where one writer is promised.
+    """The ``Store`` on S3. Writes are conditional unless the destination sets ``single_writer``.
 
-    ``own`` are the clients that list and abort uploads, where ``clients`` have a catalog's credentials: these let
-    nobody do either.
+    ``own`` are the clients that list and abort uploads, where ``clients`` have credentials of a catalog, which allow
+    neither.
     """
 
     def __init__(self, clients: aws.Clients, own: aws.Clients | None = None) -> None:
@@ -30,8 +30,8 @@ class S3Store:
         self._conditional = not clients.access.single_writer
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        """A refusal counts as absence only when a listing does not show the key, and as a refusal only when it is
-        repeated: the object may have been created between the two looks."""
+        """See ``Store``. After a 403 or 404 the key is listed: absent if the listing lacks it, else asked once more,
+        since the object may have been created in between."""
         return self._get(key, again=True)
 
     def _get(self, key: str, *, again: bool) -> tuple[bytes, str] | None:
@@ -52,15 +52,15 @@ class S3Store:
             ) from error
 
     def create(self, key: str, body: bytes) -> str | None:
-        """Conditional on there being no object."""
+        """See ``Store``: PutObject with ``If-None-Match: *``."""
         return self._put(key, body, {"IfNoneMatch": "*"})
 
     def replace(self, key: str, body: bytes, etag: str) -> str | None:
-        """Conditional on the etag."""
+        """See ``Store``: PutObject with ``If-Match``."""
         return self._put(key, body, {"IfMatch": etag})
 
     def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
-        """Pages of a thousand."""
+        """See ``Store``: ListObjectsV2, a thousand keys a page."""
         arguments = {"Bucket": self._bucket, "Prefix": prefix}
         pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
         listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
@@ -68,7 +68,7 @@ class S3Store:
             yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """A listing with a delimiter."""
+        """See ``Store``: ListObjectsV2 with a delimiter."""
         listing = self._clients.s3.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=prefix, Delimiter="/"
         )
@@ -76,16 +76,16 @@ class S3Store:
             yield from (entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
 
     def find(self, key: str, *, checksum: bool = False) -> StoredObject | None:
-        """A listing of the exact key, then HEAD."""
+        """See ``Store``: a listing of the exact key, then HEAD."""
         return self._head(key, checksum=checksum) if self._is_listed(key) else None
 
     def head(self, key: str) -> StoredObject | None:
-        """HEAD alone, since a listing has shown the key."""
+        """See ``Store``: HEAD alone."""
         return self._head(key)
 
     def _head(self, key: str, *, again: bool = True, checksum: bool = False) -> StoredObject | None:
-        """None where HEAD is refused and a listing no longer shows the key: another process may delete the object
-        after it was listed. A refusal counts only when it is repeated, as in ``get``."""
+        """Call HEAD; None where it is refused and a listing no longer has the key, since another process may delete
+        the object after it was listed. A refusal counts only when it is repeated, as in ``get``."""
         asked = {"ChecksumMode": "ENABLED"} if checksum else {}
         try:
             return _parse_head(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
@@ -104,7 +104,10 @@ class S3Store:
             ) from error
 
     def complete(self, receipt: Receipt) -> Completion:
-        """Repeats each part's checksum, which S3 requires of uploads that have them."""
+        """See ``Store``: CompleteMultipartUpload with ``If-None-Match: *``.
+
+        The parts' checksums are sent again, as S3 requires for uploads that have them.
+        """
         name = f"Checksum{receipt.checksum_algorithm}"
         parts = [
             {"PartNumber": part.number, "ETag": part.etag} | ({name: part.checksum} if part.checksum else {})
@@ -124,7 +127,7 @@ class S3Store:
         return Completion.DONE
 
     def abort(self, key: str, upload_id: str) -> None:
-        """S3 answers NoSuchUpload for one that is gone."""
+        """See ``Store``: AbortMultipartUpload; NoSuchUpload counts as done."""
         self._ask(
             "AbortMultipartUpload",
             key,
@@ -133,9 +136,9 @@ class S3Store:
         )
 
     def delete(self, key: str, etag: str | None = None) -> None:
-        """S3 answers success for an object that is gone, and 412 for one that has another etag.
+        """See ``Store``: DeleteObject, with ``If-Match`` for an etag; 412 counts as done.
 
-        A conditional deletion of an object that is gone may be refused (403, 404, 409), so the key is listed then.
+        S3 may answer a conditional deletion of an object that is gone with 403, 404 or 409, so the key is listed then.
         """
         condition = {"IfMatch": etag} if etag and self._conditional else {}
         try:
@@ -155,7 +158,7 @@ class S3Store:
             ) from error
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
-        """Pages of a thousand."""
+        """See ``Store``: ListMultipartUploads."""
         listing = self._own.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
         for page in self._read_pages("ListBucketMultipartUploads", prefix, listing):
             for entry in page.get("Uploads", ()):
@@ -215,7 +218,7 @@ class S3Store:
 
 
 def _read_composite_checksum(answer: Any) -> str:
-    """The CRC32 of the parts' CRC32s; blank where S3 keeps none, or one of the whole object."""
+    """Return the CRC32 of the parts' CRC32s from a HEAD answer; blank where S3 has none, or one of the whole object."""
     value, _, parts = answer.get("ChecksumCRC32", "").partition("-")
     return value if parts or answer.get("ChecksumType") == "COMPOSITE" else ""
 

@@ -1,4 +1,7 @@
-"""state.json of one table: what is committed, who may commit, what is pending; moved by conditional writes only."""
+"""Read and replace state.json of one table: what is committed, who may commit, what is pending.
+
+It is only ever replaced by conditional writes.
+"""
 
 import json
 import time
@@ -23,12 +26,12 @@ REBUILD: Final = (
 Phase = Literal["intended", "uploaded", "aborting"]
 
 
-class Lost(Exception):  # noqa: N818 - it is a verdict on one attempt, told apart by its caller
-    """The move is not allowed any more: another attempt came first, or this one was fenced."""
+class Lost(Exception):  # noqa: N818 - an answer that its caller handles, not yet an error
+    """The state transition is no longer valid: another attempt won, or this one was superseded."""
 
 
 class Running(ControlObject):
-    """The one attempt of an unfinished job that may bind an intent; ``first`` is when its earliest one began."""
+    """The one attempt of an unfinished job that may bind an intent; ``first`` is when the job's first attempt began."""
 
     attempt: str
     since: datetime
@@ -66,11 +69,14 @@ class Reset(ControlObject):
 
 
 class TableState(ControlObject):
-    """``write`` grows with every replacement, so that no two contents and no two etags are equal.
+    """The content of ``state.json``.
 
-    ``counter`` is that of the next file and never goes back, ``backfill`` the number of times all was loaded
-    anew, ``batch`` the last one of a continuous run, ``inferred`` the columns that documents without a schema have
-    given the table, None where it has had none.
+    write     grows with every replacement, so that no two contents and no two etags are equal
+    counter   of the next file; never goes back
+    backfill  how often everything was loaded again
+    batch     the last one of a continuous run
+    inferred  the table's columns from documents without a schema, None where there were none
+    needs     features that a release must know to use the state
     """
 
     version: Literal[1] = 1
@@ -105,7 +111,7 @@ class TableState(ControlObject):
 
 
 def is_blank(body: bytes) -> bool:
-    """Whether a state's content says nothing: it is empty, no JSON object, or lacks what every state has."""
+    """Whether a state's content is unusable: empty, not a JSON object, or without the fields that every state has."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -116,7 +122,7 @@ def is_blank(body: bytes) -> bool:
 class StateFile:
     """The state of one table in a store. ``pause`` is ``time.sleep``, or what a test puts in its place.
 
-    ``find_trace`` is asked where there is no state: the key of something that only a table with a state can have.
+    ``find_trace`` is called where there is no state: it returns a key that exists only if the table had a state.
     """
 
     def __init__(
@@ -135,20 +141,21 @@ class StateFile:
         self._seen: tuple[TableState, str | None] | None = None
 
     def read(self) -> TableState:
-        """The state as it is now; a table never loaded has the empty one."""
+        """Read the state from the store; the empty one for a table that was never loaded. ``STATE_LOST`` where a
+        state must have been there."""
         return self._look()[0]
 
     def recall(self) -> TableState:
-        """The state as last seen or written here; read where it is not known."""
+        """Return the state as this process last read or wrote it; read it where neither was done."""
         return (self._seen or self._look())[0]
 
     def move(
         self, change: Callable[[TableState], TableState], done: Callable[[TableState], bool] = lambda _: False
     ) -> TableState:
-        """The state after ``change``, or the first one seen that is ``done`` already.
+        """Replace the state by what ``change`` makes of it, and return it; or return a state that is ``done`` already.
 
-        ``change`` raises ``Lost`` where it is not allowed. The first try goes by the state last seen, and after every
-        answer but a clear yes the state is read again; ``CommitUnknownError`` when no clear answer comes.
+        ``change`` raises ``Lost`` where the transition is not valid. The first try uses the state as last seen; after
+        every answer but a clear success the state is read again. ``COMMIT_UNKNOWN`` when no clear answer comes.
         """
 
         def step() -> TableState | None:
@@ -179,11 +186,11 @@ class StateFile:
         return self._seen
 
     def _confirm_absence(self) -> tuple[bytes, str] | None:
-        """``STATE_LOST`` where a state that is not there must have been: a load would begin from nothing."""
+        """Raise ``STATE_LOST`` where there is no state and there must have been one; return a state created since."""
         trace = None if self._is_new else self._find_trace()
         if trace is None:
             return None
-        # Another load may have created the state, and left that trace, since it was not there.
+        # Another load may have created the state, and left that trace, since the state was read.
         content = self._store.get(self._key)
         if content is None:
             raise StateLostError(

@@ -1,6 +1,6 @@
-"""The few calls a commit is made of, each with every answer it can have.
+"""Define the calls that a commit makes on its store, each with every answer it can have.
 
-An answer that says neither yes nor no (a time-out, a 5xx, a 409) is ``Unclear``.
+An answer that says neither success nor failure (a time-out, a 5xx, a 409) is ``Unclear``.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class Unclear(Exception):  # noqa: N818 - it is an answer, not yet an error
 
 
 class Completion(Enum):
-    """What became of one completion."""
+    """The answer to the completion of an upload: done, refused as the key is taken, upload gone, or a conflict."""
 
     DONE = auto()
     REFUSED = auto()
@@ -27,10 +27,10 @@ class Completion(Enum):
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object: its size in bytes and the load that wrote it, blank when no load of ours did.
+    """An object as HEAD shows it: its size in bytes, and the load that wrote it, blank if no load of Lakewriter did.
 
-    ``checksum`` is the CRC32 of its parts' CRC32s, blank where S3 keeps none or was not asked; ``is_kms`` tells that a
-    key of KMS encrypts it, so that its etag says nothing of its content.
+    ``checksum`` is the CRC32 of its parts' CRC32s, blank where S3 has none or was not asked. ``is_kms`` is true for an
+    object that KMS encrypts, whose etag says nothing of its content.
     """
 
     size: int
@@ -67,34 +67,35 @@ class Store(Protocol):
     """The store that holds data and control objects."""
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        """Content and etag, or None when there is no such object."""
+        """Return content and etag, None where there is no such object."""
 
     def create(self, key: str, body: bytes) -> str | None:
-        """The new object's etag, or None when the key is taken; may be ``Unclear``."""
+        """Create an object; return its etag, None where the key is taken; may raise ``Unclear``."""
 
     def replace(self, key: str, body: bytes, etag: str) -> str | None:
-        """The new etag, or None when the object is not the one with ``etag``; may be ``Unclear``."""
+        """Replace the object that has ``etag``; return the new etag, None where it has another; may raise
+        ``Unclear``."""
 
     def list_entries(self, prefix: str, limit: int | None = None) -> Iterator[Entry]:
-        """Objects whose keys begin with ``prefix``, in the keys' order."""
+        """Yield the objects whose keys begin with ``prefix``, in the order of the keys, at most ``limit``."""
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """What ``prefix``, which ends with a slash, has folders of: their prefixes, each with its slash."""
+        """Yield the prefixes of the folders directly under ``prefix``; all of these end with a slash."""
 
     def find(self, key: str, *, checksum: bool = False) -> StoredObject | None:
-        """The object at exactly this key; with its ``checksum`` where that is asked for."""
+        """Return the object at exactly this key, None where there is none; ``checksum`` asks for its checksum."""
 
     def head(self, key: str) -> StoredObject | None:
-        """The object that a listing has shown at this key; None when it is gone since."""
+        """Return the object at a key that a listing has shown; None where it is gone since."""
 
     def complete(self, receipt: Receipt) -> Completion:
-        """Make the staged upload an object, unless its key is taken; may be ``Unclear``."""
+        """Complete the staged upload into an object, unless its key is taken; may raise ``Unclear``."""
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Drop an upload; one that is gone is no error."""
+        """Abort an upload; one that is gone is no error."""
 
     def delete(self, key: str, etag: str | None = None) -> None:
-        """Delete an object, with ``etag`` only that very one; one that is gone or another is no error."""
+        """Delete an object, with ``etag`` only if it has it; an object that is gone or another is no error."""
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
-        """Incomplete uploads of keys that begin with ``prefix``."""
+        """Yield the incomplete uploads whose keys begin with ``prefix``."""

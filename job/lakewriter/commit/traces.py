@@ -1,4 +1,7 @@
-"""What loads leave beside a table's state: by it a table whose state is gone is told from one that was never loaded."""
+"""Find the records and objects that loads of a table have left.
+
+They distinguish a table whose state is lost from one that was never loaded.
+"""
 
 import re
 from collections.abc import Iterator
@@ -12,9 +15,9 @@ from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
 from lakewriter.spec.layout import Layout
 
 MOST_LISTED: Final = 50_000
-"""Objects of a table that are listed: a table that others have filled is not listed for minutes."""
+"""How many objects of a table are listed at most: a table that others have filled is not listed for minutes."""
 MOST_ASKED: Final = 64
-"""Objects, the newest of those, that are asked for the load that wrote them."""
+"""Of how many of those, the newest first, HEAD reads which load wrote them."""
 
 Kind = Literal["report", "intent", "failure"]
 _REPORT: Final = re.compile(r"(?P<table>[^/]+)\.report\.json")
@@ -27,9 +30,9 @@ _FIRST: Final = re.compile(
 
 @dataclass(frozen=True)
 class Trace:
-    """A record that a table of a load has left; ``attempt`` is blank for a report.
+    """A record that a load has left for one table; ``attempt`` is blank for a report.
 
-    ``is_early`` is true for a key of release 0.1.0, which also other records of an attempt may have by now.
+    ``is_early`` is true for a key as release 0.1.0 named it, which another record of an attempt may have today.
     """
 
     kind: Kind
@@ -41,7 +44,7 @@ class Trace:
 
 
 def parse_trace(keys: ControlKeys, entry: Entry) -> Trace | None:
-    """The record at a key below ``loads/``; None for one that belongs to no table."""
+    """Parse a key below ``loads/``; None for a record that belongs to no table."""
     job_id, _, name = entry.key.removeprefix(f"{keys.root}/loads/").partition("/")
     if (report := _REPORT.fullmatch(name)) is not None:
         return Trace("report", job_id, "", report["table"], entry)
@@ -55,13 +58,13 @@ def parse_trace(keys: ControlKeys, entry: Entry) -> Trace | None:
 
 
 def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trace]:
-    """The records of one table, of all loads whose control objects are kept."""
+    """Yield the records of one table, of all loads whose control objects are kept."""
     traces = (parse_trace(keys, entry) for entry in store.list_entries(f"{keys.root}/loads/"))
     return (trace for trace in traces if trace is not None and trace.table_id == table_id)
 
 
 def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | None) -> str | None:
-    """The key of something that only a table with a state can have; None where there is nothing."""
+    """Return a key that exists only if the table had a state: a record's or an object's; None where there is none."""
     for trace in find_traces(store, keys, table_id):
         return trace.entry.key
     if layout is None:
@@ -72,13 +75,14 @@ def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | 
 def find_own_objects(
     store: Store, keys: ControlKeys, table_id: str, layout: Layout, *, most: int = MOST_ASKED
 ) -> Iterator[tuple[str, StoredObject]]:
-    """Objects that loads of this pipeline wrote for the table, the newest first; at most ``most`` are asked."""
+    """Yield the objects that loads of this pipeline wrote for the table, the newest first; HEAD reads at most
+    ``most``."""
     newest = sorted(list_objects(store, layout), key=lambda entry: entry.modified, reverse=True)
     for entry in newest[:most]:
         try:
             stored = store.head(entry.key)
         except LakeError:
-            # What we may not read, we have not written.
+            # An object that this pipeline may not read is not its own.
             continue
         if stored is None or not stored.load.startswith(f"{keys.pipeline}/"):
             continue
@@ -87,7 +91,7 @@ def find_own_objects(
 
 
 def list_objects(store: Store, layout: Layout) -> list[Entry]:
-    """The objects where the table's are, no control objects."""
+    """List the objects that match the table's layout, without control objects."""
     pattern, entries = layout.matcher(), islice(store.list_entries(layout.prefix), MOST_LISTED)
     return [
         entry for entry in entries if pattern.fullmatch(entry.key) and f"/{CONTROL_DIRECTORY}/" not in f"/{entry.key}"

@@ -1,4 +1,4 @@
-"""Staged uploads on their way to objects, or away."""
+"""Complete a load's staged uploads into objects, or withdraw them: decide by S3's answer and, if need be, by HEAD."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +13,11 @@ from lakewriter.receipt import Receipt
 
 AT_ONCE: Final = 8
 COMPLETE_SECONDS: Final = 30.0
-"""So long a completion that S3 answers with a conflict, or not clearly, is tried again."""
+"""For how long a completion is tried again that S3 answers with a conflict, or not clearly."""
 
 
 def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
-    """Make every staged upload an object; None, or why one can never be."""
+    """Complete every staged upload; None, or why one can never be completed. ``COMMIT_UNKNOWN`` without an answer."""
     with ThreadPoolExecutor(min(AT_ONCE, max(1, len(intent.receipts)))) as pool:
         answers = pool.map(lambda receipt: _complete(store, receipt, intent, pause), intent.receipts)
         return next((failure for failure in list(answers) if failure), None)
@@ -48,9 +48,9 @@ def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[f
 
 
 def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Completion) -> tuple[bool, Failure | None]:
-    """Whether the answer settles it, and how.
+    """Return whether the answer is final, and the failure if it is one.
 
-    S3 refuses, too, when an earlier try of the same call succeeded, so HEAD the object before deciding.
+    S3 answers 412 also when an earlier try of the same call succeeded, so HEAD the object before deciding.
     """
     if answer is Completion.DONE:
         return True, None
@@ -68,7 +68,7 @@ def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Comple
 def _make_occupied_error(
     receipt: Receipt, intent: Intent, stored: StoredObject
 ) -> ConcurrentLoadError | KeyExistsError:
-    """Why another's object lies at the key: a retry helps where its files will have other names."""
+    """Make the error for a key that another's object has; a retry helps where its files will have other names."""
     if stored.is_of_another(intent.pipeline):
         if intent.counter_after is not None:
             return _make_key_exists_error(receipt, stored.load, "Give each pipeline a path of its own.")
@@ -81,10 +81,10 @@ def _make_occupied_error(
 
 
 def withdraw(store: Store, intent: Intent) -> None:
-    """Abort the uploads, then delete the objects that carry this attempt's name.
+    """Abort the intent's uploads, then delete the objects that its attempt wrote.
 
-    In this order: once an upload is gone nobody can make it an object any more. Each object is deleted by its etag:
-    between the look and the deletion another may have withdrawn it, and a later attempt made its own under the key.
+    In this order, since an upload that is gone cannot be completed any more. Each object is deleted by its etag: since
+    HEAD, another process may have deleted it and a later attempt written its own under the key.
     """
     abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))
     for receipt in intent.receipts:
