@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.control import control_of
+from lakewriter.commit.control import open_control
 from lakewriter.commit.s3_store import S3Store
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import verify
@@ -41,7 +41,7 @@ def test_objects_with_bad_rows(lake):
     (key,) = result.set_aside.keys
     content = lake.aws.objects(BUCKET)[key]
     clients = Clients(lake.spec.access)
-    controls = {each.id: control_of(lake.spec, each, S3Store(clients)) for each in lake.spec.tables}
+    controls = {each.id: open_control(lake.spec, each, S3Store(clients)) for each in lake.spec.tables}
     for name, harm, listed, read in CASES:
         overwrite(content)(lake.aws, key)
         harm(lake.aws, key)

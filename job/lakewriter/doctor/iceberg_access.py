@@ -54,7 +54,7 @@ class IcebergProbes:
 
     def check_connection(self, service: IcebergService) -> Iterator[Finding]:
         """Fetch a token, and the catalog's configuration with it."""
-        catalog = Connection(service, self.clients).told
+        catalog = Connection(service, self.clients).name
         yield Finding("iceberg catalog", "ok", f"{catalog} lets the job in.")
 
     def check_table(self, service: IcebergService, table: TableSpec) -> Iterator[Finding]:

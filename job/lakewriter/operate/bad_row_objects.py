@@ -47,8 +47,8 @@ def _count_rows(control: Control, intent: Intent, expected: int, keys: tuple[str
             damaged.append(Mismatch(Kind.BAD_ROWS_CHANGED, f"{key}: its bad rows cannot be read ({why}).", key))
     if not damaged and rows != expected:
         what = (
-            f"load {intent.job_id!r} of {control.table_id} set aside {format_count(expected, 'row')}, and the objects with "
-            f"them have {rows:,}."
+            f"load {intent.job_id!r} of {control.table_id} set aside {format_count(expected, 'row')}, and the objects "
+            f"with them have {rows:,}."
         )
         damaged.append(Mismatch(Kind.BAD_ROWS_CHANGED, what))
     return damaged

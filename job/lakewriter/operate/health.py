@@ -1,4 +1,4 @@
-"""How a pipeline fares, for whoever watches it: its continuous run, and loads that wait to be finished."""
+"""Assess a pipeline's health: its continuous run, loads that wait to be finished, states that cannot be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from lakewriter.errors import EXIT_FAILED, EXIT_OK, EXIT_RETRY, LakeError
 from lakewriter.report import format_count
 
 STALE_AFTER: Final = timedelta(minutes=3)
-"""A run that lives writes its status every minute; clocks may differ."""
+"""A running process writes its status every minute; clocks may differ."""
 PENDING_AFTER: Final = timedelta(hours=1)
-"""A load past its point of no return is finished within minutes, by itself or by the next one."""
+"""A bound load is finished within minutes, by its own process or by the next load."""
 
 
 class RunHealth(StrEnum):
-    """How a continuous run fares. ``STALE`` is one that has not written its status: its process is gone."""
+    """The health of a continuous run. ``STALE``: it has not written its status lately, so its process is gone."""
 
     RUNNING = "running"
     STOPPING = "stopping"
@@ -34,9 +34,14 @@ _WELL: Final = (RunHealth.RUNNING, RunHealth.STOPPING, RunHealth.STOPPED)
 
 @dataclass(frozen=True)
 class Health:
-    """``run`` is None where no continuous run has left a status, ``since`` when it last wrote one. ``failed_tables``
-    are the run's, with the failure; ``waiting`` names loads that are pending for long; of the ``unreadable`` tables the
-    state cannot be read."""
+    """The health of a pipeline.
+
+    run            None where no continuous run has left a status
+    since          when the run last wrote its status
+    failed_tables  the run's failed tables, each with its failure
+    waiting        a sentence for each load that has been pending for long
+    unreadable     tables whose state cannot be read, each with the error
+    """
 
     run: RunHealth | None = None
     since: datetime | None = None
@@ -46,8 +51,8 @@ class Health:
 
     @property
     def exit_code(self) -> int:
-        """1 where somebody has to look at the continuous run or at a table's state, 75 where a load waits to be run
-        again or a state may be read a moment later, else 0."""
+        """1 where a person must look at the continuous run or at a table's state, 75 where a load must be run again or
+        a state may be readable later, else 0."""
         if self.run is not None and self.run not in _WELL:
             return EXIT_FAILED
         codes = {error.exit_code for error in self.unreadable.values()} | ({EXIT_RETRY} if self.waiting else set())
@@ -60,8 +65,8 @@ def assess(
     now: datetime,
     unreadable: Mapping[str, LakeError] = MappingProxyType({}),
 ) -> Health:
-    """How the pipeline fares; ``continuous`` is what ``continuous.json`` holds, ``unreadable`` are tables that have no
-    state to go by."""
+    """Assess the pipeline from its tables' states; ``continuous`` is the content of ``continuous.json``, ``unreadable``
+    are the tables whose state cannot be read."""
     waiting = tuple(
         f"load {state.pending.job_id} of {table_id} is pending since {state.pending.since:%Y-%m-%d %H:%M} UTC "
         f"({_describe_age(now - state.pending.since)}): run it again, or abandon it"
@@ -75,7 +80,7 @@ def assess(
 
 
 def describe(health: Health, now: datetime) -> str:
-    """The run's health in words, such as ``stale: it wrote its status 12 hours ago``."""
+    """Describe the run's health, such as ``stale: it last wrote its status 12 hours ago``."""
     age = f"{_describe_age(now - health.since)} ago" if health.since else "at an unknown time"
     words = {
         RunHealth.STALE: f"stale: it last wrote its status {age}, so its process is gone; start it again",

@@ -1,4 +1,4 @@
-"""What the loads of one table have left: records and objects, read for whoever has lost a control object."""
+"""Read the records and objects that the loads of one table have left, to rebuild a control object that was lost."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -17,14 +17,14 @@ from lakewriter.receipt import Batch
 from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
-"""Objects, the newest, that are asked for the load that wrote them."""
+"""Of how many objects, the newest first, HEAD reads which load wrote them."""
 _BATCH: Final = re.compile(r"stream-(.+)-(\d{10})")
 _NUMBERS: Final = {"backfill": r"(?P<backfill>\d+)", "counter": r"(?P<counter>\d+)"}
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A committed load: its report, when that was written, and its intent where it is still there."""
+    """A committed load: its report, when the report was written, and its intent where that is still there."""
 
     job_id: str
     at: datetime
@@ -33,15 +33,19 @@ class Closed:
 
     @property
     def batch(self) -> Batch | None:
-        """The batch of a continuous run that it is, by its intent or by its job id."""
+        """The batch of a continuous run that the load is, from its intent or its job id; None for a plain load."""
         return (self.intent.batch if self.intent else None) or parse_batch(self.job_id)
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """``closed`` in the order of the commits; ``unclosed`` are intents without a report, the newest first; ``running``
-    attempts that neither ended nor were overtaken; ``objects`` the newest of the pipeline's own; ``keys`` all there
-    are.
+    """What the loads of a table have left.
+
+    closed    committed loads in the order of their commits
+    unclosed  intents without a report, the newest first
+    running   attempts that neither ended nor were superseded, by job id
+    objects   the newest objects that the pipeline wrote, with their metadata
+    keys      the keys of all objects that match the layout
     """
 
     closed: tuple[Closed, ...] = ()
@@ -52,13 +56,13 @@ class Leftovers:
 
 
 def parse_batch(job_id: str) -> Batch | None:
-    """The batch that a load of this name is; None for a load of another kind."""
+    """Parse the job id of a continuous run's batch; None for another job id."""
     match = _BATCH.fullmatch(job_id)
     return Batch(match[1], int(match[2])) if match else None
 
 
 def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[int, int]:
-    """The backfill number and the counter of the next file, where the layout has them in keys; else 0."""
+    """Return the highest backfill number and the counter of the next file from the keys; 0 where keys have none."""
     if layout is None or not layout.template.variables & _NUMBERS.keys():
         return 0, 0
     pattern = re.compile(rf"(?:.*/)?{layout.template.match_text(_NUMBERS)}")
@@ -68,7 +72,8 @@ def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[in
 
 
 def read_leftovers(control: Control) -> Leftovers:
-    """All that is left of a table's loads."""
+    """Read everything that the loads of a table have left; ``PENDING_UNRECOVERABLE`` for a record that cannot be
+    read."""
     traces = [
         (entry, parse_trace(control.keys, entry)) for entry in control.store.list_entries(f"{control.keys.root}/loads/")
     ]
@@ -104,8 +109,7 @@ def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
 def _find_running(
     control: Control, keys: Iterable[str], done: Iterable[str], unclosed: Collection[tuple[str, str]]
 ) -> dict[str, Running]:
-    """By job the attempt that began last, of jobs that are not done and attempts that have not let go of the table: one
-    that came to an end has, unless it was past its intent."""
+    """Return the last attempt of each job that is not done, without attempts that ended before they were bound."""
     root, closed = f"{control.keys.root}/loads/", set(done)
     names = [key.removeprefix(root).split("/") for key in keys]
     ended = {(name[0], name[1]) for name in names if name[2:] == ["outcome.json"]}.difference(unclosed)

@@ -1,4 +1,4 @@
-"""A committed load's objects against its receipts: there, its own, of the same bytes, with as many rows."""
+"""Compare a committed load's objects with its receipts: present, written by it, same bytes, same number of rows."""
 
 import base64
 import hashlib
@@ -20,14 +20,17 @@ from lakewriter.receipt import Receipt
 
 AT_ONCE: Final = 8
 PARQUET_ENGINES: Final = ("arro3", "pyarrow")
-"""Of other formats' files etag, checksum and size tell whether they are as they were written."""
+"""Engines whose files' rows are read from the footer; other formats' files are compared by size, checksum and etag."""
 _MD5: Final = re.compile("[0-9a-f]{32}")
 
 
 def compare_objects(
     intent: Intent, store: Store, clients: aws.Clients, is_needed: Callable[[str], bool]
 ) -> list[Mismatch]:
-    """What is wrong with each object of which ``is_needed`` holds of its key; ``clients`` read the data."""
+    """Return a mismatch for each object that differs from its receipt; ``is_needed`` says whether a key is compared.
+
+    ``clients`` read the data. An error of S3 is a mismatch of the kind ``NOT_COMPARED``.
+    """
 
     def compare(receipt: Receipt) -> Mismatch | None:
         try:
@@ -62,7 +65,7 @@ def _compare(receipt: Receipt, stored: StoredObject | None, intent: Intent) -> t
 
 
 def _compute_checksum(receipt: Receipt) -> str | None:
-    """The CRC32 of the parts' CRC32s, as S3 keeps it for an object of several parts; None where they are not known.
+    """Compute the CRC32 of the parts' CRC32s, as S3 keeps it for a multipart object; None where a part has none.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html
     """
@@ -77,7 +80,7 @@ def _compute_checksum(receipt: Receipt) -> str | None:
 
 
 def _compute_etags(receipt: Receipt) -> tuple[str, ...]:
-    """The etags that the object may have; none where those of its parts are no MD5s, as a key of KMS makes them."""
+    """Compute the etags that the object may have; none where its parts' etags are not MD5s, as with KMS."""
     parts = [part.etag.strip('"') for part in receipt.parts]
     if not all(_MD5.fullmatch(part) for part in parts):
         return ()

@@ -1,4 +1,4 @@
-"""A committed load's own records: its report, its intent, and what the table's state says since; read and compared."""
+"""Compare a committed load's own records: its report, its intent, and the table's state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ COMPARED: Final = (
     "pipeline", "job_id", "attempt", "schema_name", "table", "started", "rows", "files", "bytes", "keys", "feed",
     "engine", "cursor_before", "cursor_after", "cursor_nulls",
 )  # fmt: skip
-"""What a report repeats of its intent in every release."""
+"""The fields that a report repeats of its intent in every release."""
 
 CLOCKS_APART: Final = timedelta(minutes=30)
-"""So far the clocks of two machines that load and reset may differ: S3 refuses whoever is 15 minutes off its own.
+"""How far the clocks of two machines may differ: S3 refuses requests that are 15 minutes off its own clock.
 https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, RequestTimeTooSkewed"""
 
 _DAMAGE: Final = (PendingUnrecoverableError, StateLostError)
@@ -30,8 +30,10 @@ _DAMAGE: Final = (PendingUnrecoverableError, StateLostError)
 
 @dataclass
 class LoadRecords:
-    """One load of one table; without an intent there is nothing to compare with. ``is_retired`` where a full refresh
-    has replaced the load since, so that its objects are deleted."""
+    """The records of one load of one table; without an intent there is nothing to compare with.
+
+    ``is_retired`` is true where a full refresh has replaced the load since, so that its objects are deleted.
+    """
 
     intent: Intent | None = None
     is_retired: bool = False
@@ -48,26 +50,26 @@ class TableRecords:
 
     @cached_property
     def kept(self) -> dict[str, Entry]:
-        """The reports that are kept, by job id."""
+        """The listing entries of the reports that are kept, by job id."""
         traces = find_traces(self.control.store, self.control.keys, self.control.table_id)
         return {trace.job_id: trace.entry for trace in traces if trace.kind == "report"}
 
     def find_report(self, job_id: str) -> dict[str, Any] | None:
-        """The table's report of this load; None where there is none."""
+        """Return the table's report of this load; None where there is none."""
         if job_id not in self._reports:
             self._reports[job_id] = self.control.read_report(job_id)
         return self._reports[job_id]
 
     @cached_property
     def state(self) -> TableState | LakeError:
-        """The state, or what is wrong with it."""
+        """The table's state, or the error of reading it."""
         try:
             return self.control.state.read()
         except _DAMAGE as error:
             return error
 
     def compare(self, job_id: str) -> LoadRecords | None:
-        """The load's records compared; None for a load that this table does not have."""
+        """Read and compare the load's records; None for a load that this table does not have."""
         records = LoadRecords()
         report = self._read_report(job_id, records)
         if report is not None:
@@ -106,7 +108,7 @@ class TableRecords:
         return intent
 
     def _is_committed(self, job_id: str, records: LoadRecords) -> bool:
-        """Whether a load without a report is committed all the same: the state says so, or its objects are there."""
+        """Whether a load without a report is committed all the same: the state names it, or its objects are there."""
         state = self.state
         if not isinstance(state, TableState) or (state.pending is not None and state.pending.job_id == job_id):
             return False
@@ -120,7 +122,7 @@ class TableRecords:
         return True
 
     def _find_intent(self, job_id: str) -> Intent | None:
-        """The intent of the attempt whose objects are there; intents of attempts that lost a race are there too."""
+        """Return the intent of the attempt whose objects are there: attempts that lost a race have intents, too."""
         for intent in self._read_intents(job_id):
             objects = (self.control.store.find(receipt.key) for receipt in intent.receipts)
             if any(stored is not None and stored.load == intent.load for stored in objects):
@@ -161,8 +163,8 @@ class TableRecords:
         last = state.last_job
         if last is None or last in self.kept or last == job_id or job_id in state.sync.live_jobs:
             return
-        # A load is cleared away by the age of the youngest of its objects: one that a later attempt came back to
-        # outlives the last load.
+        # A load's control objects are deleted by the age of the youngest of them: a load that was tried again later
+        # may outlive the last load.
         entries = self.control.store.list_entries(f"{self.control.keys.load(job_id)}/")
         youngest = max((entry.modified for entry in entries), default=None)
         if youngest is not None and state.last_commit is not None and youngest < state.last_commit:
@@ -185,7 +187,7 @@ def _compare_report(control: Control, report: dict[str, Any], intent: Intent) ->
 
 
 def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> Iterator[str]:
-    """What a load moved on, and nobody moves back without a reset."""
+    """Yield what the state has lower or other than the load left it, though only a reset moves it back."""
     if intent is None:
         return
     if intent.counter_after is not None and state.counter < intent.counter_after:

@@ -1,4 +1,4 @@
-"""The end of a pending load whose intent is gone: nobody can finish it, and nobody can say what it was."""
+"""Abandon a pending load whose intent is lost: it cannot be finished, and what it was to publish is not known."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,7 +18,10 @@ Objects = Mapping[str, StoredObject]
 
 
 def abandon_without_intent(controls: Mapping[str, Control], job_id: str, reason: str) -> dict[str, str]:
-    """What was done, by table: objects of a load that no catalog has heard of are deleted, those of another stay."""
+    """Abandon the load in each table where it is pending; return what was done, by table.
+
+    Its objects are deleted where no catalog has the load, otherwise they stay.
+    """
     chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason) for control in chosen}
 
@@ -47,7 +50,8 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
 
 
 def _require_lost(control: Control, pending: Pending) -> None:
-    """``SPEC_INVALID`` where the intent is there, and its own error where another version may read it."""
+    """Raise ``SPEC_INVALID`` where the intent is there, and the error of reading it where a later release may read
+    it."""
     try:
         control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
@@ -79,7 +83,7 @@ def _find_objects(control: Control, pending: Pending) -> Objects:
 
 
 def _close(control: Control, pending: Pending, objects: Objects, reason: str) -> None:
-    """The report makes the job done, so that its name does not load anything again."""
+    """Write the report, so that the job counts as done and its id loads nothing again; then close the state."""
     schema, _, table = control.table_id.rpartition(".")
     report = TableReport(
         pipeline=control.keys.pipeline,
@@ -100,14 +104,14 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
         staged_seconds=0.0,
         notes=(f"{ABANDONED_BLIND}, which is gone: how many rows it has is not known",),
     )
-    # One that is there already was written by whoever had the intent, and says more.
+    # A report that is there already was written from the intent, and says more.
     if control.read_report(pending.job_id) is None:
         control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
     _end(control, pending, lambda state: _close_state(control, state, pending, objects), reason)
 
 
 def _close_state(control: Control, state: TableState, pending: Pending, objects: Objects) -> TableState:
-    """Counted as committed: the catalog may have it under this number, and would take the next one for it."""
+    """Count the load as committed: the catalog may have it under this number, and would take the next load for it."""
     _, counter = find_highest_numbers(control.layout, objects)
     sync = state.sync
     if control.layout is not None and not control.layout.directory and objects:
@@ -125,7 +129,7 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
 
 
 def _end(control: Control, pending: Pending, change: Callable[[TableState], TableState], reason: str) -> None:
-    """Take the intent from the state, unless somebody else has; with the reason."""
+    """Remove the intent from the state and note the reason; do nothing where another process removed it."""
 
     def end(state: TableState) -> TableState:
         if not pending.is_same(state.pending):

@@ -1,4 +1,4 @@
-"""Partitions of a Glue table at which queries find the files of another one, and so read their rows twice."""
+"""Find partitions of a Glue table whose location contains another partition's files: queries read these twice."""
 
 from lakewriter import aws
 from lakewriter.commit.glue import GlueTables
@@ -8,14 +8,15 @@ from lakewriter.errors import GlueAccessDeniedError
 
 
 class TablePartitions:
-    """The partitions of a pipeline's tables as they are now; those of a table are listed once for all loads."""
+    """The partitions of a pipeline's tables; those of one table are listed once for all loads."""
 
     def __init__(self, clients: aws.Clients) -> None:
         self._clients = clients
         self._listed: dict[tuple[str, str], list[tuple[tuple[str, ...], str]]] = {}
 
     def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
-        """Partitions of other values that hold the files of the load's; a note where nobody may list them."""
+        """Return a mismatch for each other partition that contains the files of the load's partition; a note where
+        partitions may not be listed."""
         action = intent.catalog
         if not isinstance(action, GlueAction) or action.partition is None:
             return [], []

@@ -1,4 +1,4 @@
-"""What a run would do, without doing it."""
+"""Plan a load for ``lakewriter plan``: say what it would do, without doing it."""
 
 import logging
 import uuid
@@ -32,7 +32,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class PlannedColumn(Model):
-    """A source column and what becomes of it; ``source`` is blank for columns the load adds."""
+    """A column of the plan: its name in the source, blank for one that the load adds, and how it is written."""
 
     source: str
     name: str
@@ -41,7 +41,7 @@ class PlannedColumn(Model):
 
 
 class PlannedTable(Model):
-    """One table; ``error`` is set when a run would fail here, and then the rest may be empty."""
+    """The plan of one table; ``error`` is set where a load would fail, and then other fields may be empty."""
 
     table: str
     source: str
@@ -61,7 +61,7 @@ class PlannedTable(Model):
 def plan(
     spec: Spec, *, job_id: str | None, clients: Clients, spark: SparkFactory, controls: Mapping[str, Control]
 ) -> tuple[PlannedTable, ...]:
-    """Every table's plan; a table that cannot be loaded says why."""
+    """Plan every table; a table that cannot be loaded has its error in the plan."""
     started = datetime.now(UTC)
     tables = []
     for table in spec.tables:
@@ -92,7 +92,7 @@ def _plan_table(
     spark: SparkFactory,
     control: Control,
 ) -> None:
-    """Put into ``found`` what is planned of one table, as far as it comes."""
+    """Put the plan of one table into ``fields``; where an error is raised, what is known before it is there."""
     state = control.state.read()
     names = number_objects(control.store, names, state)
     fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
@@ -113,7 +113,7 @@ def _plan_table(
 
 
 def name_first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
-    """The first object's URI, as far as it can be known: a catalog that chooses has not chosen a new table's place."""
+    """Name the first object's URI, as far as it is known: a catalog may choose a new table's location later."""
     if not isinstance(spec.catalog, IcebergCatalog):
         return f"s3://{spec.access.bucket}/{names.object_key(0)}"
     location = prepared.table.find_location() or "(the catalog's choice)"
@@ -144,7 +144,7 @@ def _describe_plan(table: TableSpec, prepared: Prepared) -> dict[str, object]:
 
 
 def _list_deletes(spec: Spec, table: TableSpec, control: Control) -> tuple[str, ...]:
-    """The objects that go when a full refresh succeeds."""
+    """List the objects that a full refresh would delete; ``NAME_COLLISION`` where it may not refresh the directory."""
     if spec.envelope is None:
         return ()
     planned = plan_sync(spec, table, control, control.state.read(), 0, TablePart())

@@ -1,4 +1,4 @@
-"""SQL to read a pipeline's tables with, filled in from its specification; pure text."""
+"""Write SQL that reads a pipeline's tables, for Athena and DuckDB; pure text."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _RESERVED: Final = re.compile(
     r"json_value|left|like|listagg|localtime|localtimestamp|natural|normalize|not|null|on|or|order|outer|prepare|"
     r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
 )
-"""Words that Trino takes for a name only in quotes."""
+"""Words that Trino accepts as names only in quotes."""
 READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
 """DuckDB's functions by file format."""
 
@@ -32,10 +32,10 @@ class Query:
 
 
 def write_athena_queries(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
-    """Latest sync, syncs by job, current view. ``latest`` has the last job id by table; a placeholder stands in.
+    """Write the queries of the guides: latest sync, syncs by job, current rows.
 
-    A statement is left out where the pipeline has not the tracking columns for it. Files without a catalog are read by
-    DuckDB.
+    ``latest`` is the last job id by table; without it a placeholder is written. A query is left out where the pipeline
+    lacks its tracking columns. Files without a catalog get a query for DuckDB.
     """
     if reads_files(spec):
         return tuple(
@@ -55,12 +55,12 @@ def write_athena_queries(spec: Spec, latest: Mapping[str, str] | None = None) ->
 
 
 def reads_files(spec: Spec) -> bool:
-    """Whether the tables are in no catalog, and are not such as a vendor's documents register by hand."""
+    """Whether the tables are in no catalog, nor files that a vendor's documents tell to register by hand."""
     return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
 def _write_files_query(spec: Spec, table: TableSpec) -> str:
-    """Backfills lie side by side, and files of one table may differ in their columns."""
+    """Write a query by column names: backfills lie side by side, and files of one table may differ in columns."""
     kind = (table.encoding or spec.encoding).kind
     place = f"s3://{spec.access.bucket}/{table.layout.glob}".replace("'", "''")
     by_name = "" if kind == "avro" else ", union_by_name = true"
@@ -68,11 +68,11 @@ def _write_files_query(spec: Spec, table: TableSpec) -> str:
 
 
 def write_time_travel_queries(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
-    """What Iceberg tables add to ``athena``. ``times`` has the last commit (UTC) by table; a placeholder stands in."""
+    """Write the queries for Iceberg tables; ``times`` is the last commit (UTC) by table, a placeholder without one."""
     queries = []
     for table in spec.tables:
         at = (times or {}).get(table.id)
-        # A moment later: the table as it was after that load.
+        # A second later, so that the table is as that load left it.
         text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
         queries += [
             Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_quote_table_name(table)}\nLIMIT 100;"),
@@ -104,7 +104,7 @@ def _write_syncs_query(spec: Spec, table: TableSpec) -> str:
 
 
 def _write_current_rows_query(spec: Spec, table: TableSpec) -> str:
-    """Within one load all rows have one sync time, so the row's index decides between versions of a record."""
+    """Write a query for the last version of each record: the sync time decides, and the row's index within a load."""
     names = _find_tracking_names(spec)
     if not {Tracking.ID, Tracking.SYNCED, Tracking.INDEX} <= names.keys():
         return ""

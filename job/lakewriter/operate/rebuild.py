@@ -1,4 +1,4 @@
-"""A table's state, concluded from what its loads have left, where it is gone or says nothing."""
+"""Rebuild a table's state that is lost or unusable, from what the table's loads have left."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ _SUMMARY: Final = "lakewriter.load"
 
 @dataclass(frozen=True)
 class InCatalog:
-    """What an Iceberg table says of the pipeline's loads: how many, and those that its snapshots name."""
+    """The pipeline's loads in an Iceberg table: how many were committed, and those that its snapshots name."""
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class InCatalog:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The state with what was concluded, and what cannot be known."""
+    """The rebuilt state, with sentences on what was concluded and on what cannot be known."""
 
     state: TableState
     concluded: tuple[str, ...]
@@ -39,7 +39,7 @@ class Rebuilt:
 
 
 def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
-    """What the catalog knows; nothing where it does not count loads."""
+    """Read the pipeline's loads from the catalog; none where the catalog does not count them."""
     names = table.layout.bind(job_id="rebuild", attempt="rebuild", start=datetime.now(UTC))
     action = plan_catalog_action(spec, table, names)
     if not isinstance(action, IcebergAction):
@@ -58,9 +58,10 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
 def rebuild(
     control: Control, table: TableSpec, catalog: InCatalog, reason: str, cursor: Cursor | None, *, from_start: bool
 ) -> Rebuilt:
-    """Conclude the state and create it.
+    """Conclude the state and write it; ``SPEC_INVALID`` where there is a state already.
 
-    ``cursor`` is what a person knows where no record tells; ``from_start`` says that the next load may read everything.
+    ``cursor`` is given by a person where no record has it: without one ``STATE_LOST`` is raised, unless ``from_start``
+    allows the next load to read everything.
     """
     etag = _require_no_state(control)
     rebuilt = conclude(control, catalog, read_leftovers(control), reason)
@@ -76,7 +77,7 @@ def rebuild(
 
 
 def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str) -> Rebuilt:
-    """The state that the loads, one after the other, have made."""
+    """Conclude the state by adding the loads one after the other."""
     state = TableState(write=1, running=left.running)
     for closed in left.closed:
         state = _add_load(state, closed)
@@ -100,7 +101,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
 
 
 def _require_no_state(control: Control) -> str | None:
-    """The etag of a state that may be replaced, None where there is none; ``SPEC_INVALID`` where it says something."""
+    """Return the etag of an unusable state, None where there is none; ``SPEC_INVALID`` where the state is in use."""
     content = control.store.get(control.keys.state(control.table_id))
     if content is None:
         return None
@@ -115,7 +116,7 @@ def _require_no_state(control: Control) -> str | None:
 
 
 def _add_load(state: TableState, closed: Closed) -> TableState:
-    """The state after one more load; what only its intent says is left as it was where that is gone."""
+    """Return the state after one more load; fields that only the intent has stay as they were where it is gone."""
     report, intent = closed.report, closed.intent
     cursor = report.get("cursor_after")
     sync = state.sync
@@ -153,7 +154,7 @@ def _name_load(control: Control, pending: Pending) -> str:
 
 
 def _find_pending(control: Control, left: Leftovers) -> Pending | None:
-    """The newest intent of which an object is there: files are completed only once an intent is bound."""
+    """Return the newest intent that has an object: uploads are completed only once an intent is bound."""
     for intent in left.unclosed:
         phase = _find_phase(control, intent)
         if phase is not None:
@@ -215,7 +216,7 @@ def _is_pending(control: Control, state: TableState, load: str) -> bool:
 
 
 def _write(control: Control, state: TableState, etag: str | None) -> None:
-    """Create the state, or replace the one that said nothing; ``CONCURRENT_LOAD`` where another one is there by now."""
+    """Create the state, or replace the unusable one; ``CONCURRENT_LOAD`` where another process wrote one meanwhile."""
     key, body = control.keys.state(control.table_id), state.model_dump_json(indent=1).encode()
 
     def put() -> bool:

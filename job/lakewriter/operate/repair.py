@@ -1,4 +1,4 @@
-"""What a person does to a table's state by hand: give a load up, move a cursor."""
+"""Change a table's state by hand: abandon a load, reset a cursor, begin a backfill, adopt loads."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -28,13 +28,16 @@ KEPT_RESETS: Final = 20
 
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
-    """What was done, by table: undone where no catalog has heard of the load, otherwise closed as it is."""
+    """Abandon the load in each table where it is pending; return what was done, by table.
+
+    The load is undone where no catalog has it, otherwise closed as it is.
+    """
     chosen = find_pending_tables(controls, job_id)
     return {control.table_id: _abandon(control, job_id, reason, clients) for control in chosen}
 
 
 def find_pending_tables(controls: Mapping[str, Control], job_id: str) -> list[Control]:
-    """The tables in which a load is pending; ``SPEC_INVALID`` where there are none."""
+    """Return the tables in which the load is pending; ``SPEC_INVALID`` where there are none."""
     chosen = [control for control in controls.values() if find_pending(control, job_id) is not None]
     if not chosen:
         raise SpecInvalidError(
@@ -44,13 +47,13 @@ def find_pending_tables(controls: Mapping[str, Control], job_id: str) -> list[Co
 
 
 def find_pending(control: Control, job_id: str) -> Pending | None:
-    """The load's intent that is pending in a table, None where none is."""
+    """Return the load's pending intent in a table, None where the load is not pending there."""
     pending = control.state.read().pending
     return pending if pending is not None and pending.job_id == job_id else None
 
 
 def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> str:
-    """Others may be taking the load to its end: only what the state says after each step is acted upon."""
+    """Abandon the load in one table. Another process may be finishing it, so the state is read after each step."""
     noted, files = False, "files"
     while (pending := find_pending(control, job_id)) is not None:
         # Read first: a load whose intent needs a later release is refused before the state changes.
@@ -93,12 +96,12 @@ def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients)
         NoAnswerError,
         SecretUnresolvedError,
     ):
-        # Of a catalog that is out of reach there are no credentials to be had: the destination's own may do.
+        # A catalog that cannot be reached gives no credentials: the destination's own may do.
         undo(control, aborting, intent, control.store)
 
 
 def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:
-    """The state with its cursor moved, or taken away; loads that are running lose their turn."""
+    """Set or remove the table's cursor; attempts that are running can no longer commit. Return the state."""
     shown = "taken away" if cursor is None else f"set to {cursor.text}"
 
     def change(state: TableState) -> TableState:
@@ -110,7 +113,7 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
 
 
 def begin_backfill(control: Control, reason: str) -> TableState:
-    """The state under the next backfill number: no cursor, no batch, so everything is loaded again."""
+    """Begin the next backfill, without cursor and batch, so that everything is loaded again; return the state."""
 
     def change(state: TableState) -> TableState:
         number = state.backfill + 1
@@ -123,7 +126,7 @@ def begin_backfill(control: Control, reason: str) -> TableState:
 
 
 def adopt(control: Control, reason: str) -> TableState:
-    """The state on which a stream may go on, whatever loads there were; or loads of their own after a stream."""
+    """Let a stream go on after plain loads, or plain loads after a stream; return the state."""
 
     def change(state: TableState) -> TableState:
         noted = note_change(state, f"adopted with {format_count(state.committed, 'load')}", reason)
@@ -150,6 +153,6 @@ def _change_unless_pending(control: Control, change: Callable[[TableState], Tabl
 
 
 def note_change(state: TableState, what: str, reason: str) -> TableState:
-    """The state with one more change by hand."""
+    """Add a change by hand to the state's list of resets, of which the last ``KEPT_RESETS`` stay."""
     entry = Reset(at=datetime.now(UTC), what=what, reason=reason)
     return state.replace(resets=(*state.resets, entry)[-KEPT_RESETS:])

@@ -1,4 +1,4 @@
-"""Rows of a load counted in its files, with row ids that occur more than once."""
+"""Count the rows of a load in its files, and the row ids that occur more than once."""
 
 import csv
 import gzip
@@ -24,17 +24,17 @@ from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB, Spec, Tracking
 
 READ_BYTES: Final = 4 * MIB
-"""Asked for at once."""
+"""Bytes of a range request."""
 _GZIP: Final = b"\x1f\x8b"
 _BROKEN: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, zlib.error, csv.Error)
 
 
 class RowCount(Model):
-    """A load's rows in a table, as its files have them; ``expected`` is what the receipts of those files say that are
-    still the table's.
+    """The rows of a load in a table, counted in its files.
 
-    ``repeated_ids`` are rows whose id an earlier row of the load has too, in the column ``row_id``; None where rows
-    have no ids. Rows with one key have one id where the id is made of the key.
+    expected      rows by the receipts of the files that the table still has
+    row_id        the column of row ids, None where rows have none
+    repeated_ids  rows whose id an earlier row of the load has, too; an id made of a key is the same for the same key
     """
 
     table: str
@@ -46,21 +46,21 @@ class RowCount(Model):
 
 @dataclass(frozen=True)
 class Counting:
-    """The column that has the row ids; ``is_unique`` where no two rows of a load may share one."""
+    """How rows are counted: ``row_id`` is the column of row ids, ``is_unique`` whether no two rows may share one."""
 
     row_id: str | None
     is_unique: bool = False
 
     @classmethod
     def of(cls, spec: Spec) -> "Counting":
-        """What a pipeline's rows carry."""
+        """Return how a pipeline's rows are counted."""
         if spec.envelope is not None:
             return cls(spec.envelope.raw_id, is_unique=True)
         return cls(next((column.name for column in spec.tracking if column.holds is Tracking.ID), None))
 
 
 class _Ids:
-    """The ids of a load, each as 64 bits of its hash."""
+    """Counts rows and repeated ids; each id is kept as 64 bits of its hash."""
 
     def __init__(self) -> None:
         self._hashes: list[pa.Array] = []
@@ -86,8 +86,11 @@ def count_rows(
     clients: aws.Clients,
     of_table: int,
 ) -> tuple[RowCount, list[Mismatch]]:
-    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries read as well. ``of_table`` are
-    those that the load has in the table by its receipts, files that cannot be read included."""
+    """Count the rows of the load's ``files``, and of ``copies`` of them, which queries read, too.
+
+    ``of_table`` is the number of rows by the receipts, including files that cannot be read. Returns the count and a
+    mismatch for each file that cannot be read, and for rows that are missing, added or repeated.
+    """
     ids, wrong, expected = _Ids(), [], 0
     engine = intent.receipts[0].engine if intent.receipts else ""
     for key, rows, kind in [(receipt.key, receipt.rows, receipt.engine) for receipt in files] + [
@@ -120,7 +123,7 @@ def count_rows(
 
 
 def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
-    """A number of rows and their ids, again and again."""
+    """Yield the file's rows in pieces: how many, and their ids."""
     buffered = io.BufferedReader(file, READ_BYTES)
     if engine == "avro":
         yield from read_first_fields(cast(BinaryIO, buffered), row_id)
@@ -156,7 +159,7 @@ def _open_text(file: "io.BufferedReader[Any]") -> IO[str]:
 
 
 class _S3File(io.RawIOBase):
-    """An object read where it is asked for."""
+    """A file in S3, read by range requests."""
 
     def __init__(self, bucket: str, key: str, clients: aws.Clients) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Snowflake's statements to read the tables of an Iceberg REST catalog, filled in from a specification; pure text."""
+"""Write the statements by which Snowflake reads the tables of an Iceberg REST catalog; pure text."""
 
 import json
 from typing import Final
@@ -18,10 +18,11 @@ _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
 def write_statements(
     spec: Spec, deployment: Deployment, service: RestService, stage: str | None = None
 ) -> tuple[Query, ...]:
-    """Volume, trust, integration, tables and refresh, in the order to run them.
+    """Write the statements for volume, trust, integration, tables and refresh, in the order to run them.
 
-    The volume is the stacks' of ``stage``: their prefix, the role of Snowflake's compute, and the external id that it
-    trusts. What no file of the pipeline has is in angle brackets, with where to find it: secrets, and that role's ARN.
+    The volume is that of the stacks of ``stage``: their prefix, the role of Snowflake's compute, and the external id
+    that it trusts. What no file of the pipeline contains, secrets and that role's ARN, is in angle brackets, with where
+    to find it.
     """
     compute = (deployment.snowflake or Snowflake()).compute
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
@@ -49,7 +50,7 @@ def write_statements(
 
 
 def _name_snowflake_tables(spec: Spec, only: str | None) -> list[str]:
-    """What the tables are called in Snowflake: as the document calls them, or, of several namespaces, by theirs too."""
+    """Name the tables in Snowflake as the vendor's document does; with several namespaces the name contains its own."""
     parts = ([_name_pipeline(spec), "" if only else table.schema_name, table.name] for table in spec.tables)
     return make_unique(cut("_".join(filter(None, each))) for each in parts)
 
@@ -141,7 +142,7 @@ def _write_integration(spec: Spec, service: RestService, namespace: str | None) 
 
 
 def _write_secret(secret: SecretText) -> str:
-    """What is written out, or the reference at which the value is to be found."""
+    """Write a secret that lake.yaml contains as it is, otherwise the reference by which its value is found."""
     return secret.text if secret.reference is None else f"<value of {secret.text}>"
 
 
@@ -163,7 +164,7 @@ def _quote(text: str) -> str:
 
 
 def _name_pipeline(spec: Spec) -> str:
-    """The pipeline's name as one that Snowflake takes without quotes."""
+    """Return the pipeline's name as an identifier that Snowflake takes without quotes."""
     name = spec.pipeline.replace("-", "_")
     return f"_{name}" if name[0].isdigit() else name
 

@@ -1,4 +1,4 @@
-"""Objects under a table's path that no load of it has written there: copies of its files, and files of others."""
+"""Find objects under a table's path that none of its loads wrote there: copies of its files, and files of others."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,22 +19,22 @@ from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
 
 MOST_ASKED: Final = 1000
-"""Objects, the newest, that are asked for the load that wrote them."""
+"""Of how many objects, the newest first, HEAD reads which load wrote them."""
 AT_ONCE: Final = 16
 SLACK: Final = timedelta(minutes=1)
-"""How far the clocks of a loading machine and of S3 may be apart."""
+"""How far the clocks of a loading machine and of S3 may differ."""
 
 
 @dataclass(frozen=True)
 class Stranger:
-    """An object that is in no report of its table; ``stored`` says what its metadata tell."""
+    """An object that is in no report of its table; ``stored`` is what HEAD shows of it."""
 
     entry: Entry
     stored: StoredObject
 
 
 class TablePath:
-    """What lies where a table's readers look; ``controls`` are those of all tables of the pipeline."""
+    """The objects that a table's readers see; ``controls`` are those of all tables of the pipeline."""
 
     def __init__(self, records: TableRecords, controls: Mapping[str, Control], intent: Intent) -> None:
         self._records, self._control, self._intent = records, records.control, intent
@@ -42,10 +42,10 @@ class TablePath:
             control.layout for control in controls.values() if control is not records.control and control.layout
         ]
         self.is_cut_off = False
-        """Whether there was more than could be looked at."""
+        """Whether there are more objects than are compared."""
 
     def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
-        """Strangers that came since the load began, and a note where there are others."""
+        """Return a mismatch for each stranger that is newer than the load or a copy of a file, and notes on others."""
         mismatches, older = [], 0
         written = {receipt.key for receipt in intent.receipts}
         for stranger in self._strangers:
@@ -80,7 +80,7 @@ class TablePath:
 
     @cached_property
     def _strangers(self) -> tuple[Stranger, ...]:
-        """Objects that are in no report, the newest first, with what HEAD says of them."""
+        """The objects that are in no report, the newest first, with what HEAD shows of them."""
         seen = [entry for entry in self._list() if self._is_read(entry.key)]
         known: set[str] = set()
         if seen:
@@ -100,14 +100,14 @@ class TablePath:
         try:
             return self._control.store.head(entry.key)
         except S3AccessDeniedError:
-            # What we may not read, we have not written.
+            # An object that this pipeline may not read is not its own.
             return StoredObject(0, "", entry.etag)
 
     def _read_keys(self, job_id: str) -> Iterable[str]:
         try:
             report = self._records.find_report(job_id)
         except LakeError:
-            # Told where that load itself is verified.
+            # Verifying that load reports the error.
             return ()
         return map(str, report["keys"]) if report else ()
 
@@ -121,7 +121,7 @@ class TablePath:
 
     @property
     def _prefix(self) -> str | None:
-        """What the keys that readers of the table see begin with; None where a catalog names every file."""
+        """The prefix of the keys that the table's readers see; None where a catalog names every file."""
         catalog, layout = self._intent.catalog, self._control.layout
         if isinstance(catalog, GlueAction):
             return f"{catalog.location.removeprefix(f's3://{self._intent.access.bucket}/')}/"
@@ -130,7 +130,7 @@ class TablePath:
         return layout.prefix
 
     def _is_read(self, key: str) -> bool:
-        """Whether a reader of the table takes the object for one of its files."""
+        """Whether a reader of the table reads the object as one of its files."""
         parts = key.removeprefix(self._prefix or "").split("/")
         is_hidden = parts[-1][:1] in ("", "_", ".") or any(each[:1] in ("_", ".") and "=" not in each for each in parts)
         if is_hidden or CONTROL_DIRECTORY in key.split("/"):
@@ -141,13 +141,13 @@ class TablePath:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        """Matches the table's keys; None where all in its directory are its own."""
+        """Matches the table's keys; None where every object in its directory is its own."""
         layout = self._control.layout
         return layout.matcher() if layout is not None and not layout.directory else None
 
     @cached_property
     def _other_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """Match the keys of other tables, which may lie within this one's path."""
+        """Match the keys of other tables, which may lie under this one's path."""
         prefix = self._prefix or ""
         return tuple(
             layout.matcher() for layout in self._layouts if not layout.directory or layout.prefix.startswith(prefix)

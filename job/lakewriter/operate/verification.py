@@ -1,4 +1,4 @@
-"""Verify committed loads: their records, objects, rows and catalog, each compared with the others and with S3."""
+"""Verify committed loads: compare their receipts with S3 objects, Parquet footers, rows and the catalog."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ NOT_ONE: Final = "is committed in no table of this pipeline."
 
 
 class Difference(Model):
-    """One thing that is not as the load left it; ``key`` is blank for the catalog, ``kind`` is one of ``Kind``."""
+    """One thing that is no longer as the load left it; ``key`` is blank for the catalog, ``kind`` a ``Kind``."""
 
     table: str
     key: str
@@ -37,9 +37,9 @@ class Difference(Model):
 
 
 class Verified(Model):
-    """A load's tables compared; ``rows`` and ``files`` are what the receipts say.
+    """The comparison of a load's tables; ``rows`` and ``files`` are those of the receipts.
 
-    ``notes`` tell what changed since and is no fault. ``counted`` has what was found by reading the files.
+    ``notes`` describe changes that are no fault. ``counted`` are the rows counted in the files, if they were.
     """
 
     job_id: str
@@ -53,7 +53,7 @@ class Verified(Model):
 
     @property
     def exit_code(self) -> int:
-        """1 for a difference; where something could not be compared, and nothing else is wrong, that failure's own."""
+        """1 for a difference; where something could not be compared and nothing differs, that error's exit code."""
         if not self.differences:
             return EXIT_OK
         if any(difference.kind != Kind.NOT_COMPARED for difference in self.differences):
@@ -62,7 +62,7 @@ class Verified(Model):
 
 
 class Verifier:
-    """One pipeline; what several loads go by is read once. ``counting`` has the files' rows read and counted."""
+    """Verifies loads of one pipeline; what several loads need is read once. With ``counting`` rows are counted."""
 
     def __init__(self, controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None) -> None:
         self._controls, self._clients, self._counting = controls, clients, counting
@@ -71,7 +71,7 @@ class Verifier:
         self._partitions = TablePartitions(clients)
 
     def list_kept_loads(self) -> list[str]:
-        """The job ids of all loads whose reports are kept, the oldest first."""
+        """Return the job ids of all loads whose reports are kept, the oldest first."""
         began: dict[str, tuple[object, str]] = {}
         for records in self._records.values():
             for job_id, entry in records.kept.items():
@@ -79,9 +79,11 @@ class Verifier:
         return sorted(began, key=lambda job_id: began[job_id])
 
     def verify(self, job_id: str) -> Verified:
-        """Everything that differs; ``SPEC_INVALID`` when no table of this pipeline has this load. An error that keeps
-        one table from being compared is told among the differences; where it keeps all from it, it is raised, except
-        for a fault of the program, which other loads may not meet."""
+        """Compare a load in all tables; ``SPEC_INVALID`` where no table of this pipeline has it.
+
+        An error that keeps one table from being compared is among the differences. Where no table can be compared the
+        error is raised, unless it is a fault of the program, which other loads may not have.
+        """
         tables, failed = {}, []
         for table_id in self._controls:
             try:
@@ -192,7 +194,7 @@ def verify(
 def verify_all(
     controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None
 ) -> Iterator[Verified]:
-    """Every load whose records are kept, the oldest first; what is told of one load is not told again of a later."""
+    """Verify every load whose reports are kept, the oldest first; a difference is reported for the first load only."""
     verifier, reported = Verifier(controls, clients, counting), set[Difference]()
     for job_id in verifier.list_kept_loads():
         verified = verifier.verify(job_id)
@@ -208,7 +210,7 @@ def choose_exit_code(loads: Sequence[Verified]) -> int:
 
 
 def _compare_or_note(compare: Callable[[], tuple[list[Mismatch], list[str]]]) -> tuple[list[Mismatch], list[str]]:
-    """What ``compare`` finds, or why it could not look; the rest of the load is compared all the same."""
+    """Return what ``compare`` finds, or its error as a mismatch, so that the rest of the load is still compared."""
     try:
         return compare()
     except LakeError as error:

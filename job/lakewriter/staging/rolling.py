@@ -1,4 +1,4 @@
-"""Where batches, row groups and files end: the same places for the same rows, however the rows arrive."""
+"""Cut rows into batches, row groups and files: at the same places for the same rows, however the rows arrive."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakewriter.spec.specification import MIB, Limits
 
 BATCH_ROWS: Final = 8192
-"""Small, because other threads run only while parquet-rs asks for the next batch."""
+"""Rows of a batch; few, because other threads run only while parquet-rs asks for the next batch."""
 
 BATCH_BYTES: Final = 16 * MIB
 MAX_GROUP_ROWS: Final = 1_000_000 // BATCH_ROWS * BATCH_ROWS
@@ -18,16 +18,17 @@ MAX_GROUP_ROWS: Final = 1_000_000 // BATCH_ROWS * BATCH_ROWS
 
 @dataclass(frozen=True)
 class Sized:
-    """A batch with its size in bytes, as ``batch_bytes`` counts."""
+    """A batch with its size in bytes by ``measure_batch``."""
 
     batch: pa.RecordBatch
     size: int
 
 
 class CanonicalRows:
-    """A partition's rows in batches of ``batch_rows``, fewer where they are wide and at the end.
+    """A partition's rows in batches of at most ``batch_rows`` rows and ``batch_bytes`` bytes.
 
-    Cuts depend on the rows alone, not on the batches they came in, so that every feed gives the same files.
+    Where they are cut depends on the rows alone, not on the batches they came in, so that every feed gives the same
+    files.
     """
 
     def __init__(
@@ -37,13 +38,13 @@ class CanonicalRows:
         self._head: Sized | None = None
 
     def peek(self) -> Sized | None:
-        """The batch that comes next, None at the end."""
+        """Return the next batch without taking it, None at the end."""
         if self._head is None:
             self._head = next(self._batches, None)
         return self._head
 
     def take(self, rows: int) -> Sized | None:
-        """The next batch, or as much of it as ``rows`` allows."""
+        """Take the next batch, or its first ``rows`` rows; None at the end."""
         head = self.peek()
         if head is None or head.batch.num_rows <= rows:
             self._head = None
@@ -55,10 +56,10 @@ class CanonicalRows:
 
 
 class FileRows:
-    """The rows of one file: as many as reach the target size, ending at the edge of a row group.
+    """The rows of one file: as many as reach the target size, up to the end of a row group.
 
-    ``written`` tells the file's bytes so far. A row group that grows to twice its budget, since later rows are wider
-    than the first, ends the file early: memory stays bounded.
+    ``written`` returns the file's bytes so far. A row group that grows to twice its budget, since later rows are wider
+    than the first, ends the file early, so that memory stays bounded.
     """
 
     def __init__(self, rows: CanonicalRows, limits: Limits, written: Callable[[], int]) -> None:
@@ -70,7 +71,7 @@ class FileRows:
         self.row_group_rows = choose_row_group_rows(rows.peek(), limits.row_group_bytes)
 
     def take_batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches for the encoder; none reaches over a row group's edge."""
+        """Yield the batches for the encoder; no batch crosses the end of a row group."""
         while not self._is_full():
             size = count = 0
             while count < self.row_group_rows:
@@ -95,7 +96,7 @@ class FileRows:
 
 
 def choose_row_group_rows(first: Sized | None, budget: int) -> int:
-    """Rows whose Arrow data take about ``budget`` bytes, going by a file's first batch."""
+    """Return how many rows take about ``budget`` bytes in Arrow, by the size of a file's first batch."""
     if first is None:
         return BATCH_ROWS
     rows: int = budget * first.batch.num_rows // max(first.size, 1)
@@ -105,7 +106,7 @@ def choose_row_group_rows(first: Sized | None, budget: int) -> int:
 
 
 def measure_batch(batch: pa.RecordBatch) -> int:
-    """Bytes of the batch's own rows; unlike ``nbytes`` it adds up exactly when a batch is cut."""
+    """Return the bytes of the batch's own rows; unlike ``nbytes``, the sizes of two slices add up exactly."""
     return sum(_measure_array(column) for column in batch.columns)
 
 

@@ -1,4 +1,4 @@
-"""Rows that a task sets aside: JSON lines beside the load's control objects. Knows nothing of Spark."""
+"""Write the bad rows that a task sets aside as JSON lines beside the load's control objects. Knows nothing of Spark."""
 
 import base64
 import gzip
@@ -20,14 +20,14 @@ from lakewriter.source.bad_rows import BAD
 
 _SHOWN: Final = 200
 _OBJECT_BYTES: Final = 8 * 1024 * 1024
-"""JSON before it is compressed."""
+"""Bytes of JSON in an object, before it is compressed."""
 _TRIES: Final = 5
 _PAUSE: Final = 0.2
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a partition; ``places`` says which one each is, from 0, and ``marks`` where it begins in its file."""
+    """Rows of a partition; ``places`` are their numbers in it, from 0, ``marks`` say where each begins in its file."""
 
     batch: pa.RecordBatch
     places: Sequence[int]
@@ -35,19 +35,19 @@ class Rows:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, places: Sequence[int]) -> "Rows":
-        """The rows of a feed, which may have marked them."""
+        """Make rows of a feed's batch, whose last column may be the rows' marks."""
         if not batch.num_columns or batch.schema.names[-1] != BAD:
             return cls(batch, places)
         last = batch.num_columns - 1
         return cls(batch.select(range(last)), places, batch.column(last))
 
     def split(self) -> tuple["Rows", "Rows"]:
-        """The first half and the others."""
+        """Split the rows into halves."""
         middle = self.batch.num_rows // 2
         return self._slice(slice(0, middle)), self._slice(slice(middle, None))
 
     def take_one(self, number: int) -> "Rows":
-        """One row."""
+        """Return one row."""
         return self._slice(slice(number, number + 1))
 
     def _slice(self, part: slice) -> "Rows":
@@ -57,20 +57,20 @@ class Rows:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What is known of the first row."""
+        """The mark of the first row; empty where rows have none."""
         return (self.marks[0].as_py() if self.marks is not None else None) or {}
 
 
 @dataclass(frozen=True)
 class Aside:
-    """Where a load's bad rows go: objects under ``prefix``; ``keys`` are the source's columns that name a row."""
+    """Where a load's bad rows are written: under ``prefix``; ``keys`` are the source's columns that identify a row."""
 
     prefix: str
     keys: tuple[str, ...] = ()
 
 
 class BadRowWriter:
-    """The bad rows of one partition; ``write`` creates an object."""
+    """Writes the bad rows of one partition; ``write`` creates an object from key and content."""
 
     def __init__(self, aside: Aside, partition: int, write: Callable[[str, bytes], None]) -> None:
         self._aside, self._partition, self._write = aside, partition, write
@@ -81,7 +81,7 @@ class BadRowWriter:
         self._size = 0
 
     def take_marked(self, rows: Rows) -> Rows:
-        """The rows but for those that are marked as bad."""
+        """Set aside the rows that are marked as bad; return the others."""
         if rows.marks is None:
             return rows
         is_bad = pc.struct_field(rows.marks, "reason").is_valid()
@@ -92,7 +92,7 @@ class BadRowWriter:
         return Rows(rows.batch.take(good), places, rows.marks.take(good))
 
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
-        """Set aside one row that cannot be written, whole."""
+        """Set aside a row that cannot be written, with all its columns and the error."""
         names = row.batch.schema.names
         value = {name: to_json_value(column) for name, column in zip(names, row.batch.columns, strict=True)}
         self._add(row, {"column": error.column, "value": value, "reason": error.message})
@@ -116,20 +116,20 @@ class BadRowWriter:
 
     def _flush(self) -> None:
         if self._held:
-            # A task that runs twice writes twice: the load's are those that the run Spark counts tells of.
+            # A task that runs twice writes twice: only keys that the run returned to Spark belong to the load.
             key = f"{self._aside.prefix}{self._partition:05d}-{len(self._keys):05d}-{uuid.uuid4().hex[:12]}.jsonl.gz"
             self._write(key, gzip.compress(b"".join(self._held), mtime=0))
             self._keys.append(key)
             self._held, self._size = [], 0
 
     def close(self) -> SetAside | None:
-        """What was set aside, once all of it is written; None where nothing was."""
+        """Write what is left, and return what was set aside; None where nothing was."""
         self._flush()
         return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None
 
 
 def to_json_value(array: pa.Array) -> Any:
-    """The one value of an array as JSON has it: binary is base64, and what JSON has not is Arrow's own text."""
+    """Return an array's one value for JSON: binary as base64, and what JSON does not have as Arrow's own text."""
     try:
         value = array[0].as_py()
         return json.loads(json.dumps(value, allow_nan=False, default=_to_text))
@@ -151,7 +151,7 @@ def _describe_row(content: dict[str, Any]) -> str:
 
 
 def make_object_writer(clients: Clients) -> Callable[[str, bytes], None]:
-    """Creates objects beside the load's control objects."""
+    """Make the function that creates objects beside the load's control objects."""
     access = clients.access
 
     def write(key: str, content: bytes) -> None:
@@ -163,10 +163,10 @@ def make_object_writer(clients: Clients) -> Callable[[str, bytes], None]:
             except (BotoCoreError, ClientError) as error:
                 status = read_status(error) if isinstance(error, ClientError) else 0
                 if status == 412:
-                    # Nobody else has the name: an earlier try of this call succeeded.
+                    # No other writer has this name: an earlier try of this call succeeded.
                     return
                 if status == 409 and number < _TRIES:
-                    # An earlier try is still under way.
+                    # An earlier try of this call is still under way.
                     time.sleep(_PAUSE * number)
                     continue
                 raise explain(error, doing=f"s3:PutObject on s3://{access.bucket}/{key}", access=access) from error

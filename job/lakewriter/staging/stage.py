@@ -1,4 +1,4 @@
-"""The driver's side of staging: the same task body for whatever feeds it, and the receipts it left."""
+"""Stage a table's files from the driver: run the same task on any feed, and collect its receipts."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from lakewriter.staging.task import TaskPlan, write_partition
 
 
 def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | None]:
-    """Every file of the table staged: receipts in the order of the files' numbers, and what was set aside."""
+    """Stage every file of the table; return receipts in the order of the files' numbers, and what was set aside."""
     outputs = [json.loads(text) for text in feed.run(partial(run_task, plan))]
     files = [output for output in outputs if "receipt" in output]
     aside = [SetAside.model_validate(output["set_aside"]) for output in outputs if "set_aside" in output]
@@ -27,10 +27,10 @@ def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | N
 
 
 def run_task(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
-    """One task: what it wrote as JSON text, since Spark carries it to the driver."""
+    """Run one task; yield what it wrote as JSON text, which Spark carries to the driver."""
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
-    # With the destination's own credentials: a catalog's cover the table's folder only.
+    # The destination's own credentials: a catalog's are for the table's folder only.
     bad = (
         BadRowWriter(plan.aside, partition, make_object_writer(get_shared_clients(plan.access))) if plan.aside else None
     )
@@ -46,16 +46,16 @@ def _add_stage_attempts(receipt: Receipt, times: int) -> Receipt:
 
 
 def _count_earlier_runs(stage_id: int | None) -> int:
-    """How often the stage ran before: when an executor takes its shuffle files along, tasks start anew at attempt 0."""
+    """Count how often the stage ran before: after the loss of shuffle files its tasks start again at attempt 0."""
     if stage_id is None:
         return 0
     stage_info = SparkContext.getOrCreate().statusTracker().getStageInfo(stage_id)
-    # Spark forgets old stages; then it may have.
+    # Spark drops old stages from its status store: assume that an unknown stage was retried.
     return 1 if stage_info is None else stage_info.currentAttemptId
 
 
 def choose_first_indexes(feed: Feed) -> tuple[int, ...]:
-    """The tracking index of each partition's first row: contiguous where the rows are counted, else 2**33 apart."""
+    """Choose the tracking index of each partition's first row: contiguous where rows are counted, else 2**33 apart."""
     if feed.counts is None:
         return tuple(1 + (number << 33) for number in range(feed.partitions))
     starts = [1]

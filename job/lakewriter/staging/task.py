@@ -1,4 +1,4 @@
-"""What runs in a Spark task: rows in, staged files and their receipts out. Knows nothing of Spark."""
+"""Write a partition's rows into staged files and return their receipts: a task's work, without Spark's API."""
 
 import sys
 from collections import Counter
@@ -27,18 +27,20 @@ from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
 from lakewriter.staging.upload import StagedUpload
 
 if TYPE_CHECKING:
-    # PyIceberg takes its time to import: workers do it where a table has partitions.
+    # Importing PyIceberg takes a second: workers do it only where a table has partitions.
     from lakewriter.shape.partitions import Transforms, Values
 
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """All that a task is told; picklable, and nothing in it is live.
+    """Everything that a task needs; picklable, without connections.
 
-    ``load`` is the value of the objects' load metadata. ``first_indexes`` holds each partition's first tracking
-    index, ``counts`` each partition's rows where they were counted before. ``transforms`` tell of each row which
-    Iceberg partition it is in, ``vendor`` is asked for credentials first. ``aside`` is where bad rows go; without it
-    one fails the load.
+    load           the value of the objects' load metadata
+    first_indexes  each partition's first tracking index
+    counts         each partition's number of rows, where they were counted before
+    transforms     give each row's Iceberg partition
+    vendor         gives the credentials, where the destination has none of its own
+    aside          where bad rows are written; without it a bad row fails the load
     """
 
     access: Access
@@ -67,7 +69,7 @@ def write_partition(
     clients: Clients | None = None,
     bad: BadRowWriter | None = None,
 ) -> Iterator[Receipt]:
-    """A receipt for each file, as soon as it is staged; a partition without rows has none. ``bad`` takes bad rows.
+    """Yield a receipt for each file as soon as it is staged, none for a partition without rows; ``bad`` takes bad rows.
 
     Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
     """
@@ -80,7 +82,7 @@ def write_partition(
 
 
 class _PartitionWriter:
-    """Files of one partition, numbered ``partition + rolls * partition_count``."""
+    """Writes the files of one partition, numbered ``partition + rolls * partition_count``."""
 
     def __init__(self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowWriter | None) -> None:
         self._plan = plan
@@ -120,7 +122,7 @@ class _PartitionWriter:
             raise self._make_changed_error(counted, str(seen))
 
     def _shape_good_rows(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """Shaped rows; one that cannot be written is set aside, or fails the load."""
+        """Yield shaped rows; one that cannot be written is set aside, or fails the load."""
         try:
             shaped = self._shaper.shape(rows.batch)
         except ValueUnrepresentableError as error:
@@ -138,7 +140,7 @@ class _PartitionWriter:
             yield from self._shape_good_rows(half)
 
     def _split_by_partition(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
-        """Rows of one Iceberg partition at a time."""
+        """Yield the rows of one Iceberg partition at a time."""
         transforms = self._plan.transforms
         for batch in batches:
             if transforms is None:
@@ -204,13 +206,13 @@ class _PartitionWriter:
 
 
 def _lift_file_size(limits: Limits, *, groups: bool) -> Limits:
-    """Limits of a file that takes all rows; where there are row groups, these still bound the memory."""
+    """Return limits for one file of all rows; row groups, where there are any, still bound the memory."""
     row_group = limits.row_group_bytes if groups else sys.maxsize
     return limits.model_copy(update={"target_file_bytes": sys.maxsize, "row_group_bytes": row_group})
 
 
 class _FileSink:
-    """An upload that remembers its last bytes."""
+    """Writes into an upload and keeps the last bytes, which contain the footer."""
 
     def __init__(self, upload: StagedUpload) -> None:
         self._upload = upload

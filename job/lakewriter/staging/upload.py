@@ -1,4 +1,4 @@
-"""One object, uploaded in parts and left incomplete: nobody sees it before its commit completes it."""
+"""Upload one object in parts and leave the upload incomplete: nobody sees the object before its commit completes it."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +17,7 @@ MAX_PARTS: Final = 10_000
 class StagedUpload:
     """A multipart upload that starts with its first full part and ends in ``finish`` or ``abandon``.
 
-    All parts but the last have exactly ``limits.part_bytes``, since some stores demand it. At most
+    All parts except the last have exactly ``limits.part_bytes``, since some stores demand it. At most
     ``limits.upload_parallelism`` parts are in memory besides the one being filled: ``write`` waits for room.
     """
 
@@ -37,7 +37,7 @@ class StagedUpload:
         self._failures: list[BaseException] = []
 
     def write(self, data: bytes) -> int:
-        """Takes all of ``data``; raises what the first failed part met."""
+        """Take all of ``data``; raise the error of the first part that failed."""
         self._raise_failure()
         rest = memoryview(data)
         while self._held + len(rest) >= self._limits.part_bytes:
@@ -49,11 +49,12 @@ class StagedUpload:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """Return the number of bytes taken so far."""
         return self._size
 
     def finish(self) -> tuple[str, tuple[Part, ...], int]:
-        """Upload id, parts in order and bytes in all, once every part is there; the upload stays incomplete."""
+        """Wait for every part; return the upload id, the parts in order and the bytes in all. The upload stays
+        incomplete."""
         if self._held or not self._parts:
             self._send()
         self._pool.shutdown(wait=True)
@@ -61,9 +62,9 @@ class StagedUpload:
         return str(self._upload_id), tuple(part.result() for part in self._parts), self._size
 
     def abandon(self, cause: BaseException) -> None:
-        """Aborts the upload, finished or not; a failure to do so becomes a note on ``cause``."""
+        """Abort the upload, finished or not; an error of doing so becomes a note on ``cause``."""
         self._pieces.clear()
-        # A part that arrives after the abort would stay behind.
+        # A part that arrives after the abort would not be deleted.
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._upload_id is None:
             return

@@ -1,4 +1,4 @@
-"""The files that a load's snapshot has added, against those that the load wrote."""
+"""Compare the files that a load's snapshot added with the files that the load wrote."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ from lakewriter.commit.intent import IcebergAction
 
 
 def find_schema(table: Table, action: IcebergAction) -> Schema:
-    """The schema that the load's files were written by."""
+    """Return the schema that the load's files were written with."""
     return table.schemas().get(action.schema_id, table.schema())
 
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
-    """Rows of every file that the snapshot added, by location."""
+    """Return the number of rows of every file that the snapshot added, by location."""
     rows = {}
     for manifest in snapshot.manifests(table.io):
         for entry in manifest.fetch_manifest_entry(table.io):
@@ -25,7 +25,7 @@ def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
 
 
 def describe_file_differences(found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
-    """What a snapshot has besides the expected files, lacks of them, or counts in another way, in words."""
+    """Say which expected files a snapshot lacks, which others it has, and whose number of rows differs."""
     missing = sorted(expected.keys() - found.keys())
     strange = sorted(found.keys() - expected.keys())
     differences = [f"file {name} is not in the snapshot" for name in missing]

@@ -1,4 +1,4 @@
-"""A load in an Iceberg table: one snapshot, appended together with the number of the load."""
+"""Append a load to an Iceberg table: one snapshot, committed together with the number of the load."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,13 +26,13 @@ from lakewriter.report import TableHealth
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
-"""So many are read to count files: manifests are merged when there are more."""
+"""How many manifests are read to count files: when there are more, appends merge them."""
 
 SMALL_FILE: Final = 32 * MIB
 
 
 class IcebergTables:
-    """Appends loads; every call may be made any number of times for one intent, by several processes at once."""
+    """Appends loads; every call may be repeated for one intent, by several processes at once."""
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
@@ -40,8 +40,8 @@ class IcebergTables:
     def publish(self, intent: Intent, number: int) -> None:
         """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
 
-        The number goes into the table with the snapshot, in one commit on the snapshot just read: whoever comes second
-        is refused, looks again, and finds it.
+        The number is a table property, committed together with the snapshot on the table just read: a second writer is
+        refused, reads the table again, and finds the number.
         """
         if not intent.receipts:
             return
@@ -53,7 +53,8 @@ class IcebergTables:
         self._own.change(table, done, lambda seen: _append(seen, intent, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
-        """The table's own account of the load; ``COMMIT_UNKNOWN`` when it differs from the receipts."""
+        """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
+        health, None where it cannot be read."""
         table = _require_same_table(self._own.load(), intent)
         differences = _describe_differences(table, intent) if intent.receipts else []
         if differences:
@@ -65,11 +66,11 @@ class IcebergTables:
             with explain_limits(f"count the files of {self._own.name}"):
                 return read_health(table)
         except LakeError:
-            # The load is there; that its table's files were not counted is no failure of it.
+            # The load is committed: that its table's files were not counted does not fail it.
             return None
 
     def explain_absence(self, intent: Intent) -> str | None:
-        """Somebody may have rolled the table back, or dropped it."""
+        """See ``CatalogWriter``: the table may have been rolled back or dropped."""
         return explain_absence(self._own.load(), intent)
 
     def compare(self, intent: Intent) -> Comparison:
@@ -77,7 +78,7 @@ class IcebergTables:
         return LoadComparison(intent, self._own.name).compare(self._own.load)
 
     def clear_up(self, intent: Intent, *, gone: bool) -> tuple[str, ...]:
-        """Delete the metadata that processes which are gone wrote for this load and did not commit."""
+        """See ``CatalogWriter``: metadata files that were written for this load and never committed."""
         if gone:
             self._own.clear_up(intent.load, intent.started)
         return tuple(self._own.left)
@@ -89,7 +90,8 @@ def _require_iceberg(intent: Intent) -> IcebergAction:
 
 
 def _require_same_table(table: Table | None, intent: Intent) -> Table:
-    """The table of the intent: field ids of another one of its name would mean other columns."""
+    """Return the table; ``PENDING_UNRECOVERABLE`` where it is another one of this name, whose field ids may mean other
+    columns."""
     action = _require_iceberg(intent)
     if table is None or str(table.metadata.table_uuid) != action.uuid:
         what = "is gone" if table is None else "was dropped and made anew"
@@ -127,7 +129,7 @@ def _append(table: Table, intent: Intent, number: int) -> None:
 
 
 def make_data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
-    """The intent's files as a manifest lists them."""
+    """Make the manifest entries of the intent's files."""
     return [_make_data_file(receipt, schema, spec) for receipt in intent.receipts]
 
 
@@ -161,7 +163,7 @@ def _describe_differences(table: Table, intent: Intent) -> list[str]:
 
 
 def read_health(table: Table) -> TableHealth:
-    """What small loads make of a table in time."""
+    """Count the table's snapshots, files and small files, which grow with small loads."""
     snapshot = table.current_snapshot()
     manifests = snapshot.manifests(table.io) if snapshot else []
     sizes = [

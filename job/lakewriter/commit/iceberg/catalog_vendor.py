@@ -1,4 +1,4 @@
-"""Credentials for a table's files from its own catalog, where lake.yaml names neither a role nor keys."""
+"""Get credentials for a table's files from its catalog, where lake.yaml names neither a role nor keys."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from lakewriter.spec.catalogs import RestService
 
 @dataclass(frozen=True)
 class CatalogVendor:
-    """Loads the table, in whose answer the credentials are.
+    """Loads the table: the catalog's answer contains the credentials.
 
-    https://iceberg.apache.org/spec/: ``storage-credentials`` of a load, or else its ``config``.
+    They are the answer's ``storage-credentials``, or else in its ``config``; see https://iceberg.apache.org/spec/.
     """
 
     service: RestService
@@ -23,7 +23,7 @@ class CatalogVendor:
 
     def __call__(self) -> Vended | None:
         """See ``Vendor``."""
-        # Here, so that PyIceberg is loaded by those alone who ask a catalog.
+        # Imported here, so that only loads that ask a catalog import PyIceberg.
         from lakewriter.commit.iceberg.vending import load_credentials
 
         return load_credentials(self.service, self.namespace, self.table, self.access)
@@ -33,19 +33,20 @@ class CatalogVendor:
 
 
 def find_vendor(action: CatalogAction, access: Access) -> Vendor | None:
-    """Whom to ask for credentials to a load's files; None where the destination's own are used."""
+    """Return what gives the credentials for a load's files; None where the destination's own are used."""
     if not isinstance(action, IcebergAction) or not isinstance(action.service, RestService) or access.explicit:
         return None
     return CatalogVendor(action.service, action.namespace, action.table, access)
 
 
 def make_data_clients(action: CatalogAction, clients: aws.Clients) -> aws.Clients:
-    """The clients for a load's files: ``clients`` themselves unless the catalog is to be asked."""
+    """Return the clients for a load's files: ``clients`` themselves, unless the catalog gives the credentials."""
     vendor = find_vendor(action, clients.access)
     return clients.with_vendor(vendor) if vendor else clients
 
 
 def find_task_vendor(action: CatalogAction, clients: aws.Clients) -> Vendor | None:
-    """Whom the tasks ask; None where the catalog gives none, so that they need not resolve its secret."""
+    """Return what gives the tasks' credentials; None where the catalog gives none, so that no task resolves its
+    secret."""
     vendor = find_vendor(action, clients.access)
     return vendor if vendor and clients.with_vendor(vendor).vended else None

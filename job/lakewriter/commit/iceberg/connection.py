@@ -1,4 +1,4 @@
-"""A catalog as a check sees it: opened, asked for a table, left as it is."""
+"""Open a catalog for ``lakewriter check``, which looks for a table and changes nothing."""
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
@@ -8,7 +8,7 @@ from lakewriter.spec.catalogs import GlueService, IcebergService
 
 
 class Connection:
-    """Opened at once; what refuses it is raised as an error a user can act on."""
+    """A connection to a catalog, opened at once; an error of the catalog is raised as one a user can act on."""
 
     def __init__(self, service: IcebergService, clients: aws.Clients) -> None:
         self._service = service
@@ -16,13 +16,14 @@ class Connection:
         open_catalog(service, clients, "", [])
 
     @property
-    def told(self) -> str:
-        """The catalog, for people."""
+    def name(self) -> str:
+        """The catalog's name in messages."""
         if isinstance(self._service, GlueService):
             return "the Glue Data Catalog"
         return f"catalog {self._service.warehouse!r} at {self._service.uri}"
 
     def find_location(self, action: IcebergAction) -> str | None:
-        """Where the table lies; None when there is none. ``CATALOG_REGION_MISMATCH`` where that is elsewhere."""
+        """Return the table's location, None where there is no table; ``CATALOG_REGION_MISMATCH`` where it is in another
+        region than the bucket."""
         table = IcebergTable(action, self._clients, "").load()
         return table.location() if table else None

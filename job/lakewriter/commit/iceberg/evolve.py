@@ -1,4 +1,4 @@
-"""An Iceberg table before a load: what its columns are, what the load would change of them, and the change itself."""
+"""Plan what a load changes in an Iceberg table's columns, and change them before files are encoded."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ from lakewriter.spec.specification import Partition
 
 
 class IcebergTargetTable:
-    """The table that one load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
+    """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
@@ -30,12 +30,12 @@ class IcebergTargetTable:
         self._found = self._own.load()
 
     def find_location(self) -> str | None:
-        """The table's own; where the catalog will decide, None until there is one."""
+        """See ``CatalogTable``; None where the catalog chooses the location and has no such table yet."""
         location = self._found.location().rstrip("/") if self._found else self._own.action.location
         return location or None
 
     def explain_occupied(self) -> str | None:
-        """A snapshot that is none of this pipeline's."""
+        """See ``CatalogTable``: the table has snapshots."""
         if self._found is None or self._found.current_snapshot() is None:
             return None
         return f"Iceberg table {self._own.name} has {len(self._found.snapshots())} snapshots in the catalog"
@@ -46,7 +46,7 @@ class IcebergTargetTable:
         return tuple(self._own.left)
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-        """What each column of ``wanted`` has to become, by name in lower case: Iceberg has no integer below 32 bits."""
+        """See ``CatalogTable``; Iceberg has no integer below 32 bits."""
         known = to_arrow_types(self._found.schema()) if self._found else {}
         types = {
             name: grow_decimals(known[name], t) if name in known else widen_integers(t) for name, t in wanted.items()
@@ -58,7 +58,7 @@ class IcebergTargetTable:
         return to_arrow_types(self._found.schema()) if self._found else None
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
-        """What ``ready`` would do, in words; ``SCHEMA_INCOMPATIBLE`` where it could not."""
+        """Say what ``prepare`` would do, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
         name, action = self._own.name, self._own.action
         if self._found is None:
             where = f" at {action.location}" if action.location else ""
@@ -86,7 +86,7 @@ class IcebergTargetTable:
         partition: Partition = (),
         latest: Callable[[], TableState] | None = None,
     ) -> tuple[IcebergAction, pa.Schema]:
-        """The table made and evolved: its action, and ``schema`` with the table's field ids."""
+        """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
         optional = pa.schema([field.with_nullable(True) for field in schema])
         table = self._own.make(optional, partition)
         check_partitioned(table, partition, self._own.name)
@@ -113,7 +113,10 @@ class IcebergTargetTable:
         return self._own.action.model_copy(update=made), add_field_ids(schema, table.schema())
 
     def _check_count(self, table: Table, began: TableState, latest: Callable[[], TableState]) -> None:
-        """Other loads may have committed since this one registered, so the state is read anew, after the table was."""
+        """Raise ``STATE_LOST`` where the table has more loads of this pipeline than the state knows.
+
+        Other loads may have committed since this one registered, so the state is read again, after the table.
+        """
         loads = count_loads(table, self._pipeline)
         if loads <= began.committed:
             return
@@ -129,12 +132,12 @@ class IcebergTargetTable:
 
 
 def name_count_property(pipeline: str) -> str:
-    """The table property that holds the number of the pipeline's last load in the table."""
+    """Name the table property that holds the number of the pipeline's last load in the table."""
     return f"lakewriter.{pipeline}"
 
 
 def count_loads(table: Table, pipeline: str) -> int:
-    """The number of the pipeline's last load in the table."""
+    """Return the number of the pipeline's last load in the table; ``SCHEMA_INCOMPATIBLE`` where it is not a number."""
     key = name_count_property(pipeline)
     text = table.properties.get(key, "0")
     if not text.isdecimal():
@@ -147,7 +150,8 @@ def count_loads(table: Table, pipeline: str) -> int:
 
 
 def merge_schema(table: Table, schema: pa.Schema, name: str) -> Schema:
-    """The table's schema with ``schema`` in it, by Iceberg's rules; ``SCHEMA_INCOMPATIBLE`` names the column."""
+    """Merge ``schema`` into the table's schema by Iceberg's ``union_by_name``; ``SCHEMA_INCOMPATIBLE`` names the first
+    column that does not fit."""
     columns = {field.name.lower(): field for field in table.schema().fields}
     for field in schema:
         try:
@@ -172,7 +176,8 @@ def _merge_schema(table: Table, schema: pa.Schema) -> Schema:
 
 
 def grow_decimals(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """``known`` with the longer decimals of ``wanted`` that it can become: those of the same scale, at any depth."""
+    """Return ``known`` with the precision of a decimal of ``wanted`` where it is higher at the same scale, at any
+    depth."""
     if pt.is_decimal(known) and pt.is_decimal(wanted):
         grows = wanted.scale == known.scale and wanted.precision > known.precision
         return wanted if grows else known
@@ -192,7 +197,7 @@ def grow_decimals(known: pa.DataType, wanted: pa.DataType) -> pa.DataType:
 
 
 def widen_integers(t: pa.DataType) -> pa.DataType:
-    """``t`` with 32-bit integers for shorter ones, at any depth."""
+    """Return ``t`` with 32-bit integers for shorter ones, at any depth."""
     if pt.is_int8(t) or pt.is_int16(t):
         return pa.int32()
     if pt.is_struct(t):

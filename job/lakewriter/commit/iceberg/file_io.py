@@ -1,4 +1,4 @@
-"""Iceberg's metadata files, read and written with the destination's own clients, so that credentials are renewed."""
+"""Read and write Iceberg's metadata files with the destination's own clients, which renew their credentials."""
 
 import io
 from collections.abc import Callable, Iterator, Set
@@ -14,14 +14,14 @@ from lakewriter.naming import LOAD_METADATA
 CLIENTS: Final = ":lakewriter.clients"
 """The catalog property that carries the ``Clients`` to the ``ClientsFileIO`` that the library makes.
 
-A table's properties are laid over it, so that no pipeline's own property can have this name.
+A table's properties are merged over the catalog's, so the name is one that no pipeline's property can have.
 """
 
 WRITTEN: Final = ":lakewriter.written"
-"""The catalog property with the list to which every location written is added."""
+"""The catalog property with the list to which the location of every written file is added."""
 
 LOAD: Final = ":lakewriter.load"
-"""The catalog property with the load that objects are marked with, ``{pipeline}/{job_id}/{attempt}``."""
+"""The catalog property with the load for the objects' metadata, ``{pipeline}/{job_id}/{attempt}``."""
 
 PRECONDITION_FAILED: Final = 412
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class ClientsFileIO(FileIO):
-    """Whole objects in memory: manifests and metadata are small. Nothing that exists is ever written over."""
+    """Reads and writes whole objects in memory: manifests and metadata are small. No object is ever overwritten."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         super().__init__(properties)
@@ -46,14 +46,14 @@ class ClientsFileIO(FileIO):
         return S3Output(location, self._clients, self._load, self._written.append)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """See ``FileIO``; an object that is not there is deleted."""
+        """See ``FileIO``; an object that is not there counts as deleted."""
         name = location if isinstance(location, str) else location.location
         bucket, key = split(name)
         _ask("s3:DeleteObject", name, self._clients, lambda s3: s3.delete_object(Bucket=bucket, Key=key))
 
 
 class S3Input(InputFile):
-    """One object, fetched when it is first looked at."""
+    """One object, fetched when it is first read."""
 
     def __init__(self, location: str, clients: aws.Clients) -> None:
         super().__init__(location)
@@ -86,7 +86,7 @@ class S3Input(InputFile):
         return len(self._read())
 
     def exists(self) -> bool:
-        """By a listing: a role restricted to a prefix is answered 403 for an object that is not there."""
+        """List the key: to a role for one prefix S3 answers 403 for an object that is not there."""
         bucket, key = split(self.location)
 
         def look(s3: Any) -> bool:
@@ -125,7 +125,7 @@ class S3Output(OutputFile):
         return cast(OutputStream, _Buffer(self.put))
 
     def put(self, content: bytes) -> None:
-        """Create the object, marked with its load."""
+        """Create the object, with its load in the metadata; one that is there already is this one, sent twice."""
         bucket, key = split(self.location)
         self._note(self.location)
 
@@ -161,11 +161,12 @@ class _Buffer(io.BytesIO):
 
 
 def _discard(_: bytes) -> None:
-    """What was being written failed half way."""
+    """Do not put an object whose content was not completed."""
 
 
 def find_marked(prefix: str, load: str, since: datetime, known: Set[str], clients: aws.Clients) -> Iterator[str]:
-    """Locations under ``prefix`` that are not ``known``, were written from ``since`` on, and whose mark begins so."""
+    """Yield locations under ``prefix``, written at or after ``since`` and not ``known``, whose metadata's load begins
+    with ``load``."""
     scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
 
     def pages(s3: Any) -> list[Any]:
@@ -181,7 +182,7 @@ def find_marked(prefix: str, load: str, since: datetime, known: Set[str], client
 
 
 def _read_mark(location: str, clients: aws.Clients) -> str:
-    """The load that wrote the object; blank for one that is gone since it was listed."""
+    """Return the load in the object's metadata, blank for an object that is gone since it was listed."""
     bucket, key = split(location)
 
     def head(s3: Any) -> str:
@@ -199,7 +200,7 @@ def _read_mark(location: str, clients: aws.Clients) -> str:
 
 
 def split(location: str) -> tuple[str, str]:
-    """``(bucket, key)`` of an ``s3://`` URI; Iceberg's writers say ``s3a`` and ``s3n`` too."""
+    """Split an ``s3://``, ``s3a://`` or ``s3n://`` URI into bucket and key; ``ValueError`` for another one."""
     scheme, _, rest = location.partition("://")
     if scheme not in {"s3", "s3a", "s3n"}:
         raise ValueError(f"{location!r} is not in S3.")

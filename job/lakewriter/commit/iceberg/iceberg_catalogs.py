@@ -1,4 +1,4 @@
-"""The Iceberg catalogs: AWS Glue, and a REST catalog such as Snowflake Open Catalog; and what their errors mean."""
+"""Open an Iceberg catalog, AWS Glue or a REST catalog such as Snowflake Open Catalog, and explain its errors."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -38,9 +38,9 @@ Updates = tuple[TableUpdate, ...]
 
 
 class LostRace(Exception):  # noqa: N818 - it is an answer, not yet an error
-    """The catalog says that another commit came first, or that the table has gone.
+    """The catalog says that another commit came first, or that the table is gone.
 
-    A request sent twice is told so of itself.
+    It says so, too, of a request that was sent twice and succeeded the first time.
     """
 
 
@@ -59,7 +59,7 @@ class _OwnFiles:
 
 
 class _Glue(_OwnFiles, GlueCatalog):
-    """Commits once: the library's own retries would append again what an answer that was lost had appended."""
+    """Commits once: the library's own retries would append a load again whose answer was lost."""
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""
@@ -79,7 +79,7 @@ class _Rest(_OwnFiles, RestCatalog):
     """See ``_Glue``. A token that has expired is renewed by the library."""
 
     def _create_legacy_oauth2_auth_manager(self, session: requests.Session) -> AuthManager:
-        # Here, since the library asks for the first token as soon as it has a session; its own waits for ever.
+        # Here, since the library asks for the first token as soon as it has a session, without a time-out.
         for scheme in ("https://", "http://"):
             session.mount(scheme, CatalogAdapter())
         return super()._create_legacy_oauth2_auth_manager(session)
@@ -95,7 +95,7 @@ class _Rest(_OwnFiles, RestCatalog):
             exceptions.ServiceUnavailableError,
             exceptions.ServerError,
             requests.RequestException,
-            # The answer had its fields, and the library could not read one.
+            # The answer has all fields, and the library cannot read one.
             pydantic.ValidationError,
         ) as error:
             raise UnclearCommit from error
@@ -103,7 +103,8 @@ class _Rest(_OwnFiles, RestCatalog):
 
 
 def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
-    """The catalog; all files it writes are marked with ``load``, and their locations are added to ``written``."""
+    """Open the catalog. The files it writes name ``load`` in their metadata; their locations are put into
+    ``written``."""
     shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written}
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
@@ -130,7 +131,7 @@ def _resolve_credential(service: RestService, region: str) -> str:
 
 @contextmanager
 def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) -> Iterator[None]:
-    """Errors of the catalog, and of the services behind it, as errors a user can act on."""
+    """Raise errors of the catalog, and of the services behind it, as errors a user can act on."""
     try:
         yield
     except (aws.ClientError, aws.BotoCoreError) as error:
@@ -150,7 +151,7 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
 
 @contextmanager
 def explain_limits(doing: str) -> Iterator[None]:
-    """What PyIceberg cannot do, or cannot read, is a fact about the table: ``SCHEMA_INCOMPATIBLE``."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for what PyIceberg cannot do with the table, or cannot read of it."""
     try:
         yield
     except _LIMITS as error:
@@ -178,7 +179,7 @@ def _make_silence_error(
     where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
     if not isinstance(error, _UNANSWERED):
         return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
-    # What a proxy or a portal says in the catalog's place is an answer of some kind: it may be gone in a moment.
+    # A proxy or a portal may answer in the catalog's place for a moment only.
     if service.uri in reached or isinstance(error, ForeignAnswer):
         return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
     return EndpointUnreachableError(
@@ -220,7 +221,7 @@ _NAME_REMEDY: Final = (
 
 
 def check_region(table: Table, service: IcebergService, access: Access) -> None:
-    """``CATALOG_REGION_MISMATCH`` where the catalog tells another region than the bucket's."""
+    """Raise ``CATALOG_REGION_MISMATCH`` where the catalog names another region than the bucket's."""
     region = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
     if not isinstance(service, GlueService) and region not in (None, access.region):
         raise CatalogRegionMismatchError(

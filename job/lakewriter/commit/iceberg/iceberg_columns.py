@@ -1,4 +1,4 @@
-"""Columns of Iceberg tables: their Arrow types and ids, how they may change, and what a file says of them."""
+"""Convert columns between Arrow and Iceberg: types, field ids, and a file's statistics for its manifest entry."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,19 +36,19 @@ FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def to_arrow_types(schema: Schema) -> dict[str, pa.DataType]:
-    """The Arrow types of a table's columns, by their names in lower case."""
+    """Return the Arrow types of a table's columns, by their names in lower case."""
     return {
         field.name.lower(): shorten_offsets(field.type) for field in schema_to_pyarrow(schema, include_field_ids=False)
     }
 
 
 def number_fields(schema: pa.Schema) -> Schema:
-    """The Iceberg schema of a new table, field ids from 1 on."""
+    """Return the Iceberg schema of a new table, with field ids from 1 on."""
     return assign_fresh_schema_ids(visit_pyarrow(schema, _ConvertToIcebergWithoutIDs()))
 
 
 def shorten_offsets(t: pa.DataType) -> pa.DataType:
-    """``t`` with 32-bit offsets throughout, as the job's own batches have them."""
+    """Return ``t`` with 32-bit offsets at every level, as the job's own batches have them."""
     if pt.is_struct(t):
         return pa.struct([field.with_type(shorten_offsets(field.type)) for field in t])
     if pt.is_map(t):
@@ -62,7 +62,7 @@ def shorten_offsets(t: pa.DataType) -> pa.DataType:
 
 
 def add_field_ids(schema: pa.Schema, table: Schema) -> pa.Schema:
-    """``schema`` with the table's field ids, by name without regard to case; the names stay the schema's own."""
+    """Return ``schema`` with the table's field ids; columns are matched without regard to case and keep their names."""
     fields = {field.name.lower(): field for field in schema_to_pyarrow(table)}
     return pa.schema([_add_field_id(field, fields[field.name.lower()]) for field in schema])
 
@@ -84,7 +84,7 @@ def _add_nested_ids(t: pa.DataType, known: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf column: its dotted path in a Parquet file; ``repeated`` inside a list or a map."""
+    """A leaf column: its dotted path in a Parquet file; ``repeated`` is true inside a list or a map."""
 
     path: str
     field_id: int
@@ -93,7 +93,7 @@ class Leaf:
 
 
 def list_leaves(schema: Schema) -> Iterator[Leaf]:
-    """Every leaf column of a table."""
+    """Yield every leaf column of a table."""
     for field in schema.fields:
         yield from _walk_leaves(field.name, field.field_id, field.field_type)
 
@@ -112,7 +112,7 @@ def _walk_leaves(path: str, field_id: int, t: IcebergType, repeated: bool = Fals
 
 
 def encode_bound(text: str | None, t: PrimitiveType) -> bytes | None:
-    """A bound in Iceberg's single-value form from the text a receipt has; None for one that a file cannot promise."""
+    """Encode a receipt's bound in Iceberg's binary single-value form; None where there is none, or it is NaN."""
     if text is None or type(t) not in _VALUES:
         return None
     value = _VALUES[type(t)](text)
@@ -136,7 +136,7 @@ _VALUES: Final[Mapping[type[PrimitiveType], Any]] = {
 
 
 def to_manifest_statistics(columns: Mapping[str, ColumnStatistics], schema: Schema) -> dict[str, dict[int, Any]]:
-    """A file's statistics as a manifest has them, by field id: sizes, counts and bounds of its leaf columns."""
+    """Return a file's statistics as a manifest entry has them: by name, sizes, counts and bounds by field id."""
     manifest: dict[str, dict[int, Any]] = {
         name: {} for name in ("column_sizes", "value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
     }
@@ -159,5 +159,5 @@ def to_manifest_statistics(columns: Mapping[str, ColumnStatistics], schema: Sche
 
 
 def _fold_path(path: str) -> str:
-    """The engines name the group inside a map differently, and a table may fold the case of a file's names."""
+    """Fold a leaf's path: engines name the group inside a map differently, and a table may fold the case of names."""
     return path.lower().replace(".entries.", ".key_value.")

@@ -1,4 +1,4 @@
-"""One Iceberg table: found, made, evolved; every commit is looked for before it is tried again."""
+"""Load, create and change one Iceberg table: before a commit is tried again, the table is searched for it."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,13 +37,13 @@ from lakewriter.spec.catalogs import GlueService
 from lakewriter.spec.specification import Partition
 
 COMMIT_SECONDS: Final = 240.0
-"""So long a commit that others come before is tried again."""
+"""For how long a commit is tried again while other writers come first."""
 
 FENCE: Final = "lakewriter-fence"
-"""A table property; no pipeline's own has this name."""
+"""The table property that fences attempts off; no pipeline's own property has this name."""
 
 SLACK: Final = timedelta(hours=1)
-"""How far clocks may differ."""
+"""How far the clocks of two machines may differ."""
 
 PROPERTIES: Final = {
     "format-version": "2",
@@ -72,12 +72,12 @@ class IcebergTable:
         self._backoff = backoff
         self._written: list[str] = []
         self.left: list[str] = []
-        """What could not be cleared up, in words."""
+        """A sentence for each file that could not be deleted."""
         self._catalog = open_catalog(action.service, self._clients, load, self._written)
 
     @property
     def name(self) -> str:
-        """``namespace.table``, for people."""
+        """``namespace.table``, for messages."""
         return f"{self.action.namespace}.{self.action.table}"
 
     @property
@@ -85,7 +85,7 @@ class IcebergTable:
         return self.action.namespace, self.action.table
 
     def load(self) -> Table | None:
-        """The table as it is now; None when there is none."""
+        """Load the table as it is now; None where there is none, ``SCHEMA_INCOMPATIBLE`` where it is not Iceberg."""
         doing = f"load table {self.name}"
         with explain_errors(self.action.service, self._clients, doing), explain_limits(doing):
             try:
@@ -101,7 +101,7 @@ class IcebergTable:
         return table
 
     def make(self, schema: pa.Schema, partition: Partition = ()) -> Table:
-        """The table, made with these columns if there is none."""
+        """Load the table, or create it with these columns where there is none."""
         existing = self.load()
         if existing is not None:
             return existing
@@ -133,10 +133,10 @@ class IcebergTable:
                     return
 
     def change(self, table: Table, done: Callable[[Table], bool], commit: Callable[[Table], Any]) -> Table:
-        """The table once ``done`` holds of it: ``commit`` is tried on what was just read until it does.
+        """Call ``commit`` on the table as just read until ``done`` is true of it; return the table then.
 
-        The files of an attempt that lost are known, and they are deleted; those of an attempt that got no clear
-        answer wait until another commit has made it too late for that one.
+        The files of a try that lost the race are deleted at once. Those of a try without a clear answer are deleted
+        when a later commit has made it impossible for that try to succeed. ``COMMIT_UNKNOWN`` when time is up.
         """
         unclear: list[list[str]] = []
         backoff = self._backoff()
@@ -180,17 +180,17 @@ class IcebergTable:
         return table
 
     def _delete_unless_committed(self, written: Sequence[str], table: Table) -> None:
-        """Delete what one attempt wrote, unless the table has it after all."""
+        """Delete the files of one try, unless the table has them after all."""
         if not list_metadata_files(table).isdisjoint(written):
             self._delete_merged(written, table)
             return
         self._delete(written, table)
 
     def _delete_merged(self, written: Sequence[str], table: Table) -> None:
-        """Delete the manifests that a commit wrote only to merge them into others, which the library leaves."""
+        """Delete the manifests that a commit wrote and merged into others: the library leaves them."""
         snapshots = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
         unlisted = set(written) - list_metadata_files(table)
-        # An append that merges nothing writes one manifest, and its snapshot has it.
+        # An append that merges nothing writes one manifest, which its snapshot lists.
         if not snapshots or len(unlisted) < 2:
             return
         with self._note_failed_cleanup("merged manifests"):
@@ -204,7 +204,7 @@ class IcebergTable:
 
     @contextmanager
     def _note_failed_cleanup(self, what: str) -> Iterator[None]:
-        """What cannot be cleared up only takes room: it is noted, and decides nothing."""
+        """Note an error of clearing up in ``left`` and go on: what stays takes storage and changes no result."""
         try:
             with (
                 explain_errors(self.action.service, self._clients, f"clear up {what}"),
@@ -215,22 +215,24 @@ class IcebergTable:
             self.left.append(f"{what} of {self.name} was not cleared up, and takes room only: {error}")
 
     def find_strays(self, table: Table, load: str, since: datetime) -> list[str]:
-        """What was written since then under a mark that begins like ``load``, and the table does not know."""
+        """List the metadata files that are not the table's and were written since then by a load that begins with
+        ``load``."""
         since -= SLACK
         metadata = table.location_provider().new_metadata_location("")
         return list(find_marked(metadata, load, since, list_known_files(table, since), self._clients))
 
     def clear_up(self, load: str, since: datetime) -> None:
-        """Delete the strays of a load that is committed: no attempt at it can be any more."""
+        """Delete the strays of a committed load: no attempt at it can commit any more."""
         with self._note_failed_cleanup("what gone processes wrote"):
             table = self.load()
             if table is not None:
                 self._delete(self.find_strays(table, load, since), table)
 
     def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
-        """Delete the strays of attempts at ``load`` that may still be about to commit them.
+        """Delete the strays of attempts at ``load`` that may still try to commit them; return the table.
 
-        A commit between the look and the deletion makes it too late for every attempt whose files were there.
+        A commit of the fence property, after the strays are listed and before they are deleted, makes it impossible for
+        an attempt that wrote them to commit.
         """
         strays: list[str] = []
         with self._note_failed_cleanup("what gone processes wrote"):
@@ -253,7 +255,7 @@ class IcebergTable:
 
 
 def list_metadata_files(table: Table) -> set[str]:
-    """The table's metadata files and the manifest lists of its snapshots."""
+    """Return the locations of the table's metadata files and of its snapshots' manifest lists."""
     metadata = table.metadata
     return {
         table.metadata_location,
@@ -263,7 +265,7 @@ def list_metadata_files(table: Table) -> set[str]:
 
 
 def list_known_files(table: Table, since: datetime) -> set[str]:
-    """``listed_files``, and the manifests of the current snapshot and of all from ``since`` on."""
+    """Return ``list_metadata_files``, and the manifests of the current snapshot and of those from ``since`` on."""
     first = since.timestamp() * 1000
     snapshots = [snapshot for snapshot in table.metadata.snapshots if snapshot.timestamp_ms >= first]
     if current := table.current_snapshot():

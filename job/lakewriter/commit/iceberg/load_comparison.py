@@ -1,6 +1,6 @@
 """Compare a committed load with its Iceberg table: the load's snapshot, the files of the current one, the columns.
 
-What others have compacted since is as the load left it. What they have deleted is not.
+Rows that were compacted since count as unchanged, rows that were deleted do not.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
 
 
 class LoadComparison:
-    """One load and the table as it is now."""
+    """Compares one load with the table as it is now."""
 
     def __init__(self, intent: Intent, name: str) -> None:
         self._intent, self._name = intent, name
@@ -30,8 +30,8 @@ class LoadComparison:
         self._replaced: set[str] = set()
 
     def compare(self, load: Callable[[], Table | None]) -> Comparison:
-        """Everything that differs from the table that ``load`` gives; each step is taken, whatever the one before it
-        found."""
+        """List everything that differs between the load and the table that ``load`` returns; every step is taken,
+        whatever the one before it found."""
         if self._intent.receipts:
             with self._note_damage():
                 self._compare_table(load())
@@ -50,20 +50,20 @@ class LoadComparison:
                     step(table)
 
     def _add(self, kind: Kind, what: str, *, key: str = "") -> None:
-        # A table in Glue may have been made anew by hand; an Iceberg table that is gone has taken the load with it.
+        # A Glue table can be created again over its files; an Iceberg table that is gone has lost the load.
         code = LoadGoneError.code if kind is Kind.TABLE_GONE else ""
         self._mismatches.append(Mismatch(kind, f"Iceberg table {self._name}: {what}.", key, code))
 
     @contextmanager
     def _note_damage(self) -> Iterator[None]:
-        """Metadata files that are gone, or that nobody can read, keep every reader from the table."""
+        """Note metadata files that are gone or cannot be read: they keep every reader from the table."""
         try:
             with explain_limits(f"read the metadata of {self._name}"):
                 yield
         except (LoadGoneError, SchemaIncompatibleError) as error:
             self._add(Kind.METADATA_DAMAGED, error.message.rstrip("."))
         except (EOFError, ArithmeticError, AttributeError) as error:
-            # What PyIceberg's reader of Avro meets in a file that was cut off or changed.
+            # PyIceberg's Avro reader raises these for a file that was cut off or changed.
             self._add(Kind.METADATA_DAMAGED, f"its metadata cannot be read ({type(error).__name__}: {error})")
 
     def _compare_count(self, table: Table) -> None:
@@ -80,7 +80,7 @@ class LoadComparison:
                 self._notes.append(f"column {field.name!r} of {self._name} is called {now[field.field_id]!r} by now")
 
     def _compare_snapshot(self, table: Table) -> None:
-        """The load's own snapshot, while it is kept, has the files of the receipts and no others."""
+        """Compare the load's snapshot, while it is kept, with the files of the receipts."""
         snapshot = next((each for each in table.snapshots() if read_load(each) == self._intent.load), None)
         if snapshot is None:
             return
@@ -89,7 +89,7 @@ class LoadComparison:
             self._add(Kind.TABLE_CHANGED, what)
 
     def _compare_files(self, table: Table) -> None:
-        """A file of the load that the current snapshot does not have was rewritten, or its rows were deleted."""
+        """Find the load's files that the current snapshot lacks: they were rewritten, or their rows deleted."""
         current = table.current_snapshot()
         if current is None:
             return
@@ -130,7 +130,7 @@ def _list_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
-    """Data files that this snapshot itself took out."""
+    """Yield the data files that this snapshot itself removed."""
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
@@ -140,7 +140,8 @@ def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _is_rewrite(snapshot: Snapshot) -> bool:
-    """Whether it changed files and no rows: it says so, or has added as many rows as it has taken out."""
+    """Whether the snapshot changed files and no rows: a replace, or an overwrite that added as many rows as it
+    removed."""
     if snapshot.summary is None:
         return False
     if snapshot.summary.operation == Operation.REPLACE:

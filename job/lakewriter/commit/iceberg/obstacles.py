@@ -1,4 +1,4 @@
-"""What others have made of an Iceberg table that a load cannot be appended to: found before a byte is staged."""
+"""Find what keeps a load from being appended to an Iceberg table that others have changed, before a byte is staged."""
 
 from collections.abc import Iterator
 from io import BytesIO
@@ -33,7 +33,7 @@ _RETRY_PROPERTIES: Final = (
 
 
 def require_writable(table: Table, schema: pa.Schema, bucket: str, name: str) -> None:
-    """``SCHEMA_INCOMPATIBLE`` where a load of these columns could not be committed, with what to do.
+    """Raise ``SCHEMA_INCOMPATIBLE``, with what to do, where a load of these columns could not be committed.
 
     What the specification leaves to a writer, such as the sort order, is no obstacle; nor are branches and tags.
     """
@@ -44,7 +44,7 @@ def require_writable(table: Table, schema: pa.Schema, bucket: str, name: str) ->
 
 
 def require_committable(table: Table, intent: Intent, written: Schema, name: str) -> None:
-    """The same for a load whose files are there; ``written`` is the schema that they were encoded by."""
+    """Raise the same for a load whose files are staged; ``written`` is the schema that they were encoded with."""
     bucket = intent.access.bucket
     for fact, mend in (
         *_find_table_obstacles(table, bucket, name),
@@ -120,7 +120,10 @@ def _list_paths(path: str, t: pa.DataType) -> Iterator[str]:
 
 
 def _find_changed_columns(table: Table, intent: Intent, written: Schema, name: str) -> Iterator[tuple[str, str]]:
-    """Changes of columns since the files were encoded. A column that was dropped is no obstacle: its values go."""
+    """Yield changes of columns since the files were encoded, and what to do about each.
+
+    A column that was dropped is no obstacle: its values are not read.
+    """
     before, now = index_by_id(written), index_by_id(table.schema())
     ids = {str(table.schema().find_column_name(field_id)).lower(): field_id for field_id in now}
     for field_id in before:
@@ -153,7 +156,7 @@ def _count_nulls(intent: Intent, written: Schema) -> dict[int, int]:
 
 
 def _rehearse_append(table: Table) -> None:
-    """Do all that the library does for an append but the commit, so that what it cannot do is known before."""
+    """Do everything that the library does for an append except the commit, so that its errors are raised now."""
     properties = table.properties
     for setting in _RETRY_PROPERTIES:
         property_as_int(properties, setting)
@@ -182,7 +185,7 @@ def _make_any_file(table: Table) -> DataFile:
 
 
 class _Rehearsal(FileIO):
-    """Reads what is there, and writes nothing."""
+    """A ``FileIO`` that reads files and writes none."""
 
     def __init__(self, io: FileIO) -> None:
         super().__init__({})
@@ -195,7 +198,7 @@ class _Rehearsal(FileIO):
         return _Nowhere(location, self._io)
 
     def delete(self, location: Any) -> None:
-        """There is nothing to delete."""
+        """Do nothing: no file was written."""
 
 
 class _Nowhere(OutputFile):

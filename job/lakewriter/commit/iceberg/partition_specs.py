@@ -1,4 +1,4 @@
-"""Partition specs of Iceberg tables, and the partitions of a load's files."""
+"""Make partition specs of Iceberg tables, check them, and make the partitions of a load's files."""
 
 from typing import cast
 
@@ -16,7 +16,7 @@ from lakewriter.spec.specification import Partition
 
 
 def make_partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:
-    """The spec of a table that is to have these columns."""
+    """Make the partition spec of a table with these columns."""
     return PartitionSpec(
         *(
             PartitionField(
@@ -31,7 +31,7 @@ def make_partition_spec(schema: Schema, partition: Partition) -> PartitionSpec:
 
 
 def check_partitioned(table: Table, partition: Partition, name: str) -> None:
-    """``SCHEMA_INCOMPATIBLE`` for a table that is partitioned in another way; the names of its fields are its own."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a table with other partition fields; their names may differ."""
     schema = table.schema()
     fields = [(schema.find_column_name(field.source_id), str(field.transform)) for field in table.spec().fields]
     wanted = [(field.column, field.transform) for field in partition]
@@ -45,7 +45,7 @@ def check_partitioned(table: Table, partition: Partition, name: str) -> None:
 
 
 def make_partition(receipt: Receipt, spec: PartitionSpec, schema: Schema) -> Record:
-    """The file's partition as a manifest has it: dates and timestamps are numbers."""
+    """Make the file's partition as a manifest has it, with dates and timestamps as numbers."""
     fields = spec.partition_type(schema).fields
     return Record(
         *(

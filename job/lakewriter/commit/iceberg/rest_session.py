@@ -1,4 +1,4 @@
-"""HTTP with a REST catalog: nothing is waited for without end, and a 200 counts only with what the call must answer."""
+"""Talk HTTP with a REST catalog: with time-outs, and a 200 counts only with the fields that the call must answer."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import requests
 import requests.adapters
 
 TIMEOUT_SECONDS: Final = (10, 60)
-"""To connect, and between two bytes."""
+"""For connecting, and between two bytes."""
 
 # https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
 _REQUIRED: Final = (
@@ -24,11 +24,11 @@ _REQUIRED: Final = (
 
 
 class ForeignAnswer(requests.ConnectionError):
-    """Something else has answered in the catalog's place: what the catalog would have said is not known."""
+    """Something else answered in the catalog's place, so the catalog's answer is not known."""
 
 
 class CatalogAdapter(requests.adapters.HTTPAdapter):
-    """Makes ``requests`` give up, and refuse answers that are not the catalog's own."""
+    """Sets time-outs, and refuses answers that are not the catalog's own."""
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         """See ``HTTPAdapter``."""

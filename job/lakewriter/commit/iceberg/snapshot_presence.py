@@ -1,9 +1,9 @@
-"""Tell whether readers of an Iceberg table still see a load that was committed, or somebody has rolled the table back.
+"""Check whether readers of an Iceberg table still see a committed load, or the table was rolled back.
 
-A load is there while its snapshot is the current one or an ancestor of it, whatever later snapshots have rewritten,
-compacted or deleted of its rows. Snapshots expire. Then the load is there unless the current snapshot's ancestors show
-that none of them can have been the load's. The table's count of loads does not tell, as a rollback leaves properties as
-they are.
+A load is present while its snapshot is the current one or an ancestor of it, whatever later snapshots have rewritten,
+compacted or deleted of its rows. When its snapshot has expired, the load counts as present unless the ancestors of the
+current snapshot show that none of them can have been the load's. The table's count of loads does not show it, as a
+rollback leaves properties as they are.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ LOAD: Final = "lakewriter.load"
 """In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
 
 SLACK: Final = timedelta(minutes=1)
-"""How far the clocks of two writers may be apart: so much older than its parent Iceberg lets a snapshot be."""
+"""How far the clocks of two writers may differ: Iceberg lets a snapshot be that much older than its parent."""
 
 FIRST: Final = 1
-"""The sequence number of a table's first snapshot: one that has no parent may have lost it when that expired."""
+"""The sequence number of a table's first snapshot; any other one without a parent has lost it by expiry."""
 
 _SOURCE: Final = "source-snapshot-id"
-"""In the summary of a snapshot that was cherry-picked: the one that it was made of."""
+"""In the summary of a cherry-picked snapshot: the id of the original."""
 
 
 def explain_absence(table: Table | None, intent: Intent) -> str | None:
-    """Why readers do not see the load of a committed intent, in words; None where they do, or where nothing tells."""
+    """Say why readers do not see a committed load; None where they see it, or the table cannot show it."""
     if not intent.receipts:
         return None
     assert isinstance(intent.catalog, IcebergAction)
@@ -52,12 +52,12 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
 
 
 def read_load(snapshot: Snapshot) -> str | None:
-    """The load that committed the snapshot; None for another writer's."""
+    """Return the load in the snapshot's summary; None for another writer's snapshot."""
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
 
 
 def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
-    """The current snapshot and its ancestors, up to the first one that has expired."""
+    """Yield the current snapshot and its ancestors, up to the first one that has expired."""
     snapshot: Snapshot | None = current
     while snapshot is not None:
         yield snapshot
@@ -66,7 +66,8 @@ def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
 
 
 def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
-    """Whether it is the load's snapshot, or was cherry-picked from it; any that was, where the load's has expired."""
+    """Whether it is the load's snapshot, or was cherry-picked from it; where the load's snapshot has expired, whether
+    it was cherry-picked at all."""
     source = snapshot.summary.additional_properties.get(_SOURCE) if snapshot.summary else None
     if load_snapshot is None:
         return source is not None
@@ -74,7 +75,7 @@ def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
 
 
 def _is_older(snapshot: Snapshot, load_snapshot: Snapshot | None, intent: Intent) -> bool:
-    """Whether it was committed before the load, so that none of its ancestors is the load's."""
+    """Whether the snapshot was committed before the load, so that none of its ancestors is the load's."""
     if load_snapshot is None:
         return snapshot.timestamp_ms < (intent.started - SLACK).timestamp() * 1000
     if load_snapshot.sequence_number and snapshot.sequence_number:

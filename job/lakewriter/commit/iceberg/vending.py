@@ -1,4 +1,4 @@
-"""What a catalog's answer to a load of a table says of credentials to its files."""
+"""Load a table's credentials: read them from the catalog's answer to a load of the table."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -17,7 +17,7 @@ _EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 
 def load_credentials(service: RestService, namespace: str, name: str, access: Access) -> Vended | None:
-    """Loads the table; None where it is not there, or the catalog gives no credentials to it."""
+    """Return the credentials for the table's files; None where there is no table, or the catalog gives none."""
     clients = aws.get_shared_clients(access)
     # The driver has opened the catalog before there are tasks that ask for credentials.
     clients.reached.add(service.uri)
@@ -30,7 +30,7 @@ def load_credentials(service: RestService, namespace: str, name: str, access: Ac
 
 
 def _read_credentials(table: Table) -> Vended | None:
-    # What anybody may set as the table's own property is no credential.
+    # The table's own properties, which any writer may set, are no credentials.
     given = {name: value for name, value in table.io.properties.items() if name not in table.properties}
     if not all(given.get(name) for name in _KEYS):
         return None
