@@ -9,8 +9,8 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.destination.reasons import find_reason
 from infra.nag import acknowledge
+from infra.reasons import find_wildcard_reason
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.roles import Role
 from lakewriter.policy.statements import Document
@@ -61,7 +61,7 @@ def find_wildcards(document: Document) -> Iterable[tuple[str, str]]:
             for kind in ("Action", "Resource"):
                 for value in _select_wildcards(statement[kind]):
                     spelt = value.replace("${", "<").replace("}", ">")
-                    reasons.setdefault(f"IAM5[{kind}::{spelt}]", find_reason(statement["Sid"]))
+                    reasons.setdefault(f"IAM5[{kind}::{spelt}]", find_wildcard_reason(statement["Sid"]))
     return reasons.items()
 
 

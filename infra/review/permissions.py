@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.review.reasons import find_reason
+from infra.review.reasons import find_statement_reason
 from infra.review.templates import Resource, Template, Templates
 
 IDENTITIES: Final = ("AWS::IAM::Role", "AWS::IAM::User")
@@ -131,7 +131,7 @@ def _list_statements(templates: Templates, template: Template, document: Mapping
             actions=templates.resolve_all(statement["Action"], template),
             resources=templates.resolve_all(statement.get("Resource", []), template),
             conditions=tuple(_list_conditions(templates, template, statement.get("Condition", {}))),
-            reason=find_reason(statement),
+            reason=find_statement_reason(statement),
         )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infra.destination.policies import find_wildcards
-from infra.destination.reasons import find_reason
+from infra.reasons import find_wildcard_reason
 from lakewriter.errors import SpecInvalidError
 from tests.infra.destination.conftest import Synthesise
 from tests.infra.destination.lakes import TABLES, attached, lake, of_type
@@ -108,4 +108,4 @@ def test_wildcards_are_spelt_as_cdk_nag_does() -> None:
     denied = {**statement, "Effect": "Deny", "Resource": ["*"]}
     allowed = {**statement, "Resource": ["arn:aws:s3:::raw/odd${*}name", "arn:aws:s3:::raw/exact"]}
     found = dict(find_wildcards({"Version": "2012-10-17", "Statement": [denied, allowed]}))
-    assert found == {"IAM5[Resource::arn:aws:s3:::raw/odd<*>name]": find_reason("ReadSource2")}
+    assert found == {"IAM5[Resource::arn:aws:s3:::raw/odd<*>name]": find_wildcard_reason("ReadSource2")}

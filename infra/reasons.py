@@ -1,0 +1,108 @@
+"""Give the reason for each statement of a policy, and for its wildcard, by the statement's id."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lakewriter.dialects.registry import VENDOR_STATEMENTS
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why there is a ``statement``, for the reviewer, and why it has a ``wildcard``, for cdk-nag; blank without one."""
+
+    statement: str
+    wildcard: str = ""
+
+
+REASONS: Final[Mapping[str, Reason]] = {
+    "AlarmsOfThisAccount": Reason("Only alarms of this account may publish to the topic."),
+    "AskLakeFormation": Reason(
+        "Tables under Lake Formation; its grants say which.",
+        "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",
+    ),
+    "DecryptOutcomes": Reason("Outcome files are encrypted with the bucket's key."),
+    "DeliverLoadLogs": Reason("Step Functions delivers the log of loads; the actions take no resources."),
+    "EncryptEventLog": Reason("The job's logs are encrypted with this key."),
+    "EncryptJobLogs": Reason("EMR Serverless encrypts the job's logs with this key."),
+    "EncryptLogGroups": Reason("CloudWatch Logs keeps the pipeline's logs under this key."),
+    "EncryptUndelivered": Reason("The queue of starts that could not be delivered is encrypted with this key."),
+    "FindLogGroup": Reason("EMR Serverless looks for its log group first."),
+    "FindRunningLoads": Reason("A start is refused while a load of this pipeline runs."),
+    "FollowAndCancelJobRuns": Reason("To see an attempt's end, and to cancel it when its load is stopped."),
+    "HearOfJobRuns": Reason("Step Functions is notified of an attempt's end by this rule, which it creates itself."),
+    "InspectBucket": Reason("Where the bucket is, and which uploads are under way."),
+    "KeepObjectsOfTables": Reason("Append-only: no object of a table is replaced, whatever a role allows."),
+    "KeepOutOfControlObjects": Reason("The job's records of its loads are the job's alone."),
+    "KeepUndelivered": Reason("A start that cannot be delivered is kept for whoever looks into it."),
+    "ListCheckpoints": Reason("To find what the last run has read."),
+    "ListSource": Reason("To find the source's files."),
+    "ListUnderPrefix": Reason("To find the pipeline's own objects, and nothing above its prefix."),
+    "NobodyYet": Reason("Nobody may assume the role until Snowflake's IAM user is known."),
+    "NotifyOfAlarms": Reason("CloudWatch sends alarms to the encrypted topic."),
+    "ReadArtifacts": Reason("The job, its dependencies and its lake.yaml, and nothing else among the assets."),
+    "ReadCatalog": Reason("The vendor reads the state of the catalog first."),
+    "ReadObjects": Reason(
+        "To read the tables' files.",
+        "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
+    ),
+    "ReadOutcomes": Reason("An attempt's outcome file says whether another attempt can help."),
+    "ReadParameters": Reason("The parameters that lake.yaml refers to, and no other."),
+    "ReadSecrets": Reason("The secrets that lake.yaml refers to, and no other."),
+    "ReadSource": Reason(
+        "To read the tables' sources.",
+        "A source is a folder, and the files in it come and go; no other folder matches.",
+    ),
+    "ReadTables": Reason(
+        "To look the tables up.",
+        "Tables are read as they appear; databases whose names merely begin alike do not match.",
+    ),
+    "RequireTls": Reason("Requests without TLS are denied."),
+    "ResetTables": Reason(
+        "deployment.allow_reset is on: the vendor may drop its tables.",
+        "deployment.allow_reset is on in lake.yaml: the vendor may drop the tables of its own databases.",
+    ),
+    "RunJobsAsTheJobRole": Reason("The job runs with this role and with no other."),
+    "StartJobRuns": Reason("To start an attempt on this application."),
+    "StartLoads": Reason("The schedule starts loads."),
+    "TakeDestinationRole": Reason("The role of lake.yaml holds the permissions on the destination."),
+    "TellOfLoads": Reason("To publish how loads ended, for the alarms."),
+    "TraceLoads": Reason("Step Functions traces loads with X-Ray; the actions take no resources."),
+    "TrustEmrServerless": Reason("The job runs on EMR Serverless."),
+    "TrustParty": Reason("lake.yaml names this party."),
+    "UseKeyThroughS3": Reason("The bucket's objects are under this key; only S3 may use it for them."),
+    "WriteCheckpoints": Reason(
+        "To record what has been read: the next run continues from there.",
+        "Spark names what it keeps of each query; nothing outside the pipeline's checkpoints matches.",
+    ),
+    "WriteLogs": Reason("What driver and executors print."),
+    "WriteObjects": Reason(
+        "To write the tables' files; deleting, where it is listed, withdraws what cannot be completed.",
+        "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
+    ),
+    "WriteTables": Reason(
+        "To register tables, columns and partitions.",
+        "Tables are this pipeline's by their names; names that merely begin alike do not match.",
+    ),
+    **dict.fromkeys(
+        VENDOR_STATEMENTS,
+        Reason(
+            "The vendor's own document, word for word, since it checks for it.",
+            "deployment.vendor_verbatim is on: the vendor checks for its own document.",
+        ),
+    ),
+}
+"""One of several statements numbered alike is found without the number at its end too."""
+
+
+def find_reason(sid: str) -> Reason | None:
+    """Find the reason for the statement ``sid``; None if none is recorded."""
+    return REASONS.get(sid) or REASONS.get(sid.rstrip("0123456789"))
+
+
+def find_wildcard_reason(sid: str) -> str:
+    """Find the reason for the wildcard of the statement ``sid``; ``KeyError`` if none is recorded."""
+    reason = find_reason(sid)
+    if reason is None or not reason.wildcard:
+        raise KeyError(sid)
+    return reason.wildcard
