@@ -7,8 +7,3 @@ def format_hours(span: timedelta) -> str:
     """Format a time span as ``12 h`` or ``1 h 30 min``."""
     whole, minutes = divmod(round(span.total_seconds() / 60), 60)
     return " ".join(part for part in (f"{whole} h" if whole else "", f"{minutes} min" if minutes else "") if part)
-
-
-def format_count(number: int, noun: str) -> str:
-    """Format a number with its noun: ``1 start``, ``2 starts``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -11,8 +11,8 @@ from infra.checks.network import check_lake_file, check_network
 from infra.checks.schedule import check_schedule
 from infra.checks.stages import check_stages
 from infra.settings import Settings
-from infra.text import format_count
 from lakewriter.errors import SpecInvalidError
+from lakewriter.report import format_count
 
 CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_region,

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 from infra.pipeline.capacity import find_disk, find_memory
 from infra.settings import Settings
-from infra.text import format_count, format_hours
+from infra.text import format_hours
 from lakewriter.errors import SpecInvalidError
+from lakewriter.report import format_count
 
 
 def check_workers(settings: Settings) -> Iterator[str]:

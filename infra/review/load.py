@@ -9,8 +9,9 @@ from infra.pipeline.capacity import compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
 from infra.review.templates import Templates
 from infra.settings import Settings
-from infra.text import format_count, format_hours
+from infra.text import format_hours
 from lakewriter.naming import ControlKeys, join_key
+from lakewriter.report import format_count
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
 from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.stream import MessageSource

@@ -23,7 +23,7 @@ ABANDONED_BLIND: Final = "abandoned without its intent"
 
 
 def format_count(number: int, noun: str) -> str:
-    """``1 file``, ``1,234 files``."""
+    """Format a number with its noun: ``1 file``, ``1,234 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

@@ -8,9 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.uploads import complete_all, withdraw
+from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
+from lakewriter.spec.access import KeyNames
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
@@ -21,10 +24,23 @@ TAKEN = [
     # whose object lies there (its load), whether the table counts its files; the code, what the message and remedy say
     ("p/a/A1", False, None, "", ""),
     ("p/a/A0", False, "KEY_EXISTS", "exists already, written by load 'p/a/A0'", "another job id"),
-    ("", False, "KEY_EXISTS", "exists already, written by another writer", "Choose a file_name_pattern"),
+    (
+        "",
+        False,
+        "KEY_EXISTS",
+        "exists already, written by another writer",
+        "Choose another job id, or move the object away.",
+    ),
     ("p/b/B1", False, "CONCURRENT_LOAD", "written by load 'p/b/B1' of this pipeline", "Run the same job id again"),
     ("q/b/B1", False, "CONCURRENT_LOAD", "written by load 'q/b/B1' of another pipeline", "numbered after that load's"),
     ("q/b/B1", True, "KEY_EXISTS", "exists already, written by load 'q/b/B1'", "Give each pipeline a path of its own"),
+]
+
+
+FILE_NAMES = [
+    # the key of the user's file that names files, the remedy
+    ("file_name_pattern", "Choose a file_name_pattern with a unique token, another job id, or move the object away."),
+    (None, "Choose another job id, or move the object away."),
 ]
 
 
@@ -46,6 +62,21 @@ def test_key_that_is_taken(load, counts, code, message, remedy):
     if failure is not None:
         assert message in failure.message
         assert remedy in failure.remedy
+
+
+@pytest.mark.parametrize(("key", "remedy"), FILE_NAMES)
+def test_remedy_names_the_key_of_the_dialect_at_hand(key, remedy):
+    """``airbyte-s3`` and Supaflow's Parquet name files, ``estuary-s3-parquet`` and ``lakewriter-s3`` do not."""
+    world = World()
+    store = Memory(world, lambda: None, random.Random(0), 0)
+    receipt = staged(world)
+    world.data[KEY] = StoredObject(3, "", "etag")
+    load = intent(OWN, (receipt,))
+    control = Control(store, ControlKeys("", "p"), load.table_id, key_names=KeyNames(file_name=key))
+    control.write_once(control.keys.intent(OWN.job_id, OWN.id, load.table_id), load.model_dump_json())
+    failure = complete_all(store, control.read_intent(OWN.job_id, OWN.id), lambda _: None)
+    assert failure is not None
+    assert failure.remedy == remedy
 
 
 def meanwhile(world: World, call: int, act: Callable[[], object]) -> Memory:

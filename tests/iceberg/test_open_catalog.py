@@ -1,14 +1,24 @@
 """The Open Catalog path: who is let in, what is told apart, and commits whose answer is lost."""
 
+from unittest.mock import Mock
+
 import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import RESTError, UnauthorizedError
 
+from lakewriter.aws import Clients
+from lakewriter.commit.iceberg.iceberg_catalogs import check_region, explain_errors
+from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
+from lakewriter.dialects.supaflow.settings import S3DataLakeIceberg
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogRegionMismatchError,
     CatalogUnauthorizedError,
     EndpointUnreachableError,
+    LakeError,
 )
+from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.catalogs import RestService
 from tests.iceberg.commits import Table, rest_service, strays
 from tests.support.open_catalog import OpenCatalog
 
@@ -30,6 +40,30 @@ REFUSED = [
     ({"scope": "PRINCIPAL_ROLE:reader"}, CatalogUnauthorizedError, "principal_role"),
     ({"uri": "http://127.0.0.1:1/api/catalog"}, EndpointUnreachableError, "catalog_endpoint"),
 ]
+
+
+CHOSEN = [
+    # the destination, what its file calls a REST catalog, and Iceberg in Glue
+    (LakewriterS3, "catalog: open_catalog", "catalog: iceberg"),
+    (S3DataLakeIceberg, "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG", "iceberg_catalog: GLUE"),
+]
+
+
+@pytest.mark.parametrize(("destination", "chosen", "in_glue"), CHOSEN)
+def test_remedies_name_the_catalog_as_the_file_does(destination, chosen, in_glue):
+    access = Access(bucket="b", region="us-east-1", key_names=destination.key_names)
+    service = RestService(
+        uri="https://catalog.example.com", warehouse="lake", client_id="id",
+        client_secret=SecretText.parse("${env:SECRET}"), scope="PRINCIPAL_ROLE:ALL",
+    )  # fmt: skip
+    for failure in (UnauthorizedError("no"), RESTError("no")):
+        with pytest.raises(LakeError) as caught, explain_errors(service, Clients(access), "connect"):
+            raise failure
+        assert f"the catalog that {chosen} chooses" in caught.value.remedy
+        assert "Snowflake Open Catalog" not in caught.value.remedy
+    elsewhere = Mock(io=Mock(properties={"client.region": "eu-west-1"}))
+    with pytest.raises(CatalogRegionMismatchError, match=f"a bucket in the catalog's region, or {in_glue}"):
+        check_region(elsewhere, service, access)
 
 
 @pytest.mark.parametrize(("wrong", "error", "word"), REFUSED)

@@ -1,10 +1,17 @@
 """``verify --rows`` of CSV and Avro: rows and ids as the files have them. Other tests verify Parquet and JSONL."""
 
 import gzip
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from lakewriter.aws import Clients
+from lakewriter.commit.attempt import Attempt
+from lakewriter.operate.row_counts import Counting, count_rows
+from lakewriter.receipt import Part, Receipt
+from lakewriter.spec.access import Access
+from tests.commit.intents import intent
 from tests.load.lakes import BUCKET
 from tests.load.syncs import SyncLake, catalog, record, state, stream
 from tests.operate.tampered import Loaded
@@ -46,6 +53,21 @@ def test_rows_are_counted(tmp_path, aws, bucket, end, form):
     loaded.put(copy, cut_off(body, end), load=loaded.load_of_a)
     kinds = {each.kind for each in loaded.verify(rows=True).differences}
     assert {"object_copied"} < kinds
+
+
+def test_engine_of_a_later_release_is_not_taken_for_parquet():
+    receipt = Receipt(
+        bucket="b", key="t/1.lance", upload_id="u", parts=(Part(1, "e"),), checksum_algorithm=None, size=3, rows=1,
+        row_groups=1, partition=0, seq=0, first_index=0, engine="lance", requests={},
+    )  # fmt: skip
+    own = Attempt("p", "a", "A1", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
+    clients = Clients(Access(bucket="b", region="us-east-1"))
+    count, (wrong,) = count_rows(intent(own, (receipt,)), (receipt,), (), Counting("_id"), clients, 1)
+    assert (count.rows, wrong.kind, wrong.key, wrong.code) == (0, "not_compared", "t/1.lance", "PENDING_UNRECOVERABLE")
+    assert wrong.message == (
+        "s3://b/t/1.lance: its rows cannot be counted: its receipt says that 'lance' wrote it; expected avro, csv, "
+        "jsonl, arro3, pyarrow."
+    )
 
 
 def cut_off(body: bytes, end: str) -> bytes:

@@ -160,10 +160,8 @@ def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
             out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
             continue
         rows = "" if table.rows is None else f", {format_count(table.rows, 'row')}"
-        out.print(
-            f"  feed       {table.feed}: {escape(table.reason)} ({format_count(table.tasks, 'task')}{rows})",
-            soft_wrap=True,
-        )
+        tasks = format_count(table.tasks, "task")
+        out.print(f"  feed       {table.feed}: {escape(table.reason)} ({tasks}{rows})", soft_wrap=True)
         out.print(f"  reads      {escape(table.reads)}", soft_wrap=True)
         for change in table.catalog:
             out.print(f"  catalog    {escape(change)}", soft_wrap=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.intent import Intent
@@ -21,23 +21,28 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import ControlKeys
 from lakewriter.report import TableReport
+from lakewriter.spec.access import KeyNames
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, TableSpec
+
+_NO_KEY_NAMES: Final = KeyNames()
 
 
 def open_control(spec: Spec, table: TableSpec, store: Store) -> "Control":
     """Open the control objects of one table of a pipeline; nothing is asked of the store yet."""
     is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
-    return Control(store, keys, table.id, layout=None if is_elsewhere else table.layout)
+    layout = None if is_elsewhere else table.layout
+    return Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names)
 
 
 class Control:
     """The control objects of one table.
 
-    ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``pause`` is
-    ``time.sleep``, or what a test puts in its place.
+    ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``key_names``
+    are today's, for messages: no intent has those that it was bound with. ``pause`` is ``time.sleep``, or what a test
+    puts in its place.
     """
 
     def __init__(
@@ -47,12 +52,14 @@ class Control:
         table_id: str,
         *,
         layout: Layout | None = None,
+        key_names: KeyNames = _NO_KEY_NAMES,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
         self.keys = keys
         self.table_id = table_id
         self.layout = layout
+        self.key_names = key_names
         self.pause = pause
         self.left: list[str] = []
         """A sentence for each thing that could not be deleted or aborted, for the table's report."""
@@ -137,5 +144,5 @@ class Control:
             key = name(job_id, attempt, self.table_id)
             content = self.store.get(key)
             if content is not None:
-                return Intent.parse(key, content[0])
+                return Intent.parse(key, content[0]).with_key_names(self.key_names)
         return None

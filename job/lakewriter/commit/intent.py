@@ -10,7 +10,7 @@ from lakewriter.commit.generations import SyncIntent
 from lakewriter.control_object import ControlObject, is_empty, is_none, parse
 from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, SetAside
 from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport
-from lakewriter.spec.access import Access
+from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.catalogs import GlueService, RestService
 
 MOST_SAMPLES: Final = 100
@@ -122,6 +122,10 @@ class Intent(ControlObject):
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     _access = field_validator("access", mode="before")(_dump_part)
+
+    def with_key_names(self, key_names: KeyNames) -> "Intent":
+        """The intent with what today's lake.yaml calls the keys that messages name."""
+        return self.model_copy(update={"access": self.access.model_copy(update={"key_names": key_names})})
 
     @property
     def load(self) -> str:

@@ -75,9 +75,9 @@ def _make_occupied_error(
         return _make_taken_error(receipt, stored.load, "another", "its files are then numbered after that load's.")
     if stored.load and stored.load.split("/")[1] != intent.job_id:
         return _make_taken_error(receipt, stored.load, "this", "its files are then named by another time.")
-    return _make_key_exists_error(
-        receipt, stored.load, "Choose a file_name_pattern with a unique token, another job id, or move the object away."
-    )
+    key = intent.access.key_names.file_name
+    pattern = f"a {key} with a unique token, " if key else ""
+    return _make_key_exists_error(receipt, stored.load, f"Choose {pattern}another job id, or move the object away.")
 
 
 def withdraw(store: Store, intent: Intent) -> None:

@@ -18,13 +18,14 @@ from lakewriter import aws
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.encode.avro_rows import read_first_fields
-from lakewriter.errors import LakeError
+from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB, Spec, Tracking
 
 READ_BYTES: Final = 4 * MIB
 """Bytes of a range request."""
+_PARQUET_ENGINES: Final = ("arro3", "pyarrow")
 _GZIP: Final = b"\x1f\x8b"
 _BROKEN: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, zlib.error, csv.Error)
 
@@ -132,8 +133,14 @@ def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tup
     elif engine == "jsonl":
         for line in _open_text(buffered):
             yield 1, (json.loads(line).get(row_id),)
-    else:
+    elif engine in _PARQUET_ENGINES:
         yield from _read_parquet(file, row_id)
+    else:
+        known = ", ".join(("avro", "csv", "jsonl", *_PARQUET_ENGINES))
+        raise PendingUnrecoverableError(
+            f"{file.name}: its rows cannot be counted: its receipt says that {engine!r} wrote it; expected {known}.",
+            remedy="Run verify with the release that loaded it, or a later one.",
+        )
 
 
 def _read_parquet(file: "_S3File", row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
@@ -163,6 +170,7 @@ class _S3File(io.RawIOBase):
 
     def __init__(self, bucket: str, key: str, clients: aws.Clients) -> None:
         super().__init__()
+        self.name = f"s3://{bucket}/{key}"
         self._where, self._clients = {"Bucket": bucket, "Key": key}, clients
         self._place = 0
         self._size: int | None = None
@@ -203,5 +211,4 @@ class _S3File(io.RawIOBase):
         try:
             return ask()
         except (aws.ClientError, aws.BotoCoreError) as error:
-            doing = f"s3:GetObject on s3://{self._where['Bucket']}/{self._where['Key']}"
-            raise aws.explain(error, doing=doing, access=self._clients.access) from error
+            raise aws.explain(error, doing=f"s3:GetObject on {self.name}", access=self._clients.access) from error

@@ -69,6 +69,11 @@ class KeyNames(Model):
     secret_access_key: str = "secret_access_key"
     database_prefix: str = "glue_database_prefix"
     database: str = "destination_prefix"
+    file_name: str | None = None
+    """None where the user's file does not name files."""
+    open_catalog: str = "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG"
+    """What chooses an Iceberg REST catalog."""
+    iceberg_in_glue: str = "iceberg_catalog: GLUE"
 
 
 class Access(Model):

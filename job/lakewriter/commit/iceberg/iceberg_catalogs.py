@@ -1,6 +1,6 @@
 """Open an Iceberg catalog, AWS Glue or a REST catalog such as Snowflake Open Catalog, and explain its errors."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -139,12 +139,12 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
     except requests.RequestException as error:
         if isinstance(service, GlueService):
             raise
-        raise _make_silence_error(service, doing, error, clients.reached) from error
+        raise _make_silence_error(service, doing, error, clients) from error
     except (exceptions.RESTError, exceptions.NoSuchNamespaceError) as error:
         if isinstance(service, GlueService):
             raise
         clients.reached.add(service.uri)
-        raise _make_rest_error(service, doing, error) from error
+        raise _make_rest_error(service, doing, error, clients) from error
     else:
         clients.reached.update([] if isinstance(service, GlueService) else [service.uri])
 
@@ -174,13 +174,13 @@ _LIMITS: Final = (
 
 
 def _make_silence_error(
-    service: RestService, doing: str, error: requests.RequestException, reached: Collection[str]
+    service: RestService, doing: str, error: requests.RequestException, clients: aws.Clients
 ) -> LakeError:
     where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
     if not isinstance(error, _UNANSWERED):
-        return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
+        return CatalogNotFoundError(where, remedy=_fill(_NAME_REMEDY, service, clients))
     # A proxy or a portal may answer in the catalog's place for a moment only.
-    if service.uri in reached or isinstance(error, ForeignAnswer):
+    if service.uri in clients.reached or isinstance(error, ForeignAnswer):
         return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
     return EndpointUnreachableError(
         f"catalog {service.warehouse!r}: {service.uri} has not answered once ({doing}: {error}).",
@@ -188,16 +188,21 @@ def _make_silence_error(
     )
 
 
-def _make_rest_error(service: RestService, doing: str, error: Exception) -> LakeError:
+def _make_rest_error(service: RestService, doing: str, error: Exception, clients: aws.Clients) -> LakeError:
     where = f"catalog {service.warehouse!r} at {service.uri}: {doing}: {error}"
     if isinstance(error, exceptions.OAuthError | exceptions.UnauthorizedError):
-        invalid = "invalid_scope" in str(error)
-        return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope) if invalid else _SECRET_REMEDY)
+        remedy = _ROLE_REMEDY if "invalid_scope" in str(error) else _SECRET_REMEDY
+        return CatalogUnauthorizedError(where, remedy=_fill(remedy, service, clients))
     if isinstance(error, exceptions.ForbiddenError):
-        return CatalogUnauthorizedError(where, remedy=_ROLE_REMEDY.format(service.scope))
+        return CatalogUnauthorizedError(where, remedy=_fill(_ROLE_REMEDY, service, clients))
     if isinstance(error, exceptions.ServerError | exceptions.ServiceUnavailableError | exceptions.TooManyRequestsError):
         return NoAnswerError(where, remedy="Run the same job id again.")
-    return CatalogNotFoundError(where, remedy=_NAME_REMEDY)
+    return CatalogNotFoundError(where, remedy=_fill(_NAME_REMEDY, service, clients))
+
+
+def _fill(remedy: str, service: RestService, clients: aws.Clients) -> str:
+    """A remedy with the keys of the user's own file."""
+    return remedy.format(scope=service.scope, open_catalog=clients.access.key_names.open_catalog)
 
 
 _UNANSWERED: Final = (
@@ -207,25 +212,27 @@ _UNANSWERED: Final = (
     requests.exceptions.ContentDecodingError,
 )
 _SECRET_REMEDY: Final = (
-    "Check that client_id and client_secret are correct, and that they have not been rotated or revoked in Snowflake "
-    "Open Catalog."
+    "Check that client_id and client_secret are correct, and that they have not been rotated or revoked in the catalog "
+    "that {open_catalog} chooses."
 )
 _ROLE_REMEDY: Final = (
-    "Check principal_role (scope {!r}): that the role exists, that it is granted to this client, and that a catalog "
-    "role granted to it may create and write tables in this catalog."
+    "Check principal_role (scope {scope!r}): that the role exists, that it is granted to this client, and that a "
+    "catalog role granted to it may create and write tables in this catalog."
 )
 _NAME_REMEDY: Final = (
-    "Check that catalog_endpoint has the form https://org-account.snowflakecomputing.com/polaris/api/catalog, and that "
-    "catalog_name is the name of a catalog in Snowflake Open Catalog."
+    "Check that catalog_endpoint is the REST endpoint of the catalog that {open_catalog} chooses, such as "
+    "https://org-account.snowflakecomputing.com/polaris/api/catalog, and that catalog_name is the name of a catalog "
+    "there."
 )
 
 
 def check_region(table: Table, service: IcebergService, access: Access) -> None:
     """Raise ``CATALOG_REGION_MISMATCH`` where the catalog names another region than the bucket's."""
+    names = access.key_names
     region = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
     if not isinstance(service, GlueService) and region not in (None, access.region):
         raise CatalogRegionMismatchError(
             f"catalog {service.warehouse!r} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
             f"{access.region!r}; they must be in one region.",
-            remedy="Use a bucket in the catalog's region, or AWS Glue as the catalog.",
+            remedy=f"Set {names.bucket} to a bucket in the catalog's region, or {names.iceberg_in_glue}.",
         )

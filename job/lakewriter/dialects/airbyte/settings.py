@@ -21,7 +21,11 @@ class AirbyteDestination(Destination):
     model_config = ConfigDict(json_schema_extra=or_config_file)
 
     key_names: ClassVar = KeyNames(
-        region="s3_bucket_region", prefix="s3_bucket_path", endpoint="s3_endpoint", role_arn="role_arn"
+        region="s3_bucket_region",
+        prefix="s3_bucket_path",
+        endpoint="s3_endpoint",
+        role_arn="role_arn",
+        file_name="file_name_pattern",
     )
     vendor_keys: ClassVar = (
         "access_key_id", "secret_access_key", "role_arn", "s3_bucket_name", "s3_bucket_path", "s3_bucket_region",

@@ -50,6 +50,8 @@ class LakewriterS3(Destination):
         role_arn="role_arn",
         database="database",
         database_prefix="database",
+        open_catalog="catalog: open_catalog",
+        iceberg_in_glue="catalog: iceberg",
     )
 
     type: Literal["lakewriter-s3"]

@@ -1,7 +1,7 @@
 """Supaflow's Amazon S3 and S3 Data Lake forms: their labels in snake_case, checked."""
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
@@ -14,7 +14,7 @@ from lakewriter.dialects.common.iceberg import (
 )
 from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.dialects.common.problems import nearest
-from lakewriter.spec.access import SecretText
+from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.layout import Template
 
 FILE_VARIABLES: Final = {
@@ -69,6 +69,8 @@ class SupaflowDestination(Destination):
 
 class ParquetDestination(SupaflowDestination):
     """The Parquet settings both connectors have."""
+
+    key_names: ClassVar = KeyNames(file_name="file_name_pattern")
 
     partition_strategy: Literal["NONE", "DAY", "HOUR", "SYNC_ID"] = "HOUR"
     file_name_pattern: str = "part-{supa_job_id}-{seq}"
