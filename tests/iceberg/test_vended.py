@@ -9,7 +9,9 @@ import pytest
 
 from lakewriter.aws.vended import Vended, VendedCredentials
 from lakewriter.commit.iceberg.catalog_vendor import find_vendor
+from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
 from lakewriter.errors import CatalogUnauthorizedError, S3AccessDeniedError
+from lakewriter.spec.access import KeyNames
 from tests.iceberg.commits import ACCESS, Table
 from tests.support.narrow import need
 from tests.support.open_catalog import CLIENT_SECRET, OpenCatalog
@@ -97,17 +99,20 @@ def test_renewed_five_minutes_before(seconds, uses, asked):
         calls.extend([vended] if vended else [])
         return vended
 
-    credentials = need(VendedCredentials(ask).load())
+    credentials = need(VendedCredentials(ask, KeyNames()).load())
     for _ in range(uses):
         assert credentials.get_frozen_credentials().access_key == "id"
     assert len(calls) == asked
 
 
 def test_nothing_new_at_the_end():
-    credentials = need(VendedCredentials(given(30)).load())
-    with pytest.raises(CatalogUnauthorizedError, match="vends none now"):
+    credentials = need(VendedCredentials(given(30), LakewriterS3.key_names).load())
+    with pytest.raises(CatalogUnauthorizedError, match="vends none now") as caught:
         credentials.get_frozen_credentials()
+    assert caught.value.remedy == (
+        "Let the catalog vend credentials again, or give role_arn, or access_key_id with its secret, in lake.yaml."
+    )
 
 
 def test_nothing_from_the_start():
-    assert VendedCredentials(given()).load() is None
+    assert VendedCredentials(given(), KeyNames()).load() is None

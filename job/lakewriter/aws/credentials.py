@@ -103,7 +103,7 @@ def make_session(access: Access, vendor: Vendor | None = None) -> botocore.sessi
         # Not in a session that has the keys: set_credentials makes botocore skip every provider.
         providers.insert_before("env", _AssumedRole(access))
     elif vendor is not None:
-        providers.insert_before("env", VendedCredentials(vendor))
+        providers.insert_before("env", VendedCredentials(vendor, access.key_names))
     return session
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from botocore.credentials import CredentialProvider, RefreshableCredentials
 
 from lakewriter.errors import CatalogUnauthorizedError
+from lakewriter.spec.access import KeyNames
 
 SHORTEST: Final = timedelta(minutes=15)
 """The shortest session of AWS; assumed when a catalog does not say when its keys expire."""
@@ -40,9 +41,10 @@ class VendedCredentials(CredentialProvider):
     METHOD = "lakewriter-vended"
     CANONICAL_NAME = "LakewriterVended"
 
-    def __init__(self, vendor: Vendor) -> None:
+    def __init__(self, vendor: Vendor, key_names: KeyNames) -> None:
         super().__init__()
         self._vendor = vendor
+        self._key_names = key_names
 
     def load(self) -> RefreshableCredentials | None:
         """See ``CredentialProvider``."""
@@ -62,7 +64,8 @@ class VendedCredentials(CredentialProvider):
         if vended is None:
             raise CatalogUnauthorizedError(
                 f"{self._vendor} vended credentials for the table's files before, and vends none now.",
-                remedy="Let the catalog vend credentials again, or name iam_role_arn or keys in lake.yaml.",
+                remedy="Let the catalog vend credentials again, or give "
+                f"{self._key_names.role_arn}, or {self._key_names.access_key_id} with its secret, in lake.yaml.",
             )
         return _make_metadata(vended)
 
