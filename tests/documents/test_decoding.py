@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakewriter.documents.schema import record_type
+from lakewriter.documents.schema import make_record_type
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.encode.avro_schema import avro_schema
 from lakewriter.naming import name_avro_fields
@@ -124,7 +124,7 @@ def test_every_value_is_read_back_or_named(data: st.DataObject, one_text: bool):
     avro: list[Any] = [None] * len(texts)
     if one_text:
         avro = list(fastavro.reader(io.BytesIO(written(batch, AvroEncoding(codec="deflate", level=1)))))
-    record = record_type(schema, one_text=one_text)
+    record = make_record_type(schema, one_text=one_text)
     assert own.record == record
     for text, row, plain in zip(texts, parquet, avro, strict=True):
         changed = {change["field"] for change in row["_meta"]["changes"]}

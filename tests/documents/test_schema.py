@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.documents.schema import declared_properties, record_type
+from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Items, Leaf, Record, Union
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.collection import Kind
@@ -124,7 +124,7 @@ DEFINITIONS = {
 
 @pytest.mark.parametrize(("schema", "expected"), TYPES)
 def test_type(schema, expected):
-    found = record_type({"type": "object", "properties": {"p": schema}, "definitions": DEFINITIONS})
+    found = make_record_type({"type": "object", "properties": {"p": schema}, "definitions": DEFINITIONS})
     assert found == Record((("p", expected),))
 
 
@@ -139,7 +139,7 @@ ONE_TEXT = [
 
 @pytest.mark.parametrize(("schema", "expected"), ONE_TEXT)
 def test_type_with_one_text(schema, expected):
-    assert record_type({"properties": {"p": schema}}, one_text=True) == Record((("p", expected),))
+    assert make_record_type({"properties": {"p": schema}}, one_text=True) == Record((("p", expected),))
 
 
 def test_a_schema_without_end_is_refused():
@@ -147,7 +147,7 @@ def test_a_schema_without_end_is_refused():
     for _ in range(5000):
         schema = {"properties": {"a": schema}}
     with pytest.raises(SchemaIncompatibleError, match="nests too deep"):
-        record_type(schema)
+        make_record_type(schema)
 
 
 ROOTS = [
@@ -163,12 +163,12 @@ ROOTS = [
 
 @pytest.mark.parametrize(("schema", "expected"), ROOTS)
 def test_record_of_a_stream(schema, expected):
-    assert record_type(schema) == expected
+    assert make_record_type(schema) == expected
 
 
 def test_unknown_type_is_refused():
     with pytest.raises(SchemaIncompatibleError, match=r"the schema of a\.b has type 'money'"):
-        record_type({"properties": {"a": {"properties": {"b": {"type": "money"}}}}})
+        make_record_type({"properties": {"a": {"properties": {"b": {"type": "money"}}}}})
 
 
 @pytest.mark.parametrize("name", ["#/definitions/nothing", "https://example.com/other.json"])
@@ -176,7 +176,7 @@ def test_reference_to_what_is_not_there_is_refused(name):
     with pytest.raises(
         SchemaIncompatibleError, match=f"the schema of a refers to '{name}', which is not there"
     ) as error:
-        record_type({"properties": {"a": {"$ref": name}}})
+        make_record_type({"properties": {"a": {"$ref": name}}})
     assert error.value.remedy == "Correct the catalog, or write CSV or JSONL, which need no types."
 
 
@@ -186,5 +186,5 @@ def test_properties_of_a_stream_without_looking_at_their_types():
         "definitions": {"more": {"properties": {"b": {}}}},
         "properties": {"c": {}},
     }
-    assert declared_properties(schema) == ("c", "a", "b")
-    assert declared_properties({}) == ()
+    assert find_property_names(schema) == ("c", "a", "b")
+    assert find_property_names({}) == ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakewriter.documents.schema import declared_properties, record_type
+from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.encode.formats import encoder
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
@@ -29,8 +29,8 @@ START = dt.datetime(2024, 1, 15, tzinfo=dt.UTC)
 
 def plan(schema: dict[str, Any], envelope: Envelope = ENVELOPE, *, one_text: bool = False) -> EnvelopePlan:
     """The plan for documents of a schema; with ``one_text`` as Avro has them."""
-    record = record_type(schema, one_text=one_text)
-    return plan_documents(DOCUMENTS, TABLE, envelope, record, declared_properties(schema))
+    record = make_record_type(schema, one_text=one_text)
+    return plan_documents(DOCUMENTS, TABLE, envelope, record, find_property_names(schema))
 
 
 def shaped(

@@ -1,4 +1,4 @@
-"""JSON Schema, as Airbyte's sources declare their streams, read as document types.
+"""Make document types of the JSON Schemas with which Airbyte's sources declare their streams.
 
 See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 """
@@ -47,8 +47,8 @@ _WELL_KNOWN: Final[Schema] = {
 _RULES: Final = Rules(
     annotations=("format", "airbyte_type"),
     types={"int": "integer"},
-    # The vendor's table of types goes by "type" alone: what declares none is unknown.
-    values=False,
+    # The vendor's table of types knows "type" alone: a schema without one is unknown.
+    infers_from_values=False,
     others={"WellKnownTypes.json": _WELL_KNOWN},
 )
 _PLAIN: Final = {"boolean": Kind.BOOLEAN, "integer": Kind.INTEGER, "number": Kind.NUMBER}
@@ -58,7 +58,7 @@ _FORMATS: Final = {
     "time": (Kind.TIME, Kind.LOCAL_TIME, "time_without_timezone"),
     "date-time": (Kind.TIMESTAMP, Kind.LOCAL_TIMESTAMP, "timestamp_without_timezone"),
 }
-"""The kind of each format, and that of its values without a zone with the ``airbyte_type`` that says so."""
+"""For each format its kind, its kind without a zone, and the ``airbyte_type`` that selects the latter."""
 _TIMES: Final = (Kind.DATE, Kind.LOCAL_TIME, Kind.TIME, Kind.LOCAL_TIMESTAMP, Kind.TIMESTAMP)
 _LONGS: Final = (Kind.LOCAL_TIME, Kind.TIME, Kind.LOCAL_TIMESTAMP, Kind.TIMESTAMP)
 _BRANCHES: Final = {
@@ -68,14 +68,14 @@ _BRANCHES: Final = {
     Kind.LOCAL_TIMESTAMP: "timestamp_without_timezone",
     Kind.JSON: "unknown",
 }
-"""Names of union branches, as Airbyte's Avro and Parquet files have them, where they are not the kinds' own."""
+"""Names of union branches in Airbyte's Avro and Parquet files, where they differ from the kinds' own."""
 
 
-def record_type(schema: Schema, *, one_text: bool = False) -> Record:
-    """The type of a stream's records; ``SCHEMA_INCOMPATIBLE`` for a type that no file stores.
+def make_record_type(schema: Schema, *, one_text: bool = False) -> Record:
+    """Make the type of a stream's records; ``SCHEMA_INCOMPATIBLE`` for a schema that cannot be read.
 
-    ``one_text`` is for files whose unions have one branch of text, as Avro's do: what has no schema is text there like
-    any other, and an object or array with a schema stands for those without.
+    ``one_text`` is for Avro, whose unions have one branch of text: values without a schema are text there, and an
+    object or array with a schema takes those without.
     """
     with _name_stream():
         options, _ = read_options(schema, _RULES)
@@ -83,15 +83,15 @@ def record_type(schema: Schema, *, one_text: bool = False) -> Record:
     return record if isinstance(record, Record) else Record(())
 
 
-def declared_properties(schema: Schema) -> tuple[str, ...]:
-    """The names of a record's properties, whatever their types are."""
+def find_property_names(schema: Schema) -> tuple[str, ...]:
+    """Find the names of a record's properties, whatever their types are."""
     with _name_stream():
         return read_property_names(schema, _RULES)
 
 
 @contextmanager
 def _name_stream() -> Iterator[None]:
-    """Tell what is wrong with a schema as ``SCHEMA_INCOMPATIBLE`` of its stream."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` in place of an error of the schema, with the place in the stream."""
     try:
         yield
     except SchemaTooLargeError as error:
@@ -108,13 +108,16 @@ def _name_stream() -> Iterator[None]:
 
 
 def _make_type(options: Options, one_text: bool) -> DocumentType:
-    """The one type of a value."""
+    """Make the one type of a value."""
     return _settle(_make_branches(options, one_text), one_text=one_text)
 
 
 def _make_branches(options: Options, one_text: bool) -> list[Branch]:
-    """One branch of each name. Beside an object or array with a schema those without are text of their own,
-    ``unknown``; where a file has ``one_text``, the one with a schema stands for them."""
+    """Make one branch of each name.
+
+    Beside an object or array with a schema, those without are text in the branch ``unknown``; with ``one_text`` the one
+    with a schema takes them.
+    """
     branches: dict[str, DocumentType] = {}
     for option in options:
         if option.type == "null":
@@ -149,7 +152,7 @@ def _find_kind(option: Option) -> Kind:
 
 
 def _find_text_kind(annotations: frozenset[tuple[str, str]]) -> Kind:
-    """The kind of text; what several formats say at once is text like any other."""
+    """Find the kind of a string; a string of several formats at once is plain text."""
     kinds = [
         local if ("airbyte_type", zoneless) in annotations else kind
         for form, (kind, local, zoneless) in _FORMATS.items()

@@ -1,6 +1,8 @@
-"""Read a JSON Schema: follow its references, compose its parts, and tell what a value may be; no vendor's meaning here.
+"""Read which types a JSON Schema allows a value, with references followed and compositions applied.
 
-See: https://json-schema.org/draft/2020-12/json-schema-core, and draft-07 where schemas of that age say it otherwise.
+What a vendor makes of these types is the caller's.
+
+See: https://json-schema.org/draft/2020-12/json-schema-core, and draft-07 for what older schemas spell otherwise.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from lakewriter.json_schema.references import References, Schema
 
 ANY: Final = "any"
-"""The type of a value of which nothing is said."""
+"""The type of an option that a schema says nothing about."""
 TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 ITEMS: Final = "[]"
-"""The name in a path of what an array holds."""
+"""Stands in a path for the items of an array."""
 
 _OF_VALUES: Final[Mapping[type, str]] = {
     bool: "boolean",
@@ -25,23 +27,27 @@ _OF_VALUES: Final[Mapping[type, str]] = {
     type(None): "null",
 }
 _NO_ITEMS: Final[tuple[Any, ...]] = (None, True, {}, [])
-"""``items`` that say nothing of what an array holds."""
+"""Values of ``items`` that allow an array to hold anything."""
 _ANNOTATED: Final = (ANY, "string", "number", "integer")
+"""The types whose options keep annotations."""
 
 MOST_PARTS: Final = 50_000
-"""Of a schema, those it refers to counted wherever it does: two references in each of twenty make a million."""
+"""A part counts once for each reference to it: twenty definitions that refer to the next one twice make a million."""
 MOST_REFERENCES: Final = 100
-"""One behind the other."""
+"""References that lead to one another."""
 MOST_LEVELS: Final = 150
-"""Parts one inside the other, names, items, references and compositions alike: a level takes three or four calls, and
-the interpreter's limit is a thousand."""
+"""Parts inside one another: properties, items, references and compositions count alike. A level takes three or four
+calls, and the interpreter allows a thousand."""
 _LONGEST: Final = 80
 
 
 @dataclass(frozen=True)
 class Option:
-    """One type that a value may have. ``annotations`` are keywords and what they say, where the type is a scalar;
-    ``properties`` are those of an object, ``items`` what an array holds, None where nothing is said of it."""
+    """One type that a value may have.
+
+    ``annotations`` are the vendor's keywords with their values, for scalars only. ``items`` are the options of an
+    array's items, None if the schema does not restrict them.
+    """
 
     type: str
     annotations: frozenset[tuple[str, str]] = frozenset()
@@ -55,30 +61,30 @@ class Option:
 
 
 Options = tuple[Option, ...]
-"""All that a value may be, in the schema's order; none where no value fits."""
+"""All types that a value may have, in the schema's order; empty if no value fits."""
 _ANYTHING: Final = (Option(ANY),)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a vendor's documents say of its schemas.
+    """How a vendor uses JSON Schema.
 
-    ``annotations`` are the keywords that refine a type, ``types`` the vendor's own names for one of JSON Schema's.
-    ``values`` is whether ``const`` and ``enum`` tell a type, ``items`` whether what arrays hold is read.
-    ``others`` are documents that come with every schema, by their names, ``elsewhere`` the names of those that only
-    the vendor's platform has: of what they describe nothing is known here.
+    ``annotations`` are the keywords that refine a type, ``types`` maps the vendor's own names to JSON Schema's.
+    ``infers_from_values`` lets ``const`` and ``enum`` declare types, ``reads_items`` reads the items of arrays.
+    ``others`` are documents that every schema may refer to, by name; ``elsewhere`` names documents that only the
+    vendor's platform has, which allow any value here.
     """
 
     annotations: tuple[str, ...]
     types: Mapping[str, str] = field(default_factory=dict)
-    values: bool = True
-    items: bool = True
+    infers_from_values: bool = True
+    reads_items: bool = True
     others: Mapping[str, Schema] = field(default_factory=dict)
     elsewhere: tuple[str, ...] = ()
 
 
 class JsonSchemaError(Exception):
-    """A schema that cannot be read: ``what`` is wrong in it at ``path``, and the ``rest`` of the sentence."""
+    """A schema cannot be read: it ``what`` at ``path``, and the ``rest`` of the sentence."""
 
     def __init__(self, what: str, path: Sequence[str] = (), rest: str = "") -> None:
         self.what = what
@@ -92,29 +98,31 @@ class MissingReferenceError(JsonSchemaError):
 
 
 class SchemaTooLargeError(JsonSchemaError):
-    """A schema has too many parts, or nests too deep; it is said of no one path."""
+    """A schema has too many parts or nests too deep; ``path`` is empty."""
 
 
 def read_options(schema: Schema, rules: Rules) -> tuple[Options, frozenset[str]]:
-    """What a document of ``schema`` may be, and which documents ``elsewhere`` the schema refers to.
+    """Read the options of a document, and which documents ``elsewhere`` its schema refers to.
 
-    ``JsonSchemaError`` for a type that JSON Schema does not have, a reference to what is not there, a schema without
-    an end in practice.
+    Raises ``JsonSchemaError`` for an unknown type, a reference that leads nowhere, and a schema beyond the bounds.
     """
     reader = _Reader(schema, rules)
     return reader.read(schema, _Position.at_root(schema)), frozenset(reader.elsewhere)
 
 
 def read_property_names(schema: Schema, rules: Rules) -> tuple[str, ...]:
-    """The names of a document's properties, which are not looked at themselves."""
+    """Read the names of a document's properties without their schemas."""
     reader = _Reader(schema, rules, nested=False)
     options = reader.read(schema, _Position.at_root(schema))
     return tuple(dict.fromkeys(name for option in options for name in option.properties))
 
 
 class _Position(NamedTuple):
-    """Where a part stands: the document that its references start in, its path in values, the references above it with
-    the paths at which they were followed, and how many parts it is inside of."""
+    """Where a part of a schema stands.
+
+    References start in ``document``; ``path`` leads to the value. ``above`` are the references that led here, each by
+    the id of its target and the path where it was followed. ``level`` counts the parts around this one.
+    """
 
     document: Schema
     path: tuple[str, ...]
@@ -134,8 +142,10 @@ class _Position(NamedTuple):
 
 
 class _Reader:
-    """Reads the parts of one schema; without ``nested`` only the names of the document's own properties, for which
-    neither types nor what cannot be found matter."""
+    """Reads the parts of one schema.
+
+    Without ``nested`` it reads names of properties only: it ignores ``type``, and references that lead nowhere.
+    """
 
     def __init__(self, root: Schema, rules: Rules, *, nested: bool = True) -> None:
         self._rules = rules
@@ -145,8 +155,8 @@ class _Reader:
         self.elsewhere = set[str]()
 
     def read(self, schema: Any, at: _Position) -> Options:
-        """What a value at a position may be: all that the schema itself, its reference and every part of ``allOf``
-        leave, of that what one of ``oneOf`` and one of ``anyOf`` leave."""
+        """Read the options of a value: what the schema's own keywords, its ``$ref``, all parts of ``allOf``, one of
+        ``oneOf`` and one of ``anyOf`` have in common."""
         if schema is False:
             return ()
         if not isinstance(schema, Mapping):
@@ -180,7 +190,7 @@ class _Reader:
         return _meet(first, second)
 
     def _read_keywords(self, schema: Schema, at: _Position) -> Options:
-        """What the keywords of a schema say that are of no other schema."""
+        """Read the options by the keywords that hold no composition."""
         said = ((key, schema.get(key)) for key in self._rules.annotations)
         annotations = frozenset((key, value) for key, value in said if isinstance(value, str))
         options = list[Option]()
@@ -195,7 +205,7 @@ class _Reader:
         return tuple(options)
 
     def _find_types(self, schema: Any, path: tuple[str, ...]) -> Iterable[str]:
-        """The types that a schema declares, or that it implies; where only names are read, the latter."""
+        """Find the types that a schema declares, or that its keywords imply."""
         if not isinstance(schema, Mapping):
             return (ANY,)
         if self._nested and (declared := schema.get("type")):
@@ -205,7 +215,7 @@ class _Reader:
             return ("object",)
         if "items" in schema:
             return ("array",)
-        if not self._rules.values:
+        if not self._rules.infers_from_values:
             return (ANY,)
         values = [schema["const"]] if "const" in schema else _list_under("enum", schema, path)
         return dict.fromkeys(_OF_VALUES.get(type(value), "string") for value in values) or (ANY,)
@@ -231,7 +241,7 @@ class _Reader:
 
     def _read_items(self, schema: Schema, at: _Position) -> Options | None:
         items = schema.get("items")
-        if not (self._nested and self._rules.items) or items in _NO_ITEMS:
+        if not (self._nested and self._rules.reads_items) or items in _NO_ITEMS:
             return None
         if isinstance(items, list):
             # A tuple, as up to draft 2019-09: what an array holds is one of them.
@@ -253,7 +263,7 @@ class _Reader:
         if (id(schema), at.path) in at.above:
             return _ANYTHING
         if any(id(schema) == known for known, _ in at.above):
-            # A type that holds itself has no end of parts: from here on it is an object like any other.
+            # A type that holds itself would have no end: its inner values get the type without parts.
             return tuple(Option(name) for name in self._find_types(schema, at.path))
         return self.read(schema, at.behind(schema, document))
 
@@ -273,8 +283,8 @@ def _describe(value: Any) -> str:
 
 
 def _join(values: Iterable[Options]) -> Options:
-    """What a value may be that is one of several: each type once with each annotation, and objects and arrays of which
-    nothing more is said apart from those of which something is."""
+    """Join the options of alternatives: one for each type and set of annotations. Objects and arrays without parts stay
+    apart from those with parts, which describe their values in full."""
     joined: dict[Any, Option] = {}
     for option in chain.from_iterable(values):
         key = (option.type, option.annotations, option.has_parts)
@@ -284,7 +294,7 @@ def _join(values: Iterable[Options]) -> Options:
 
 
 def _meet(first: Options, second: Options) -> Options:
-    """What a value may be that is both, in the order of the second, which says more of it."""
+    """Intersect the options of two schemas that hold at once, in the order of the second."""
     if first == _ANYTHING:
         return second
     met = []
@@ -298,7 +308,7 @@ def _meet(first: Options, second: Options) -> Options:
 
 
 def _meet_types(first: str, second: str) -> str | None:
-    """The type that is both; every integer is a number."""
+    """Intersect two types, None if no value has both; every integer is a number."""
     if first == second or second == ANY:
         return first
     if first == ANY:
@@ -307,7 +317,7 @@ def _meet_types(first: str, second: str) -> str | None:
 
 
 def _combine(first: Option, second: Option, combine: Callable[[Options, Options], Options]) -> Option:
-    """The first with the parts of both, and of those that are in both what ``combine`` makes of them."""
+    """Return the first with the parts of both; ``combine`` merges the parts that both have."""
     if first is second or not second.has_parts:
         return first
     properties = {**first.properties}

@@ -1,4 +1,4 @@
-"""Find what a ``$ref`` of a JSON Schema means: a pointer, an anchor, a schema bundled by its key or its ``$id``.
+"""Resolve a ``$ref`` of a JSON Schema: a pointer, an anchor, or a bundled schema by its key or its ``$id``.
 
 See: https://json-schema.org/draft/2020-12/json-schema-core#section-8 and https://www.rfc-editor.org/rfc/rfc6901
 """
@@ -12,14 +12,14 @@ from lakewriter.spec.collection import steps
 Schema = Mapping[str, Any]
 
 VALUES: Final = ("const", "default", "enum", "examples")
-"""Keywords that hold values, in which ``$ref`` refers to nothing."""
+"""Keywords that hold values, in which ``$ref`` is no reference."""
 NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
-"""Keywords that hold schemas by names: among those, ``default`` is a name like any other."""
+"""Keywords that hold schemas by name: in them ``default`` is a name, not a keyword."""
 _BUNDLES: Final = ("$defs", "definitions")
 
 
 class References:
-    """Finds what references mean; ``others`` are documents that come with the ``root`` by their names."""
+    """Resolves references in ``root`` and in ``others``, which are documents by name."""
 
     def __init__(self, root: Schema, others: Mapping[str, Schema]) -> None:
         self._root = root
@@ -28,7 +28,7 @@ class References:
         self._anchors: dict[int, dict[str, Schema]] = {}
 
     def find(self, reference: str, document: Schema) -> tuple[Any, Schema] | None:
-        """The schema that ``reference`` in ``document`` means, and the document that it is in, or None."""
+        """Find the schema that ``reference`` in ``document`` names, and its document; None if there is none."""
         name, _, fragment = reference.partition("#")
         inside = self._find_document(name, document) if name else document
         if inside is None:
@@ -57,7 +57,7 @@ class References:
 
 
 def _follow_pointer(document: Any, pointer: str) -> Any:
-    """What a JSON pointer names, RFC 6901; None where it names nothing."""
+    """Follow a JSON pointer (RFC 6901); None if it leads nowhere."""
     value = document
     for step in steps(pointer) if pointer else ():
         if isinstance(value, list):
@@ -68,7 +68,8 @@ def _follow_pointer(document: Any, pointer: str) -> Any:
 
 
 def _iterate_names(document: Schema) -> Iterator[tuple[str, Schema]]:
-    """A document and those bundled with it, by their keys and by their ``$id``, which may be relative to its own."""
+    """Yield a document and those bundled with it by every name: its key, its ``$id``, both resolved against the
+    document's own ``$id``."""
     base = str(document.get("$id") or "")
     for key, schema in (("", document), *iterate_bundled(document)):
         for name in (key, schema.get("$id")):
@@ -77,7 +78,7 @@ def _iterate_names(document: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _iterate_anchors(document: Schema) -> Iterator[tuple[str, Schema]]:
-    """Every anchor with its schema: ``$anchor``, or up to draft-07 an ``$id`` that is only a fragment."""
+    """Yield every anchor with its schema: ``$anchor``, or up to draft-07 an ``$id`` that is only a fragment."""
     waiting: list[Any] = [document]
     for part in waiting:
         waiting += _iterate_parts(part)
@@ -90,7 +91,7 @@ def _iterate_anchors(document: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _iterate_parts(part: Any) -> Iterator[Any]:
-    """What may be a schema or hold one, right below a part of a document."""
+    """Yield the values right inside a part that may be or hold schemas."""
     if isinstance(part, list):
         yield from part
     elif isinstance(part, Mapping):
@@ -102,7 +103,7 @@ def _iterate_parts(part: Any) -> Iterator[Any]:
 
 
 def iterate_bundled(document: Schema) -> Iterator[tuple[str, Schema]]:
-    """The schemas that come with a document, by their keys in it."""
+    """Yield the schemas that are bundled with a document, by their keys."""
     for bundle in _BUNDLES:
         schemas = document.get(bundle)
         if isinstance(schemas, Mapping):

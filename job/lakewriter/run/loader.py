@@ -15,7 +15,7 @@ from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
-from lakewriter.documents.schema import record_type
+from lakewriter.documents.schema import make_record_type
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
@@ -290,7 +290,7 @@ def _check_types(spec: Spec) -> None:
         return
     for table in spec.tables:
         try:
-            record_type(table.stream.json_schema if table.stream else {})
+            make_record_type(table.stream.json_schema if table.stream else {})
         except SchemaIncompatibleError as error:
             raise SchemaIncompatibleError(f"{table.id}: {error.message}", remedy=error.remedy) from error
 

@@ -11,7 +11,7 @@ from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.documents.inference import Seen, merged, seen_in
-from lakewriter.documents.schema import declared_properties, record_type
+from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
 from lakewriter.errors import TableNotEmptyError
 from lakewriter.naming import make_unique, name_columns
@@ -111,9 +111,9 @@ def _plan_envelope(
         shape = plan_rows(source, spec, table, envelope)
     else:
         schema = table.stream.json_schema
-        properties = () if envelope.typed else declared_properties(schema)
+        properties = () if envelope.typed else find_property_names(schema)
         one_text = isinstance(spec.encoding, AvroEncoding)
-        record = record_type(schema, one_text=one_text) if envelope.typed else Record(())
+        record = make_record_type(schema, one_text=one_text) if envelope.typed else Record(())
         shape = plan_documents(source, table, envelope, record, properties)
     if sync is None:
         return shape

@@ -1,4 +1,4 @@
-"""A collection's JSON Schema read as locations: each property with the one kind its column can have."""
+"""Read a collection's JSON Schema as locations: each property with the one kind that its column can have."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ INFERRED: Final = "flow://inferred-schema"
 _WRITE: Final = ("flow://write-schema", "flow://relaxed-write-schema")
 _RULES: Final = Rules(
     annotations=("format", "contentEncoding"),
-    # The vendor's connector skips arrays, or writes them whole as JSON strings: what they hold makes no column.
-    items=False,
+    # The vendor's connector skips arrays, or writes them whole as JSON strings: their items make no columns.
+    reads_items=False,
     elsewhere=(INFERRED,),
 )
 _FORMATS: Final = {
@@ -37,24 +37,23 @@ _EITHER_WAY: Final[Mapping[tuple[frozenset[str], Kind | None], Kind]] = {
     (frozenset({"integer", "string"}), Kind.TEXT_INTEGER): Kind.MIXED_INTEGER,
     (frozenset({"number", "string"}), Kind.TEXT_NUMBER): Kind.MIXED_NUMBER,
 }
-"""Of two types, and numeric columns to the vendor's connector all the same."""
+"""Kinds of two types that are numeric columns to the vendor's connector all the same."""
 
 
 @dataclass(frozen=True)
 class CollectionSchema:
-    """Every location, objects and arrays included, in the schema's order; a location comes before those inside it.
-    ``notes`` say what of the schema is not known here."""
+    """All locations in the schema's order, an object before its properties; ``notes`` say what of the schema is unknown
+    here."""
 
     locations: tuple[Location, ...]
     notes: tuple[str, ...] = ()
 
 
 def read_schema(schema: Schema, write: Schema | None = None) -> CollectionSchema:
-    """The locations of a schema that may refer to the collection's ``write`` schema; the relaxed one, which only the
-    platform makes, is taken to be it.
+    """Read the locations of a schema, which may refer to the collection's ``write`` schema. The relaxed write schema,
+    which only the platform makes, is taken to be the same.
 
-    ``SPEC_INVALID`` for a type that JSON Schema does not have, a root that is no object, a reference to what is not
-    there.
+    Raises ``SPEC_INVALID`` for an unknown type, a root that is no object, and a reference that leads nowhere.
     """
     options, elsewhere = _read(schema, {} if write is None else dict.fromkeys(_WRITE, write))
     types, properties = _find_types(options), _find_properties(options)
@@ -95,7 +94,7 @@ def _list_locations(properties: Mapping[str, Options], path: tuple[str, ...]) ->
 
 
 def _find_types(options: Options) -> frozenset[str] | None:
-    """The types that a value may have; None for any."""
+    """Find the types that a value may have; None for any."""
     types = frozenset(option.type for option in options)
     return None if ANY in types else types
 
@@ -120,7 +119,7 @@ def _find_kind(options: Options) -> Kind:
 
 
 def _find_text_kind(options: Options) -> Kind | None:
-    """What all strings are that a value may be; None where some of them are any text."""
+    """Find the kind that all strings of a value have; None if they may be any text."""
     kinds = {_find_format(option.annotations) for option in options if option.type == "string"}
     if kinds == _NUMERIC:
         return Kind.TEXT_NUMBER
@@ -128,7 +127,7 @@ def _find_text_kind(options: Options) -> Kind | None:
 
 
 def _find_format(annotations: frozenset[tuple[str, str]]) -> Kind | None:
-    """What a string is of which formats say all at once what it is; None for any text, and for formats that differ."""
+    """Find the kind of a string by all formats that it has at once; None for none, and for formats that differ."""
     if ("contentEncoding", "base64") in annotations:
         return Kind.BINARY
     kinds = {_FORMATS[value] for key, value in annotations if key == "format" and value in _FORMATS}
