@@ -140,15 +140,17 @@ def test_what_holds_itself_ends(name, record, locations):
 
 
 NOT_THERE = ["#/$defs/nothing", "#nothing", "#value", "#/$defs/listed/oneOf/2", "#/$defs/listed/oneOf/-1",
-             "https://example.com/schemas/third.json", "#/$defs/plain/type/0", "nothing.json#/$defs/plain"]  # fmt: skip
+             "https://example.com/schemas/third.json", "#/$defs/plain/type/0", "nothing.json#/$defs/plain",
+             # Python raises for the brackets of a URL that hold no address, and for numbers of more than 4,300 digits.
+             "http://[", f"#/$defs/listed/oneOf/{'9' * 5000}"]  # fmt: skip
 
 
 @pytest.mark.parametrize("reference", NOT_THERE)
 def test_reference_to_what_is_not_there(reference):
     schema = with_property({"type": "object", "properties": {"q": refer(reference)}})
-    with pytest.raises(SchemaIncompatibleError, match=r"the schema of p\.q refers to '.*', which is not there"):
+    with pytest.raises(SchemaIncompatibleError, match=r"the schema of p\.q refers to '.*, which is not there"):
         make_record_type(schema)
-    with pytest.raises(SpecInvalidError, match=r"the collection's schema refers to '.*' at p/q, which is not there"):
+    with pytest.raises(SpecInvalidError, match=r"the collection's schema refers to '.* at p/q, which is not there"):
         read_schema(schema)
 
 

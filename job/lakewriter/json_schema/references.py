@@ -3,6 +3,7 @@
 See: https://json-schema.org/draft/2020-12/json-schema-core#section-8 and https://www.rfc-editor.org/rfc/rfc6901
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urljoin
@@ -16,6 +17,8 @@ VALUES: Final = ("const", "default", "enum", "examples")
 NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 """Keywords that hold schemas by name: in them ``default`` is a name, not a keyword."""
 _BUNDLES: Final = ("$defs", "definitions")
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+"""Of a list in a JSON pointer."""
 
 
 class References:
@@ -45,7 +48,7 @@ class References:
             if id(bundle) not in self._names:
                 self._names[id(bundle)] = dict(_iterate_names(bundle))
             names = self._names[id(bundle)]
-            schema = names.get(name) or names.get(urljoin(str(bundle.get("$id") or ""), name))
+            schema = names.get(name) or names.get(_resolve_name(bundle, name))
             if schema is not None:
                 return schema
         return self._others.get(name) or self._others.get(name.rpartition("/")[2])
@@ -61,7 +64,7 @@ def _follow_pointer(document: Any, pointer: str) -> Any:
     value = document
     for step in steps(pointer) if pointer else ():
         if isinstance(value, list):
-            value = value[int(step)] if step.isdecimal() and int(step) < len(value) else None
+            value = value[int(step)] if _INDEX.fullmatch(step) and int(step) < len(value) else None
         else:
             value = value.get(step) if isinstance(value, Mapping) else None
     return value
@@ -70,11 +73,18 @@ def _follow_pointer(document: Any, pointer: str) -> Any:
 def _iterate_names(document: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield a document and those bundled with it by every name: its key, its ``$id``, both resolved against the
     document's own ``$id``."""
-    base = str(document.get("$id") or "")
     for key, schema in (("", document), *iterate_bundled(document)):
         for name in (key, schema.get("$id")):
             if name and isinstance(name, str):
-                yield from ((name, schema), (urljoin(base, name), schema))
+                yield from ((name, schema), (_resolve_name(document, name), schema))
+
+
+def _resolve_name(document: Schema, name: str) -> str:
+    """Resolve a name against the document's ``$id``; one that is no URL stays as it is."""
+    try:
+        return urljoin(str(document.get("$id") or ""), name)
+    except ValueError:
+        return name
 
 
 def _iterate_anchors(document: Schema) -> Iterator[tuple[str, Schema]]:
