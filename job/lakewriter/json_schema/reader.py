@@ -46,13 +46,15 @@ class Option:
     """One type that a value may have.
 
     ``annotations`` are the vendor's keywords with their values, for scalars only. ``items`` are the options of an
-    array's items, None if the schema does not restrict them.
+    array's items, None if the schema does not restrict them. An ``implied`` type follows from ``properties`` or
+    ``items`` alone, which do not restrict values of other types: it yields to every type that is declared.
     """
 
     type: str
     annotations: frozenset[tuple[str, str]] = frozenset()
     properties: "Mapping[str, Options]" = field(default_factory=dict)
     items: "Options | None" = None
+    implied: bool = False
 
     @property
     def has_parts(self) -> bool:
@@ -194,12 +196,13 @@ class _Reader:
         said = ((key, schema.get(key)) for key in self._rules.annotations)
         annotations = frozenset((key, value) for key, value in said if isinstance(value, str))
         options = list[Option]()
+        implied = not schema.get("type") and ("properties" in schema or "items" in schema)
         # Loops and no comprehensions, here and below: each would be one call more for every level.
         for name in self._find_types(schema, at.path):
             if name == "object":
-                options.append(Option(name, properties=self._read_properties(schema, at)))
+                options.append(Option(name, properties=self._read_properties(schema, at), implied=implied))
             elif name == "array":
-                options.append(Option(name, items=self._read_items(schema, at)))
+                options.append(Option(name, items=self._read_items(schema, at), implied=implied))
             else:
                 options.append(Option(name, annotations if name in _ANNOTATED else frozenset()))
         return tuple(options)
@@ -289,7 +292,10 @@ def _join(values: Iterable[Options]) -> Options:
     for option in chain.from_iterable(values):
         key = (option.type, option.annotations, option.has_parts)
         before = joined.get(key)
-        joined[key] = option if before is None else _combine(before, option, lambda *both: _join(both))
+        if before is not None:
+            implied = before.implied and option.implied
+            option = replace(_combine(before, option, lambda *both: _join(both)), implied=implied)
+        joined[key] = option
     return tuple(joined.values())
 
 
@@ -297,14 +303,17 @@ def _meet(first: Options, second: Options) -> Options:
     """Intersect the options of two schemas that hold at once, in the order of the second."""
     if first == _ANYTHING:
         return second
-    met = []
-    for there in second:
-        for here in first:
-            name = _meet_types(here.type, there.type)
-            if name is not None:
-                annotations = here.annotations | there.annotations if name in _ANNOTATED else frozenset()
-                met.append(replace(_combine(here, there, _meet), type=name, annotations=annotations))
-    return _join([tuple(met)])
+    return _join([_meet_one(here, there) for there in second for here in first])
+
+
+def _meet_one(first: Option, second: Option) -> Options:
+    """Intersect two options; of types that differ, one that is only implied yields."""
+    name = _meet_types(first.type, second.type)
+    if name is None:
+        return tuple(option for option, other in ((first, second), (second, first)) if other.implied)
+    annotations = first.annotations | second.annotations if name in _ANNOTATED else frozenset()
+    implied = all(option.implied or option.type == ANY for option in (first, second))
+    return (replace(_combine(first, second, _meet), type=name, annotations=annotations, implied=implied),)
 
 
 def _meet_types(first: str, second: str) -> str | None:
