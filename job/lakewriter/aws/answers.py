@@ -36,10 +36,6 @@ S3_REMEDY: Final = (
     "Check the S3 policy of the role (bucket name and prefix in it), the bucket's own policy, its KMS key, "
     "and that the bucket is not Requester Pays."
 )
-GLUE_REMEDY: Final = (
-    "Check that the Glue policy is attached to the role, names this region and account, and that its database "
-    "prefix matches glue_database_prefix; where Lake Formation governs the catalog, grant there too."
-)
 CLOCK_REMEDY: Final = "Synchronise the clock (NTP), and run the same job id again."
 _EXPIRED_REMEDY: Final = (
     "Renew the session (aws sso login, new temporary keys, or a role, whose sessions are renewed by themselves), and "
@@ -79,6 +75,14 @@ def make_role_remedy(access: Access) -> str:
         f"Check that the ARN ({names.role_arn}) is complete and the role exists; that its trust policy names the "
         f"principal that assumes it; and that sts:ExternalId there equals {names.external_id} to the letter (case "
         "counts, no spaces around it)."
+    )
+
+
+def make_glue_remedy(access: Access) -> str:
+    """Say what to do when Glue denies a call."""
+    return (
+        "Check that the Glue policy is attached to the role, names this region and account, and that its database "
+        f"prefix matches {access.key_names.database_prefix}; where Lake Formation governs the catalog, grant there too."
     )
 
 
@@ -162,7 +166,7 @@ def _explain_refusal(error: ClientError, doing: str, access: Access, said: str, 
     is_glue = doing.startswith("glue:")
     kind = GlueAccessDeniedError if is_glue else S3AccessDeniedError
     if meaning is Meaning.DENIED:
-        return kind(f"{doing} was denied ({said}).", remedy=GLUE_REMEDY if is_glue else S3_REMEDY)
+        return kind(f"{doing} was denied ({said}).", remedy=make_glue_remedy(access) if is_glue else S3_REMEDY)
     return kind(f"{doing} failed ({said}).")
 
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Final
 
 from lakewriter import aws
-from lakewriter.aws.answers import GLUE_REMEDY
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE
@@ -69,7 +68,8 @@ class CatalogProbes:
                 if find_cause_code(error) not in _PAST_THE_POLICY:
                     denied.append(error)
         if denied:
-            raise GlueAccessDeniedError(" ".join(error.message for error in denied), remedy=GLUE_REMEDY) from denied[0]
+            said = " ".join(error.message for error in denied)
+            raise GlueAccessDeniedError(said, remedy=denied[0].remedy) from denied[0]
         yield Finding(f"glue write {name}", "ok", f"tables and partitions of {name!r} can be written{untried}")
 
     @property

@@ -1,0 +1,56 @@
+"""Remedies for what AWS answers: they name the keys of the destination at hand, and no other destination's."""
+
+import re
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from lakewriter.aws.answers import explain
+from lakewriter.dialects.registry import MODELS
+from lakewriter.spec.access import Access, KeyNames, SecretText
+
+NAMES = {tag: model.key_names for tag, model in MODELS.items()}
+UNMISTAKABLE = re.compile(r"\w*[a-z][A-Z_.][A-Za-z_.]*\w")
+"""A key that is no word of a sentence, such as ``bucket_region``, ``advanced.endpoint`` or ``awsAccessKeyId``."""
+ANSWERS = [
+    # the code of an answer, its status; the actions that get it
+    ("AccessDenied", 403, ("s3:PutObject", "glue:CreateTable", "sts:AssumeRole")),
+    ("NoSuchBucket", 404, ("s3:PutObject",)),
+    ("InvalidAccessKeyId", 403, ("s3:PutObject",)),
+    ("PermanentRedirect", 301, ("s3:PutObject",)),
+    ("EntityNotFoundException", 400, ("glue:CreateTable",)),
+    ("SlowDown", 503, ("s3:PutObject",)),
+]
+
+
+def spell(names: KeyNames) -> set[str]:
+    return {key for key in names.model_dump().values() if key and UNMISTAKABLE.fullmatch(key)}
+
+
+def refuse(code: str, status: int, action: str) -> ClientError:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, action)
+
+
+def explain_all(access: Access) -> str:
+    answers = [
+        explain(refuse(code, status, action), doing=action, access=access)
+        for code, status, actions in ANSWERS
+        for action in actions
+    ]
+    silence = explain(ConnectTimeoutError(endpoint_url="https://s3.example.com"), doing="s3:PutObject", access=access)
+    return " ".join(error.remedy for error in (*answers, silence))
+
+
+@pytest.mark.parametrize("destination", sorted(NAMES))
+@pytest.mark.parametrize("endpoint", [None, "https://s3.example.com"])
+def test_remedies_name_the_keys_of_the_destination(destination, endpoint):
+    names = NAMES[destination]
+    secret = SecretText.parse("${env:KEY}")
+    remedies = explain_all(
+        Access(bucket="b", region="us-east-1", endpoint=endpoint, key_names=names, access_key_id=secret)
+    )
+    others = set[str]().union(*map(spell, NAMES.values())) - spell(names)
+    assert names.database_prefix in remedies
+    assert [key for key in others if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.]*\w)", remedies)] == []
