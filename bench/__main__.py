@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bench import sections
 from bench.sinks import credentials
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 HEAD: Final = """# Benchmarks
@@ -64,7 +64,7 @@ def _page(given: argparse.Namespace, folder: Path) -> str:
     made = dict.fromkeys(sections.SECTIONS, "") | _present()
     command = f"scripts/bench --write --copies {given.copies} --rounds {given.rounds} --only"
     machine = f"{os.cpu_count()} cores, {_memory():.0f} GiB, {platform.system()} {platform.machine()}"
-    spark: Callable[[], SparkSession] = partial(spark_session, "bench")
+    spark: Callable[[], SparkSession] = partial(open_spark_session, "bench")
     for name in given.only:
         lines = sections.SECTIONS[name](spark, folder / name, given.copies, given.rounds)
         made[name] = "\n".join([f"## {TITLES[name]}", "", f"`{command} {name}` on {machine}.", "", *lines, ""])

@@ -30,7 +30,7 @@ from bench.sinks import BUCKET
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.run.load import run
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 from tests.support.server import StrictAws
 
 DATABASE = "bench"
@@ -59,7 +59,7 @@ def main() -> None:
     with StrictAws() as aws:
         _point_at(aws)
         rows = sources(folder / "flights", given.copies)
-        spark = spark_session("bench")
+        spark = open_spark_session("bench")
         cases: dict[str, Callable[[], str]] = {
             "Lakewriter": lambda: _ours(spark, folder),
             "PyIceberg append": lambda: _pyiceberg(aws, folder),

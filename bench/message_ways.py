@@ -27,7 +27,7 @@ from bench.sinks import BUCKET
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.run.loader import load
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 
 FORMS: Final[dict[str, dict[str, Any]]] = {
     "CSV": {"format_type": "CSV", "flattening": "Root level flattening"},
@@ -53,7 +53,7 @@ Rows = Iterator[dict[str, Any]]
 
 def lakewriter(source: str, form: str, server: str) -> None:
     """Prints seconds and bytes of a load, Spark being warm, and the MiB of this process and of each worker."""
-    spark = spark_session("bench")
+    spark = open_spark_session("bench")
     with tempfile.TemporaryDirectory() as folder:
         few = Path(folder, "few.jsonl")
         with open(source, "rb") as lines:  # noqa: PTH123 - only its first lines are wanted
@@ -68,7 +68,7 @@ def lakewriter(source: str, form: str, server: str) -> None:
 
 def alone(source: str, form: str, server: str) -> None:
     """Prints the seconds of a load, the MiB of this process, and those of its largest worker."""
-    spark = spark_session("bench")
+    spark = open_spark_session("bench")
     with worker_peak() as peak:
         clock = time.monotonic()
         _load(spark, Path(source), form, server)

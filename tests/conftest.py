@@ -13,7 +13,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 from tests.support import java
 from tests.support.server import StrictAws
 
@@ -99,6 +99,6 @@ def spark(aws_server: StrictAws) -> Iterator[SparkSession]:
             environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
             environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
             environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
-            session = spark_session("lakewriter-tests")
+            session = open_spark_session("lakewriter-tests")
         yield session
         session.stop()

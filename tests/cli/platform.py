@@ -9,7 +9,7 @@ import msgspec
 
 from lakewriter.aws import Clients
 from lakewriter.cli.airbyte.writer import Writer
-from lakewriter.dialects.airbyte.connector import connector_spec
+from lakewriter.dialects.airbyte.connector import read_connection
 from lakewriter.errors import LakeError
 from lakewriter.run.loader import Loader
 from lakewriter.run.stream_completion import Ended
@@ -51,7 +51,7 @@ class Platform(SyncLake):
 
         Few of these syncs carry statuses; tests of how a sync ends say what is known of it.
         """
-        own = connector_spec(*self.given(*streams, **config))
+        own = read_connection(*self.given(*streams, **config))
         self.heard = []
         folder = self.folder / job
         folder.mkdir()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.dialects.airbyte.connector import connector_specification
+from lakewriter.dialects.airbyte.connector import make_connector_specification
 from lakewriter.errors import SourceFailedError
 from tests.cli.platform import USERS, Platform, states, user
 from tests.load.syncs import BUCKET, failure, record, state, status, stream
@@ -129,7 +129,7 @@ def test_state_for_all_streams_waits_for_all(platform):
 
 
 def test_specification():
-    found = connector_specification()
+    found = make_connector_specification()
     connection = found["connectionSpecification"]
     assert connection["required"] == ["s3_bucket_name", "s3_bucket_path", "s3_bucket_region", "format"]
     assert [name for name, own in connection["properties"].items() if own.get("airbyte_secret")] == [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, streams
+from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, list_streams
 
 GENERATIONS = [
     # destination sync mode, generation and minimum of the catalog, the lowest that stays
@@ -18,5 +18,5 @@ GENERATIONS = [
 def test_lowest_generation(mode, generation, minimum, expected):
     own = {"stream": {"name": "u"}, "destination_sync_mode": mode, "generation_id": generation}
     source = {"messages": "-", "catalog": {"streams": [own | {"minimum_generation_id": minimum}]}}
-    ((_, stream),) = streams(SourceEntry.model_validate(source))
+    ((_, stream),) = list_streams(SourceEntry.model_validate(source))
     assert (stream.generation_id, stream.minimum_generation_id) == (generation, expected)

@@ -6,12 +6,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from lakewriter.dialects.airbyte.connector import connector_spec, connector_specification
+from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
 from tests.dialects.airbyte_lakes import BASE
 from tests.dialects.test_airbyte_formats import FORMATS
 
 EXAMPLE = Path(__file__).parents[2] / "examples/airbyte/destination.json"
-CONNECTION = connector_specification()["connectionSpecification"]
+CONNECTION = make_connector_specification()["connectionSpecification"]
 
 CONFIGURATIONS = [
     json.loads(EXAMPLE.read_text("utf-8")),
@@ -32,7 +32,7 @@ CONFIGURATIONS = [
 def test_configuration_is_valid_for_the_platform_and_here(tmp_path, configuration):
     jsonschema.Draft7Validator(CONNECTION).validate(configuration)
     (tmp_path / "config.json").write_text(json.dumps(configuration), "utf-8")
-    connector_spec(tmp_path / "config.json", None)
+    read_connection(tmp_path / "config.json", None)
 
 
 REFUSED = [

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.dialects.airbyte.connector import connector_spec
+from lakewriter.dialects.airbyte.connector import read_connection
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 
@@ -126,5 +126,5 @@ def test_fault_of_the_platforms_files(tmp_path, over, catalog, said):
     (tmp_path / "config.json").write_text(json.dumps(json.loads(CONFIG) | over), "utf-8")
     (tmp_path / "catalog.json").write_text(catalog, "utf-8")
     with pytest.raises(LakeError) as caught:
-        connector_spec(tmp_path / "config.json", tmp_path / "catalog.json")
+        read_connection(tmp_path / "config.json", tmp_path / "catalog.json")
     assert str(caught.value) == said

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakewriter.dialects.common import problems
-from lakewriter.dialects.common.problems import nearest
+from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.dialects.lake_yaml import LakeFile, load_spec
 from lakewriter.errors import LakeError, SpecInvalidError
 from tests.dialects.mistakes import MISTAKES, A, E, S
@@ -51,7 +51,7 @@ NEAREST = [
 
 
 def test_keys_that_are_equally_near_are_all_offered():
-    assert [nearest(word, known) for word, known, _ in NEAREST] == [offered for _, _, offered in NEAREST]
+    assert [suggest_nearest(word, known) for word, known, _ in NEAREST] == [offered for _, _, offered in NEAREST]
 
 
 CONFIG = {"s3_bucket_name": "b", "s3_bucket_path": "p", "s3_bucket_region": "us-east-1"}

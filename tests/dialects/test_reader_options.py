@@ -1,6 +1,6 @@
 import pytest
 
-from lakewriter.dialects.common.reader_options import passed_on, unknown_option
+from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.lake_yaml import load_spec
 from tests.dialects import files
 
@@ -39,7 +39,7 @@ UNKNOWN = [
 @pytest.mark.parametrize(("form", "option", "taken_for"), UNKNOWN)
 def test_unknown_option(form, option, taken_for):
     expected = taken_for and f"{option!r} is no option of {form}; did you mean {taken_for!r}?"
-    assert unknown_option(form, [option]) == expected
+    assert find_unknown_option(form, [option]) == expected
 
 
 PASSED_ON = [
@@ -65,7 +65,7 @@ PASSED_ON = [
 
 @pytest.mark.parametrize(("form", "options", "note"), PASSED_ON)
 def test_passed_on(form, options, note):
-    assert passed_on(form, options) == note
+    assert note_unknown_options(form, options) == note
 
 
 def test_note_of_a_pipeline(tmp_path):

@@ -33,7 +33,7 @@ RULES: list[tuple[dict[str, Any], dict[str, Any], Contract | None, BadRows | Non
 def test_rules_of_a_table(pipeline, table, contract, bad_rows):
     default = ContractEntry.model_validate(pipeline.get("contract", {}))
     rows = BadRowEntry.model_validate(pipeline["on_bad_row"]) if "on_bad_row" in pipeline else None
-    found = TableEntry.model_validate(TABLE | table).with_defaults(default, rows).at("/")
+    found = TableEntry.model_validate(TABLE | table).apply_defaults(default, rows).make_source("/")
     assert (found.contract, found.on_bad_row) == (contract, bad_rows)
 
 

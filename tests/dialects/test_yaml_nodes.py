@@ -7,7 +7,7 @@ import yaml
 
 from lakewriter.dialects.common import yaml_nodes
 from lakewriter.dialects.common.source_files import read_json
-from lakewriter.dialects.common.yaml_nodes import compose, plain
+from lakewriter.dialects.common.yaml_nodes import compose, to_python
 from lakewriter.dialects.common.yaml_problems import YamlProblemError
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
@@ -86,7 +86,7 @@ GOOD = [
 def test_values_are_those_of_the_safe_loader():
     for text in GOOD[:-1]:
         node = compose(text)
-        assert (plain(node) if node else None) == yaml.safe_load(text)
+        assert (to_python(node) if node else None) == yaml.safe_load(text)
 
 
 def test_lines_of_keys_and_items_also_behind_an_alias():
@@ -96,7 +96,7 @@ def test_lines_of_keys_and_items_also_behind_an_alias():
     for path in (("c",), ("c", "x"), ("c", True), ("c", "True", 1)):
         at = node
         for step in path:
-            key = at.child(step)
+            key = at.get_child(step)
             assert key is not None
             at, lines[path] = key.node, (key.text, key.line)
     assert list(lines.values()) == [("c", 3), ("x", 2), ("on", 5), ("1", 7)]

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.nesting import LEVELS, is_too_deep, outline
+from lakewriter.documents.nesting import LEVELS, cut_below, is_too_deep
 from lakewriter.documents.types import Items, Leaf, Record
 from lakewriter.documents.values import COLLECTION, decode_nested_texts
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.shape.flattening import Flattener
 from lakewriter.source.messages.contents import Contents
-from lakewriter.source.messages.lines import parsed
+from lakewriter.source.messages.lines import parse_line
 from lakewriter.spec.collection import Kind
 from tests.shape.collections import flattened, planned
 
@@ -58,7 +58,7 @@ OUTLINES = [
 
 @pytest.mark.parametrize(("text", "levels", "shown"), OUTLINES)
 def test_outline(text, levels, shown):
-    assert outline(text.encode(), levels) == shown.encode()
+    assert cut_below(text.encode(), levels) == shown.encode()
 
 
 DOCUMENTS = [
@@ -102,7 +102,7 @@ def message(data: str) -> bytes:
 
 def test_deep_records():
     data = f'{{"a":{arrays(LEVELS - 1)}}}'
-    record = parsed(message(data))
+    record = parse_line(message(data))
     assert record is not None
     typed = Record((("a", Items(Leaf(Kind.JSON))),))
     schema = pa.list_(pa.field("element", pa.string()))

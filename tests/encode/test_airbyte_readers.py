@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.dialects.airbyte.settings import AirbyteS3
-from lakewriter.dialects.airbyte.translate import encoding
+from lakewriter.dialects.airbyte.translate import make_encoding
 from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.formats import encoder
 
@@ -45,7 +45,7 @@ def written(form: dict[str, Any], table: pa.Table) -> bytes:
     bucket = {"s3_bucket_name": "acme", "s3_bucket_path": "p", "s3_bucket_region": "us-east-1"}
     own = AirbyteS3.model_validate({"type": "airbyte-s3", "format": form} | bucket)
     sink = io.BytesIO()
-    encoder(encoding(own)).write(table.schema, iter(table.to_batches()), sink, 7)
+    encoder(make_encoding(own)).write(table.schema, iter(table.to_batches()), sink, 7)
     return sink.getvalue()
 
 

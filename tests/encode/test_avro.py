@@ -12,7 +12,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Leaf, Record, Union, arrow_type
+from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Leaf, Record, Union, to_arrow_type
 from lakewriter.encode.avro import AvroEncoder
 from lakewriter.encode.avro_schema import avro_schema
 from lakewriter.encode.avro_values import varint
@@ -151,7 +151,7 @@ TWO_UNIONS = Record(
 
 def test_unions_with_objects_beside_each_other():
     """Avro defines a name once: that of a branch begins with its field's, as all names below a field do."""
-    t = arrow_type(TWO_UNIONS, name_avro_fields)
+    t = to_arrow_type(TWO_UNIONS, name_avro_fields)
     a, b = {"type": "object", "object": {"x": 1}, "string": None}, {"type": "object", "object": {"x": 2}, "array": None}
     c = [b, {"type": "array", "object": None, "array": [{"x": 3}]}]
     columns = [pa.array([value], field.type) for value, field in zip((a, b, c), t, strict=True)]

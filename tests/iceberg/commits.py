@@ -14,7 +14,7 @@ from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import TableState
-from lakewriter.dialects.common.tables import partition_field
+from lakewriter.dialects.common.tables import parse_partition_field
 from lakewriter.encode.parquet_footer import Tail, column_statistics
 from lakewriter.receipt import Part, Receipt
 from lakewriter.shape.partitions import Transforms
@@ -59,12 +59,14 @@ class Table:
 
     def partitioned(self, job: str, rows: pa.Table, *fields: str) -> Intent:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
-        partition = tuple(map(partition_field, fields))
+        partition = tuple(map(parse_partition_field, fields))
         action, schema = self._before(job).prepare(rows.schema, TableState(), partition)
         transforms = Transforms.of(partition, schema)
         receipts = []
-        for number, (values, run) in enumerate(transforms.runs(rows.cast(schema).combine_chunks().to_batches()[0])):
-            file = f"{transforms.directory(values)}/part-{job}-{number:05}.parquet"
+        for number, (values, run) in enumerate(
+            transforms.split_by_partition(rows.cast(schema).combine_chunks().to_batches()[0])
+        ):
+            file = f"{transforms.name_directory(values)}/part-{job}-{number:05}.parquet"
             found = self._written(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
             receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lakewriter.run.stream_completion import Input, Verdict, make_source_state
-from lakewriter.source.messages.contents import Contents, Event, event_of, scan
-from lakewriter.source.messages.lines import parsed
+from lakewriter.source.messages.contents import Contents, Event, parse_event, scan
+from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.message_input import Messages
 from lakewriter.source.messages.splits import Piece
 from lakewriter.source.packing import Chunk
@@ -23,9 +23,9 @@ def state(place: int, stream: tuple[str, str] | None, cursor: int) -> Event:
     content = {"type": "STREAM", "stream": own | {"stream_state": cursor}}
     if stream is None:
         content = {"type": "GLOBAL", "global": {"shared_state": cursor, "stream_states": []}}
-    message = parsed(json.dumps({"type": "STATE", "state": content}).encode())
+    message = parse_line(json.dumps({"type": "STATE", "state": content}).encode())
     assert message is not None
-    found = event_of(place, message)
+    found = parse_event(place, message)
     assert found is not None
     return found
 
@@ -275,8 +275,8 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "expected"), LINES)
 def test_line(line, expected):
-    assert (parsed(line.encode()) is not None) is expected
+    assert (parse_line(line.encode()) is not None) is expected
 
 
 def test_line_that_is_no_utf8():
-    assert parsed(b'{"type":"RECORD","record":{"stream":"u","data":{"a":"\xff"}}}') is None
+    assert parse_line(b'{"type":"RECORD","record":{"stream":"u","data":{"a":"\xff"}}}') is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakewriter.documents.inference import merged, seen_in
+from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.receipt import InferredColumn
 from lakewriter.shape.flattening import Flattener, plan_flatten
 from lakewriter.spec.specification import TableSpec
@@ -101,7 +101,9 @@ class Loaded:
         """The documents of one load, in two partitions."""
         halves = [texts[: len(texts) // 2], texts[len(texts) // 2 :]]
         batches = [pa.record_batch([pa.array(half, pa.string())], schema=SOURCE) for half in halves]
-        seen = merged("t", [text for number, own in enumerate(batches) for text in seen_in(number, [own], 0)])
+        seen = merge_paths(
+            "t", [text for number, own in enumerate(batches) for text in collect_paths(number, [own], 0)]
+        )
         plan = plan_flatten(SOURCE, self.table, seen, self.known)
         assert plan.inferred is not None
         self.known = plan.inferred

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
-from lakewriter.shape.contract import columns_to_discard, require_types
+from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.table import Shaper
 from lakewriter.spec.row_rules import Contract
 from tests.shape.test_plan import plan, table_of
@@ -17,7 +17,7 @@ KNOWN = {"id": pa.int64(), "name": pa.string()}
 
 def test_columns_of_the_table_are_all_that_is_written():
     table = table_of(contract=Contract(columns="discard"))
-    discard = columns_to_discard(table, plan(SOURCE), KNOWN)
+    discard = find_columns_to_discard(table, plan(SOURCE), KNOWN)
     assert discard == {"note", "name_1"}
     found = plan(SOURCE, discard=discard)
     assert [column.name for column in found.columns] == ["id", "Name"]
@@ -38,15 +38,15 @@ def test_columns_of_the_table_are_all_that_is_written():
 def test_frozen_columns_name_what_is_new():
     table = table_of(contract=Contract(columns="freeze"))
     with pytest.raises(SchemaIncompatibleError, match=r"contract\.columns is 'freeze': 'note', 'näme'\."):
-        columns_to_discard(table, plan(SOURCE), KNOWN)
-    assert columns_to_discard(table, plan(SOURCE), None) == frozenset()
+        find_columns_to_discard(table, plan(SOURCE), KNOWN)
+    assert find_columns_to_discard(table, plan(SOURCE), None) == frozenset()
     # What the table has besides may stay away.
-    assert columns_to_discard(table, plan(pa.schema([("id", pa.int64())])), KNOWN) == frozenset()
+    assert find_columns_to_discard(table, plan(pa.schema([("id", pa.int64())])), KNOWN) == frozenset()
 
 
 @pytest.mark.parametrize("contract", [None, Contract()])
 def test_columns_are_added_unless_the_contract_says_otherwise(contract):
-    assert columns_to_discard(table_of(contract=contract), plan(SOURCE), KNOWN) == frozenset()
+    assert find_columns_to_discard(table_of(contract=contract), plan(SOURCE), KNOWN) == frozenset()
 
 
 def test_key_that_is_left_out():

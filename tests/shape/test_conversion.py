@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.column_types import is_void, make_list, reconcile, to_stored_type
-from lakewriter.shape.conversion import conversion, convert, normalised
+from lakewriter.shape.conversion import convert, normalise_names, plan_conversion
 
 
 def written(array: pa.Array, existing: pa.DataType | None = None) -> pa.Array:
-    plain = normalised(array.type)
+    plain = normalise_names(array.type)
     target = to_stored_type("c", plain) if existing is None else reconcile("c", plain, existing)
-    result = convert(array, conversion(array.type, target))
+    result = convert(array, plan_conversion(array.type, target))
     result.validate(full=True)
     assert result.type.equals(target, check_metadata=True)
     return result
@@ -114,5 +114,5 @@ def test_convert_loss_is_an_error() -> None:
 
 def test_normalised_void_fields_keep_their_names_taken() -> None:
     t = pa.struct([("a b", pa.null()), ("a_b", pa.int8())])
-    assert to_stored_type("c", normalised(t)) == pa.struct([("a_b_1", pa.int8())])
+    assert to_stored_type("c", normalise_names(t)) == pa.struct([("a_b_1", pa.int8())])
     assert not is_void(t)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor
-from lakewriter.shape.cursor import highest, highest_in, parsed_cursor, spark_literal
+from lakewriter.shape.cursor import choose_higher, find_highest, parse_cursor, write_spark_literal
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)
@@ -56,52 +56,52 @@ CURSORS = [
 
 @pytest.mark.parametrize(("t", "low", "high", "cursor", "sql"), CURSORS)
 def test_cursor_maximum_comparison_and_sql(t: pa.DataType, low: object, high: object, cursor: Cursor, sql: str) -> None:
-    assert highest_in(pa.array([low, None, high, low], t), "c", 1) == cursor
-    lower = highest_in(pa.array([low], t), "c", 1)
-    assert highest(lower, cursor) == highest(cursor, lower) == cursor
-    assert spark_literal(cursor) == sql
+    assert find_highest(pa.array([low, None, high, low], t), "c", 1) == cursor
+    lower = find_highest(pa.array([low], t), "c", 1)
+    assert choose_higher(lower, cursor) == choose_higher(cursor, lower) == cursor
+    assert write_spark_literal(cursor) == sql
 
 
 def test_highest_in_only_nulls_is_none() -> None:
-    assert highest_in(pa.array([None], pa.int64()), "c", 1) is None
+    assert find_highest(pa.array([None], pa.int64()), "c", 1) is None
 
 
 def test_highest_in_nan_names_column_and_row() -> None:
     with pytest.raises(ValueUnrepresentableError, match="'c' is NaN in row 12"):
-        highest_in(pa.array([1.0, None, float("nan")]), "c", 10)
+        find_highest(pa.array([1.0, None, float("nan")]), "c", 10)
 
 
 @pytest.mark.parametrize(("a", "b"), [(None, None), (None, Cursor("int8", "1")), (Cursor("int8", "1"), None)])
 def test_highest_with_none(a: Cursor | None, b: Cursor | None) -> None:
-    assert highest(a, b) == (a or b)
+    assert choose_higher(a, b) == (a or b)
 
 
 def test_highest_compares_numbers_of_different_types() -> None:
-    assert highest(Cursor("int32", "10"), Cursor("decimal128(5, 1)", "9.5")) == Cursor("int32", "10")
+    assert choose_higher(Cursor("int32", "10"), Cursor("decimal128(5, 1)", "9.5")) == Cursor("int32", "10")
 
 
 def test_highest_refuses_types_without_common_order() -> None:
     with pytest.raises(SchemaIncompatibleError, match="cursor '1' of type 'int64'"):
-        highest(Cursor("int64", "1"), Cursor("string", "1"))
+        choose_higher(Cursor("int64", "1"), Cursor("string", "1"))
 
 
 @pytest.mark.parametrize("cursor", [Cursor("bool", "true"), Cursor("date32[day]", "soon")])
 def test_spark_literal_refuses_what_it_does_not_know(cursor: Cursor) -> None:
     with pytest.raises(SchemaIncompatibleError, match=cursor.text):
-        spark_literal(cursor)
+        write_spark_literal(cursor)
 
 
 @given(st.lists(st.datetimes(), min_size=1, max_size=5))
 def test_highest_folds_batches_like_one_maximum(moments: list[datetime]) -> None:
     folded = None
     for moment in moments:
-        folded = highest(folded, highest_in(pa.array([moment], pa.timestamp("us")), "c", 1))
-    assert folded == highest_in(pa.array(moments, pa.timestamp("us")), "c", 1)
+        folded = choose_higher(folded, find_highest(pa.array([moment], pa.timestamp("us")), "c", 1))
+    assert folded == find_highest(pa.array(moments, pa.timestamp("us")), "c", 1)
 
 
 @pytest.mark.parametrize("cursor", [cursor for _, _, _, cursor, _ in CURSORS])
 def test_parsed_cursor_takes_the_texts_of_cursors(cursor: Cursor) -> None:
-    assert parsed_cursor(cursor.type, cursor.text) == cursor
+    assert parse_cursor(cursor.type, cursor.text) == cursor
 
 
 # type, a text that is none of it
@@ -122,4 +122,4 @@ MISTYPED = [
 @pytest.mark.parametrize(("kind", "text"), MISTYPED)
 def test_parsed_cursor_refuses_other_texts(kind: str, text: str) -> None:
     with pytest.raises(SpecInvalidError, match="is not of type"):
-        parsed_cursor(kind, text)
+        parse_cursor(kind, text)

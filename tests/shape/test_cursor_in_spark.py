@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.receipt import Cursor
-from lakewriter.shape.cursor import highest_in, spark_literal
+from lakewriter.shape.cursor import find_highest, write_spark_literal
 
 pytestmark = pytest.mark.spark
 
@@ -25,8 +25,8 @@ LITERALS = [
 
 @pytest.mark.parametrize(("cursor", "kind"), LITERALS)
 def test_spark_literal_is_the_same_value_in_spark(spark, cursor, kind):
-    frame = spark.range(1).selectExpr(f"{spark_literal(cursor)} AS value")
+    frame = spark.range(1).selectExpr(f"{write_spark_literal(cursor)} AS value")
     column = pa.concat_arrays(frame.toArrow().column(0).chunks)
     assert frame.dtypes == [("value", kind)]
-    assert highest_in(column, "value", 1) == cursor
-    assert frame.filter(f"value > {spark_literal(cursor)}").count() == 0
+    assert find_highest(column, "value", 1) == cursor
+    assert frame.filter(f"value > {write_spark_literal(cursor)}").count() == 0

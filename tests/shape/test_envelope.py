@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.dialects.airbyte.settings import HeroPixelS3
-from lakewriter.dialects.airbyte.translate import encoding, envelope
+from lakewriter.dialects.airbyte.translate import make_encoding, make_envelope
 from lakewriter.shape.envelope import EnvelopeShaper, plan_rows
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
@@ -36,7 +36,7 @@ def hero_pixel(**form: object) -> HeroPixelS3:
 @pytest.mark.parametrize("kind", ["Avro", "Parquet"])
 def test_hero_pixel_counts_what_is_undeclared_below_the_root(kind):
     """Only the root's undeclared properties have a column."""
-    batch, shaper = shaped(plan(SCHEMA, envelope(hero_pixel(format_type=kind))), ODD)
+    batch, shaper = shaped(plan(SCHEMA, make_envelope(hero_pixel(format_type=kind))), ODD)
     row = batch.to_pylist()[0]
     assert row["_airbyte_additional_properties"] == [("x", "1")]
     assert row["name"] == {"first": "J"}
@@ -66,8 +66,8 @@ TEXTS = [
 @pytest.mark.parametrize(("kind", "flattening", "expected"), TEXTS)
 def test_hero_pixel_in_text(kind, flattening, expected):
     form = hero_pixel(format_type=kind, flattening=flattening, compression=PLAIN)
-    batch, _ = shaped(plan(USERS, envelope(form)), JOHN)
-    text = written(batch, encoding(form)).decode()
+    batch, _ = shaped(plan(USERS, make_envelope(form)), JOHN)
+    text = written(batch, make_encoding(form)).decode()
     assert re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text) == expected
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time
 import pyarrow as pa
 import pytest
 
-from lakewriter.documents.inference import merged, seen_in
+from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.shape.flattening import Flattener, plan_flatten
 from tests.shape.collections import CHANGE, collection_table, flattened, planned
@@ -68,7 +68,7 @@ def told(*documents, keys=("/id",), **selection):
     """The plan of documents without a schema, and their rows."""
     batches = [pa.record_batch([pa.array(documents, pa.string())], names=["value"])]
     table = collection_table(keys=keys, column="value", **selection)
-    plan = plan_flatten(batches[0].schema, table, merged("t", seen_in(0, batches, 0)))
+    plan = plan_flatten(batches[0].schema, table, merge_paths("t", collect_paths(0, batches, 0)))
     return plan, Flattener(plan).shape(batches[0]).to_pylist()
 
 
@@ -229,4 +229,4 @@ def test_nanoseconds_are_cut_and_counted():
 def test_inference_of_endless_properties():
     text = "{" + ",".join(f'"k{number}": 1' for number in range(2001)) + "}"
     with pytest.raises(SchemaIncompatibleError, match="more than 2000 properties"):
-        merged("t", seen_in(0, [pa.record_batch([pa.array([text])], names=["value"])], 0))
+        merge_paths("t", collect_paths(0, [pa.record_batch([pa.array([text])], names=["value"])], 0))

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakewriter.dialects.common.tables import partition_field
+from lakewriter.dialects.common.tables import parse_partition_field
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.shape.partitions import Transforms
 
@@ -69,41 +69,41 @@ def batch(**columns):
 
 def transforms(fields, schema):
     """As a task gets them."""
-    return pickle.loads(pickle.dumps(Transforms.of([partition_field(field) for field in fields], schema)))
+    return pickle.loads(pickle.dumps(Transforms.of([parse_partition_field(field) for field in fields], schema)))
 
 
 @pytest.mark.parametrize(("field", "kind", "value", "partition", "directory"), VALUES)
 def test_partition_of_a_value(field, kind, value, partition, directory):
     rows = batch(c=pa.array([value, value], kind))
     own = transforms([field], rows.schema)
-    assert [(found, run.num_rows) for found, run in own.runs(rows)] == [((partition,), 2)]
-    assert own.directory((partition,)) == directory
+    assert [(found, run.num_rows) for found, run in own.split_by_partition(rows)] == [((partition,), 2)]
+    assert own.name_directory((partition,)) == directory
 
 
 def test_runs_of_two_fields():
     days = pa.array([0, 0, 0, 86_400_000_000, None, None], UTC_US)
     rows = batch(at=days, kind=pa.array(["a", "b", "b", "b", "b", None]), n=pa.array(range(6)))
     own = transforms(["day(at)", "kind"], rows.schema)
-    assert [(found, run["n"].to_pylist()) for found, run in own.runs(rows)] == [
+    assert [(found, run["n"].to_pylist()) for found, run in own.split_by_partition(rows)] == [
         (("1970-01-01", "a"), [0]),
         (("1970-01-01", "b"), [1, 2]),
         (("1970-01-02", "b"), [3]),
         ((None, "b"), [4]),
         ((None, None), [5]),
     ]
-    assert own.directory(("1970-01-01", None)) == "at_day=1970-01-01/kind=null"
+    assert own.name_directory(("1970-01-01", None)) == "at_day=1970-01-01/kind=null"
 
 
 def test_keys_tell_partitions_apart():
     texts = pa.array(["a,b", "a", '"', None, "null"])
     own = transforms(["c", "d"], pa.schema([("c", pa.string()), ("d", pa.string())]))
-    keys = own.keys([texts, pa.array(["c", "b,c", "", "x", "x"])])
+    keys = own.write_keys([texts, pa.array(["c", "b,c", "", "x", "x"])])
     assert keys.to_pylist() == ['"a,b","c"', '"a","b,c"', '"\\"",""', 'null,"x"', '"null","x"']
 
 
 def test_no_rows():
     rows = batch(c=pa.array([], pa.int64()))
-    assert list(transforms(["c"], rows.schema).runs(rows)) == []
+    assert list(transforms(["c"], rows.schema).split_by_partition(rows)) == []
 
 
 REFUSED = [
@@ -142,4 +142,4 @@ def test_value_that_no_partition_has(field, kind, number, shown):
     plain = pa.int32() if kind in {pa.date32(), pa.int32()} else pa.int64()
     rows = batch(c=pa.array([number], plain).view(kind))
     with pytest.raises(ValueUnrepresentableError, match=f"{shown}.* in column 'c' has no partition"):
-        list(transforms([field], rows.schema).runs(rows))
+        list(transforms([field], rows.schema).split_by_partition(rows))

@@ -270,7 +270,7 @@ def _staged(simulation: Simulation, plan: TaskPlan, partition: int, batches: lis
         if fiber.error is None:
             return receipts
         if attempt == simulation.task_tries - 1:
-            raise origin.failed(RuntimeError(_said(fiber))) from None
+            raise origin.make_error(RuntimeError(_said(fiber))) from None
     raise AssertionError("no try was made")
 
 
@@ -301,7 +301,7 @@ def installed() -> Iterator[None]:
         id(source_feed.open_feed): open_feed,
         id(staging.stage): stage,
         # The same digests; DataFusion has threads of its own and takes longer over a few rows.
-        id(digest.hex_digests): digest.by_hashlib,
+        id(digest.compute_digests): digest.digest_with_hashlib,
     }
     modules = _modules()
     with contextlib.ExitStack() as stack:

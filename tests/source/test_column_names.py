@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.column_names import as_spark_renames
+from lakewriter.source.column_names import rename_as_spark
 from lakewriter.source.feed import open_feed
 from tests.source.tables import DELETED, rows, table
 
@@ -87,4 +87,4 @@ HEADERS = [
 
 @pytest.mark.parametrize(("header", "null", "names"), HEADERS)
 def test_as_spark_renames(header, null, names):
-    assert as_spark_renames(header, null) == names
+    assert rename_as_spark(header, null) == names

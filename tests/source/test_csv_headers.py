@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.csv_headers import headers_of
+from lakewriter.source.csv_headers import read_headers
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Read
@@ -32,7 +32,7 @@ HEADERS = [
 def test_headers_are_told_apart(tmp_path, options, files, expected):
     for number, text in enumerate(files):
         (tmp_path / f"{number}.csv").write_text(text, "utf-8", newline="")
-    found = headers_of([f"file://{path}" for path in tmp_path.iterdir()], options)
+    found = read_headers([f"file://{path}" for path in tmp_path.iterdir()], options)
     assert (list(found.groups), found.notes) == (expected, ())
 
 
@@ -42,19 +42,19 @@ def test_headers_that_are_long_or_far_from_the_beginning(tmp_path, before):
     names = tuple(f"n{number}" for number in range(20_000))
     (tmp_path / "1.csv").write_text(before + ",".join(names) + "\n1\n", "utf-8")
     (tmp_path / "2.csv").write_text(before + ",".join((*names, "more")), "utf-8")
-    found = headers_of([str(path) for path in sorted(tmp_path.iterdir())], HEADED | {"comment": "#"})
+    found = read_headers([str(path) for path in sorted(tmp_path.iterdir())], HEADED | {"comment": "#"})
     assert list(found.groups) == [names, (*names, "more")]
 
 
 def test_headers_in_other_encodings_and_codecs(tmp_path):
     (tmp_path / "1.csv").write_bytes("a,ä\n".encode("latin-1"))
     (tmp_path / "2.csv.gz").write_bytes(gzip.compress("ä,a\n".encode("latin-1")))
-    found = headers_of([str(path) for path in tmp_path.iterdir()], HEADED | {"encoding": "latin1"})
+    found = read_headers([str(path) for path in tmp_path.iterdir()], HEADED | {"encoding": "latin1"})
     assert list(found.groups) == [("a", "ä"), ("ä", "a")]
 
 
 def test_headers_that_cannot_be_read_are_noted():
-    found = headers_of(["hdfs://a/1.csv", "hdfs://a/2.csv"], HEADED)
+    found = read_headers(["hdfs://a/1.csv", "hdfs://a/2.csv"], HEADED)
     [note] = found.notes
     assert note.startswith("the files' headers are not compared, and read by position: 'hdfs://a/1.csv'")
 

@@ -4,7 +4,7 @@ import pytest
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.feed import open_feed
-from lakewriter.source.jdbc import with_driver
+from lakewriter.source.jdbc import add_driver
 from lakewriter.spec.specification import JdbcPartition
 from tests.source.tables import DELETED, partitions, table
 
@@ -28,7 +28,7 @@ DRIVERS = [
 
 @pytest.mark.parametrize(("url", "driver"), DRIVERS)
 def test_driver_by_url(url, driver):
-    assert with_driver({"URL": url}).get("driver") == driver
+    assert add_driver({"URL": url}).get("driver") == driver
 
 
 GIVEN = [
@@ -47,7 +47,7 @@ GIVEN = [
 
 @pytest.mark.parametrize(("options", "added"), GIVEN)
 def test_given_options_stay(options, added):
-    assert with_driver(options) == options | added
+    assert add_driver(options) == options | added
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.messages.splits import message_files
+from lakewriter.source.messages.splits import list_message_files
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ ORDERS = [
 
 @pytest.mark.parametrize(("paths", "expected"), ORDERS)
 def test_order(folder, paths, expected):
-    found = message_files([str(folder / path) for path in paths])
+    found = list_message_files([str(folder / path) for path in paths])
     assert [file.path for file in found.files] == [str(folder / path) for path in expected]
 
 
 def test_file_named_with_its_folder(folder):
     with pytest.raises(SourceFailedError, match="named twice"):
-        message_files([str(folder / "in"), str(folder / "in" / "a.jsonl")])
+        list_message_files([str(folder / "in"), str(folder / "in" / "a.jsonl")])
 
 
 @pytest.mark.usefixtures("bucket")
@@ -39,5 +39,5 @@ def test_order_in_s3(aws):
     s3.create_bucket(Bucket="landing")
     for key in ("sync_9.jsonl", "sync_10.jsonl"):
         s3.put_object(Bucket="landing", Key=key, Body=b"x\n")
-    found = message_files(["s3://landing/sync_9.jsonl", "s3://landing/sync_10.jsonl"])
+    found = list_message_files(["s3://landing/sync_9.jsonl", "s3://landing/sync_10.jsonl"])
     assert [file.path for file in found.files] == ["landing/sync_9.jsonl", "landing/sync_10.jsonl"]

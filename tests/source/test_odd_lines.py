@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lakewriter.source.messages.contents import Contents, Event
-from lakewriter.source.messages.lines import Record, parsed
-from lakewriter.source.messages.odd_lines import Odd, odd
+from lakewriter.source.messages.lines import Record, parse_line
+from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
 from tests.support.narrow import need
 
 CUT = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
@@ -36,8 +36,8 @@ MENDED = [
 
 @pytest.mark.parametrize(("data", "written", "changes"), MENDED)
 def test_values(data, written, changes):
-    assert parsed(line(data)) is None
-    found = odd(line(data))
+    assert parse_line(line(data)) is None
+    found = parse_odd_line(line(data))
     record = recorded(found)
     assert (bytes(record.data), json.loads(bytes(need(record.meta).changes))) == (written.encode(), changes)
     assert found.mended == tuple(change["field"] for change in changes)
@@ -45,7 +45,7 @@ def test_values(data, written, changes):
 
 def test_changes_of_the_source_come_first():
     own = {"field": "z", "change": "NULLED", "reason": "SOURCE_RETRIEVAL_ERROR"}
-    found = odd(line('{"a":NaN}', meta=json.dumps({"changes": [own]})))
+    found = parse_odd_line(line('{"a":NaN}', meta=json.dumps({"changes": [own]})))
     assert json.loads(bytes(need(recorded(found).meta).changes)) == [own, {"field": "a"} | NO_NUMBER]
 
 
@@ -60,14 +60,14 @@ TIMES = [
 
 @pytest.mark.parametrize(("text", "expected", "mended"), TIMES)
 def test_emitted_at(text, expected, mended):
-    found = odd(line('{"a":1}', emitted_at=text))
+    found = parse_odd_line(line('{"a":1}', emitted_at=text))
     record = recorded(found)
     assert (bytes(record.data), record.emitted_at) == (b'{"a":1}', expected)
     assert found.mended == mended
 
 
 def test_meta_that_is_no_object():
-    assert recorded(odd(line("{}", meta='"x"'))).meta is None
+    assert recorded(parse_odd_line(line("{}", meta='"x"'))).meta is None
 
 
 def test_error_with_half_an_emoji_is_an_error():

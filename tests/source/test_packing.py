@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.source.packing import Chunk, Sizes, SourceFile, pack, row_groups_in, size_in_bytes
+from lakewriter.source.packing import Chunk, Sizes, SourceFile, pack, parse_size, select_row_groups
 
 SIZES = Sizes(partition_bytes=100, open_cost=10, least_partitions=1)
 
@@ -33,13 +33,13 @@ def test_pack(lengths, sizes, expected):
     [("134217728b", 134217728), ("64m", 64 << 20), ("64MB", 64 << 20), ("12", 12), ("1 g", 1 << 30)],
 )
 def test_size_in_bytes(text, expected):
-    assert size_in_bytes(text) == expected
+    assert parse_size(text) == expected
 
 
 def test_size_in_bytes_unknown_unit():
     with pytest.raises(ValueError, match="'3x'"):
-        size_in_bytes("3x")
+        parse_size("3x")
 
 
 def test_row_group_belongs_to_the_chunk_with_its_middle():
-    assert row_groups_in(Chunk("f", 100, 50), [99, 100, 149, 150]) == (1, 2)
+    assert select_row_groups(Chunk("f", 100, 50), [99, 100, 149, 150]) == (1, 2)

@@ -150,7 +150,7 @@ def test_refused_row_ends_each_use(spark, use):
     frame = refuse_changed(read_rows(spark, "'VALUE_UNREPRESENTABLE: table ''t'', column ''c'': infinity'"))
     with pytest.raises(PySparkException) as caught:
         use(frame)
-    assert str(Origin("t", "jdbc").failed(caught.value)) == (
+    assert str(Origin("t", "jdbc").make_error(caught.value)) == (
         "VALUE_UNREPRESENTABLE: table 't', column 'c': infinity, which Spark would change: it has no infinity, and "
         "Java's calendar has no days from 1582-10-05 to 1582-10-14. Leave the row out in a query, or cast "
         "the column to text there."

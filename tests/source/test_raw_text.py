@@ -19,12 +19,12 @@ from pyspark.sql.types import (
 from lakewriter.source import raw_text
 from lakewriter.source.raw_text import (
     Finding,
-    bad_lines,
+    describe_json_fault,
+    find_bad_lines,
     find_in_encoded,
     find_in_json,
     find_in_text,
-    json_fault,
-    line_blocks,
+    split_blocks,
 )
 
 LINES = [
@@ -52,7 +52,7 @@ def test_lines_that_begin_in_a_piece(monkeypatch, block, data, start, end, expec
     monkeypatch.setattr(raw_text, "_BLOCK", block)
     # As the byte before a piece tells whether its first line begins there.
     before = max(start - 1, 0)
-    found = list(line_blocks(io.BytesIO(data[before:]).read, before, end, skip=start > 0))
+    found = list(split_blocks(io.BytesIO(data[before:]).read, before, end, skip=start > 0))
     assert b"".join(lines for _, lines in found) == expected
     assert all(data[place : place + len(lines)] == lines for place, lines in found)
 
@@ -151,7 +151,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize(("line", "expected"), DOCUMENTS)
 def test_lines_of_a_document(line, expected):
-    assert json_fault(line, DOUBLE, whole=False) == expected
+    assert describe_json_fault(line, DOUBLE, whole=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -202,15 +202,17 @@ LINE = st.tuples(VALUES, VALUES, st.sampled_from([b"\n", b"\r\n", b"\r"])).map(
 def test_no_line_that_has_to_be_parsed_is_left_out(lines):
     kind = StructType([StructField("a", DoubleType()), StructField("t", ArrayType(DoubleType()))])
     starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
-    expected = {start: what for start, line in zip(starts, lines, strict=True) if (what := json_fault(line, kind))}
+    expected = {
+        start: what for start, line in zip(starts, lines, strict=True) if (what := describe_json_fault(line, kind))
+    }
     block = b"".join(lines)
-    assert bad_lines(block, kind) == expected
+    assert find_bad_lines(block, kind) == expected
     first = next((Finding(100 + start, what) for start, what in expected.items()), None)
     assert find_in_json(100, block, kind, whole=True) == first
 
 
 def test_lines_that_are_no_utf_8():
-    assert bad_lines(b"a\nb\xe9\nc\n\x80", None) == {
+    assert find_bad_lines(b"a\nb\xe9\nc\n\x80", None) == {
         2: "byte 0xe9 is not UTF-8 (invalid continuation byte)",
         7: "byte 0x80 is not UTF-8 (invalid start byte)",
     }

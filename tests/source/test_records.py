@@ -66,8 +66,8 @@ def test_a_stream_does_the_same(spark, tmp_path):
 
     def each(frame, number):
         with pytest.raises(SourceFailedError, match="option mode: PERMISSIVE") as found:
-            partitions(stream.feed(frame, 1, deleted_column=DELETED, twice=False))
-        failed.append((number, found.value.code, len(stream.planned(str(tmp_path / "checkpoint"), number))))
+            partitions(stream.open_feed(frame, 1, deleted_column=DELETED, twice=False))
+        failed.append((number, found.value.code, len(stream.digest_plan(str(tmp_path / "checkpoint"), number))))
 
     writer = stream.frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.dialects.common.reader_options import OF_FORMAT, known_options
+from lakewriter.dialects.common.reader_options import OF_FORMAT, list_known_options
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ def test_options_of_streams(spark):
     kind = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.streaming.runtime.FileStreamOptions")
     names = {field.getName().removesuffix("Ms") for field in kind.getDeclaredFields()} - {"parameters"}
     options = {name for name in names if not name.startswith(("org$", "optionMap", "checkDisallowed"))}
-    assert options <= (known_options("csv") or set())
+    assert options <= (list_known_options("csv") or set())
 
 
 def _sorted(names):

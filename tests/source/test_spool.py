@@ -3,7 +3,7 @@
 import io
 
 from lakewriter.aws import Clients
-from lakewriter.source.messages.splits import Piece, lines
+from lakewriter.source.messages.splits import Piece, read_lines
 from lakewriter.source.messages.spool import BucketSpool, LocalSpool
 from lakewriter.source.packing import Chunk
 from lakewriter.spec.access import Access
@@ -14,7 +14,7 @@ TEXT = b"".join(b'{"n":%d}\n' % number for number in range(1000))
 def read(found):
     (file,) = found.files
     piece = Piece(Chunk(file.path, 0, file.length), 0)
-    return b"".join(line + b"\n" for _, line in lines(found.store.open(), piece))
+    return b"".join(line + b"\n" for _, line in read_lines(found.store.open(), piece))
 
 
 def test_folder(tmp_path):
@@ -44,5 +44,5 @@ def test_pieces_share_no_line(tmp_path):
     for size in (1, 2, 7, 9, 10, 1000, len(TEXT)):
         starts = range(0, file.length, size)
         pieces = [Piece(Chunk(file.path, start, min(size, file.length - start)), 0) for start in starts]
-        found = [line for piece in pieces for _, line in lines(store, piece)]
+        found = [line for piece in pieces for _, line in read_lines(store, piece)]
         assert found == TEXT.splitlines()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.source.streams import stream_options
+from lakewriter.source.streams import add_stream_options
 
 FILES = {"maxBytesPerTrigger": "268435456", "maxFileAge": "36500d"}
 OPTIONS = [
@@ -22,4 +22,4 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("kind", "given", "added"), OPTIONS)
 def test_options(kind, given, added):
-    assert stream_options(kind, given) == given | added
+    assert add_stream_options(kind, given) == given | added

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.source.time_zone import with_utc
+from lakewriter.source.time_zone import add_utc
 
 pytestmark = pytest.mark.spark
 
@@ -129,4 +129,4 @@ def test_values_where_java_started_in_another_zone(files, zone):
     ],
 )
 def test_with_utc(given, options):
-    assert with_utc(given) == options
+    assert add_utc(given) == options

@@ -10,7 +10,7 @@ from lakewriter.aws import Clients, fill_region
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 from lakewriter.spec.specification import Spec
 
 
@@ -28,7 +28,7 @@ class Context:
     def spark(self) -> SparkSession:
         """The one Spark session, started at its first use."""
         with self._lock:
-            self._spark = self._spark or spark_session(f"lakewriter {self.spec.pipeline}")
+            self._spark = self._spark or open_spark_session(f"lakewriter {self.spec.pipeline}")
             return self._spark
 
     def controls(self) -> Mapping[str, Control]:

@@ -26,7 +26,7 @@ from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.operate.repair import abandon as abandon_load
 from lakewriter.operate.repair import adopt, begin_backfill, reset_cursor
 from lakewriter.receipt import Cursor
-from lakewriter.shape.cursor import parsed_cursor
+from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.catalogs import NoCatalog
 
 
@@ -157,7 +157,7 @@ def rebuild(
     context = open_context(lake, stage)
     control = _find_control(context, table)
     own = next(each for each in context.spec.tables if each.id == control.table_id)
-    known = parsed_cursor(kind or "", cursor) if cursor is not None else None
+    known = parse_cursor(kind or "", cursor) if cursor is not None else None
     catalog = ask_catalog(context.spec, own, context.clients)
     rebuilt = rebuild_state(control, own, catalog, reason, known, from_start=from_start)
     OUT.print(f"{control.table_id}: the state was created:", markup=False, soft_wrap=True)
@@ -173,7 +173,7 @@ def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
     known = control.state.read().cursor
     if known is None and kind is None:
         raise SpecInvalidError(f"table {control.table_id} has no cursor yet.", remedy="Give its type by --type.")
-    return parsed_cursor(kind or str(known and known.type), text)
+    return parse_cursor(kind or str(known and known.type), text)
 
 
 def _find_control(context: Context, table: str) -> Control:

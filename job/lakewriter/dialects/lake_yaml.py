@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from lakewriter.dialects.common.config_file import with_config_file
+from lakewriter.dialects.common.config_file import read_config_file
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import CheckedFile
-from lakewriter.dialects.common.faults import located
+from lakewriter.dialects.common.faults import locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
-from lakewriter.dialects.common.problems import keys_of, listed, model_at, nearest, problems, shown
+from lakewriter.dialects.common.problems import (
+    describe_problems,
+    describe_value,
+    find_model,
+    list_keys,
+    list_words,
+    suggest_nearest,
+)
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry, refuse_unsupported
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.dialects.common.tables import TableEntry, absolute, option_notes
+from lakewriter.dialects.common.tables import TableEntry, list_option_notes, make_absolute
 from lakewriter.dialects.common.yaml_text import Document, read
 from lakewriter.dialects.registry import (
     BY_TYPE,
@@ -24,12 +31,12 @@ from lakewriter.dialects.registry import (
     FOREIGN_FILES,
     MODELS,
     UNION_TAGS,
-    destination_type,
-    destinations_with,
-    dialect_of,
-    source_type,
-    table_type,
-    tag_of,
+    find_dialect,
+    find_tag,
+    list_destinations_with,
+    make_destination_type,
+    make_source_type,
+    make_table_type,
 )
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import PIPELINE
@@ -42,7 +49,7 @@ if TYPE_CHECKING:
     AnyTable = TableEntry
     AnySource = Model
 else:
-    AnyDestination, AnyTable, AnySource = destination_type(), table_type(), source_type()
+    AnyDestination, AnyTable, AnySource = make_destination_type(), make_table_type(), make_source_type()
 
 
 class LimitsEntry(Model):
@@ -105,10 +112,10 @@ class LakeFile(Model):
 
     @model_validator(mode="after")
     def _keys_of_the_destination(self) -> "LakeFile":
-        dialect = dialect_of(self.destination)
+        dialect = find_dialect(self.destination)
         given = {"source": self.source is not None, "delta_encodings": self.delta_encodings}
         for key in (key for key, is_given in given.items() if is_given and key not in dialect.top_keys):
-            raise ValueError(f"{key!r} is only for {destinations_with(key)}")
+            raise ValueError(f"{key!r} is only for {list_destinations_with(key)}")
         for key, name in dialect.renamed_keys.items():
             if getattr(self, key) is not None:
                 raise ValueError(f"{key!r} is called {name!r} here, under 'destination'")
@@ -139,44 +146,44 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     """All of the file at ``path``; ``SPEC_INVALID`` with every problem of the file at once."""
     document = read(path, stage=stage)
     refuse_foreign(document, FOREIGN_FILES)
-    document, of_files = _with_files(document)
+    document, of_files = _read_files(document)
     _refuse_foreign_entries(document)
-    file = _validated(document)
-    destination, dialect = file.destination, dialect_of(file.destination)
-    with located(document):
+    file = _validate(document)
+    destination, dialect = file.destination, find_dialect(file.destination)
+    with locate_faults(document):
         spec = dialect.translate(_make_checked_file(file, str(document.folder)))
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
     loaded = {
         "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
-        "limits": dialect.limits(destination, _limits(file)),
+        "limits": dialect.limits(destination, _make_limits(file)),
         "interval_seconds": file.interval_seconds or spec.interval_seconds,
-        "checkpoint": file.checkpoint and absolute(file.checkpoint, str(document.folder)),
+        "checkpoint": file.checkpoint and make_absolute(file.checkpoint, str(document.folder)),
         "vendor_policy": dialect.policies.get(spec.dialect),
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
-        "warnings": (*of_files, *spec.warnings, *_option_notes(spec)),
+        "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec)),
     }
     principal = dialect.principals.get(spec.dialect)
     return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data, principal)
 
 
-def _with_files(document: Document) -> tuple[Document, tuple[str, ...]]:
+def _read_files(document: Document) -> tuple[Document, tuple[str, ...]]:
     """The document with the content of the files that it names, and warnings about them."""
     warnings: tuple[str, ...] = ()
     for dialect in DIALECTS:
         if dialect.read_files is not None:
             document, more = dialect.read_files(document, FOREIGN_FILES)
             warnings += more
-    return with_config_file(document), warnings
+    return read_config_file(document), warnings
 
 
-def _option_notes(spec: Spec) -> Iterator[str]:
+def _list_option_notes(spec: Spec) -> Iterator[str]:
     for table in spec.tables:
-        yield from option_notes(table.id, table.read)
+        yield from list_option_notes(table.id, table.read)
 
 
-def _limits(file: LakeFile) -> Limits:
+def _make_limits(file: LakeFile) -> Limits:
     return Limits(
         upload_parallelism=file.destination.upload_parallelism,
         target_file_bytes=file.limits.target_file_mb * MIB,
@@ -189,17 +196,17 @@ def _make_checked_file(file: LakeFile, folder: str) -> CheckedFile[Any]:
     return CheckedFile(
         pipeline=file.pipeline,
         destination=file.destination,
-        tables=tuple(entry.with_defaults(file.contract, file.on_bad_row) for entry in file.tables),
+        tables=tuple(entry.apply_defaults(file.contract, file.on_bad_row) for entry in file.tables),
         source=file.source,
         contract=file.contract,
         on_bad_row=file.on_bad_row,
-        root=absolute(file.source_root or "", folder),
+        root=make_absolute(file.source_root or "", folder),
         folder=folder,
     )
 
 
-def _validated(document: Document) -> LakeFile:
-    tag = tag_of(document.data.get("destination"))
+def _validate(document: Document) -> LakeFile:
+    tag = find_tag(document.data.get("destination"))
     dialect = BY_TYPE[document.data["destination"]["type"]] if tag else None
 
     def known_keys(parent: Location) -> list[str]:
@@ -207,30 +214,30 @@ def _validated(document: Document) -> LakeFile:
             return dialect.keys_at(MODELS[tag], parent[1:], document.data["destination"])
         if parent[:1] == ("tables",):
             form = dialect.table_form if dialect else None
-            return keys_of(model_at(form.model if form else TableEntry, parent[2:]))
-        return keys_of(model_at(LakeFile, parent))
+            return list_keys(find_model(form.model if form else TableEntry, parent[2:]))
+        return list_keys(find_model(LakeFile, parent))
 
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        found = problems(error, document, known_keys, UNION_TAGS, _homes(tag))
+        found = describe_problems(error, document, known_keys, UNION_TAGS, _find_homes(tag))
         if "destination" in document.data and not tag:
-            found = [_unknown_type(document), *found]
+            found = [_describe_unknown_type(document), *found]
         count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
         raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
 
 
-def _homes(tag: str | None) -> dict[str, str]:
+def _find_homes(tag: str | None) -> dict[str, str]:
     """Where keys belong that stand at the top of a file by mistake."""
     parts: dict[str, type[Model]] = {"deployment": Deployment, "limits": LimitsEntry}
     if tag:
         parts["destination"] = MODELS[tag]
-    return {key: part for part, model in parts.items() for key in keys_of(model)}
+    return {key: part for part, model in parts.items() for key in list_keys(model)}
 
 
 def _refuse_foreign_entries(document: Document) -> None:
     """``SPEC_INVALID`` for a table in the words of another destination."""
-    tag, tables = tag_of(document.data.get("destination")), document.data.get("tables")
+    tag, tables = find_tag(document.data.get("destination")), document.data.get("tables")
     if tag is None or not isinstance(tables, list):
         return
     kind = document.data["destination"]["type"]
@@ -240,19 +247,19 @@ def _refuse_foreign_entries(document: Document) -> None:
         for key in wrong:
             if isinstance(entry, dict) and key in entry:
                 raise SpecInvalidError(
-                    f"{document.where(('tables', number, key))}: {key!r} is only for the destination "
-                    f"{listed(list(wrong[key].types))}, and this one is {kind!r}.",
+                    f"{document.describe_place(('tables', number, key))}: {key!r} is only for the destination "
+                    f"{list_words(list(wrong[key].types))}, and this one is {kind!r}.",
                     remedy="Name the table with 'table', and its namespace with 'schema'.",
                 )
 
 
-def _unknown_type(document: Document) -> str:
-    destination, known = document.data["destination"], listed(list(BY_TYPE))
+def _describe_unknown_type(document: Document) -> str:
+    destination, known = document.data["destination"], list_words(list(BY_TYPE))
     if not isinstance(destination, dict):
-        where = document.where(("destination",))
-        return f"{where}: {shown(destination, ('destination',))}: expected a mapping with the key 'type'."
-    where, kind = document.where(("destination", "type")), destination.get("type")
+        where = document.describe_place(("destination",))
+        return f"{where}: {describe_value(destination, ('destination',))}: expected a mapping with the key 'type'."
+    where, kind = document.describe_place(("destination", "type")), destination.get("type")
     if kind is None:
         return f"{where}: is required; expected {known}."
-    guess = nearest(kind, BY_TYPE) if isinstance(kind, str) else ""
-    return f"{where}: {shown(kind, ())} is no known destination; expected {known}{guess or '.'}"
+    guess = suggest_nearest(kind, BY_TYPE) if isinstance(kind, str) else ""
+    return f"{where}: {describe_value(kind, ())} is no known destination; expected {known}{guess or '.'}"

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Tag
 from lakewriter.dialects.airbyte.dialect import DIALECT as AIRBYTE
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import Dialect
-from lakewriter.dialects.common.problems import listed
+from lakewriter.dialects.common.problems import list_words
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.dialect import DIALECT as ESTUARY
 from lakewriter.dialects.lakewriter_s3.dialect import DIALECT as LAKEWRITER
@@ -40,7 +40,7 @@ UNION_TAGS: Final[Mapping[str, Sequence[str]]] = {
 """What pydantic puts into the place of a problem for the members of its unions."""
 
 
-def tag_of(value: Any) -> str | None:
+def find_tag(value: Any) -> str | None:
     """Which model a destination has; None for a type that no dialect has."""
 
     def value_of(key: str) -> Any:
@@ -48,10 +48,10 @@ def tag_of(value: Any) -> str | None:
 
     kind = value_of("type")
     dialect = BY_TYPE.get(kind) if isinstance(kind, str) else None
-    return dialect.tag_of(kind, value_of) if dialect else None
+    return dialect.find_tag(kind, value_of) if dialect else None
 
 
-def _form_of(value: Any) -> str:
+def _find_form(value: Any) -> str:
     """Which form a table entry has, by its keys."""
     fits = (
         form.name
@@ -61,32 +61,32 @@ def _form_of(value: Any) -> str:
     return next(fits, _PLAIN)
 
 
-def _union(members: Mapping[str, type[Model]], which: Any) -> Any:
+def _make_union(members: Mapping[str, type[Model]], which: Any) -> Any:
     """A union for pydantic, whose members ``which`` tells apart."""
     return Annotated[reduce(or_, (Annotated[model, Tag(tag)] for tag, model in members.items())), Discriminator(which)]
 
 
-def destination_type() -> Any:
+def make_destination_type() -> Any:
     """The type of ``destination``: the models of all dialects."""
-    return _union(MODELS, tag_of)
+    return _make_union(MODELS, find_tag)
 
 
-def table_type() -> Any:
+def make_table_type() -> Any:
     """The type of an entry of ``tables``: plain ones, and those that a dialect has."""
-    return _union({_PLAIN: TableEntry, **{form.name: form.model for form in _FORMS}}, _form_of)
+    return _make_union({_PLAIN: TableEntry, **{form.name: form.model for form in _FORMS}}, _find_form)
 
 
-def source_type() -> Any:
+def make_source_type() -> Any:
     """The type of ``source``: what a dialect takes in place of tables."""
     return reduce(or_, (dialect.source for dialect in DIALECTS if dialect.source))
 
 
-def destinations_with(key: str) -> str:
+def list_destinations_with(key: str) -> str:
     """``the destinations 'a' and 'b'``: those that take a top-level key."""
     types = [kind for dialect in DIALECTS if key in dialect.top_keys for kind in dialect.types]
-    return f"the destination{'s' if types[1:] else ''} {listed(types).replace(' or ', ' and ')}"
+    return f"the destination{'s' if types[1:] else ''} {list_words(types).replace(' or ', ' and ')}"
 
 
-def dialect_of(destination: Destination) -> Dialect[Any]:
+def find_dialect(destination: Destination) -> Dialect[Any]:
     """The dialect whose settings ``destination`` is."""
     return next(dialect for dialect in DIALECTS if isinstance(destination, tuple(dialect.models.values())))

@@ -9,7 +9,7 @@ from typing import Final
 from lakewriter.doctor.probe import Finding, Probe
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count
-from lakewriter.source.messages.splits import message_files
+from lakewriter.source.messages.splits import list_message_files
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import MessageSource
@@ -38,7 +38,7 @@ class MessageProbes:
         elif source.paths == ("-",):
             yield Finding("messages", "ok", "messages come on standard input.")
         else:
-            files = message_files(source.paths).files
+            files = list_message_files(source.paths).files
             size = sum(file.length for file in files) / 1e6
             yield Finding("messages", "ok", f"{format_count(len(files), 'file')} of messages, {size:,.1f} MB.")
 

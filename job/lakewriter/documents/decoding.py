@@ -43,11 +43,11 @@ class Documents:
             self._note_undeclared(self.objects, names, lambda row: (row, ""))
         found = [
             self._decode(
-                t, field, [each.get(name, _NOTHING) for each in self.objects if each is not None], _at_root(name)
+                t, field, [each.get(name, _NOTHING) for each in self.objects if each is not None], _locate_at_root(name)
             )
             for (name, t), field in zip(record.fields, fields, strict=True)
         ]
-        return [*found, self._additional(names)] if additional else found
+        return [*found, self._collect_additional(names)] if additional else found
 
     def build_texts(self, names: Sequence[str]) -> list[pa.Array]:
         """The JSON text of each property; null where a record has none."""
@@ -56,7 +56,7 @@ class Documents:
         found = ([bytes(each[name]).decode() if name in each else None for each in present] for name in names)
         return [pa.array(texts, pa.string()) for texts in found]
 
-    def _additional(self, names: Sequence[str]) -> pa.Array:
+    def _collect_additional(self, names: Sequence[str]) -> pa.Array:
         """The root's properties without a column of their own, as text."""
         known = set(names)
         maps = [
@@ -75,7 +75,7 @@ class Documents:
                 row, path = place(position)
                 full = f"{path}.{name}" if path else name
                 self.dropped.append((row, full))
-                self.undeclared[_without_numbers(full)] += 1
+                self.undeclared[_strip_indexes(full)] += 1
 
     def _note_fault(self, place: Place, fault: Fault) -> None:
         row, path = place(fault.position)
@@ -83,40 +83,40 @@ class Documents:
 
     def _decode(self, t: DocumentType, field: pa.Field, raws: Sequence[Raw], place: Place) -> pa.Array:
         if isinstance(t, Leaf):
-            return self._leaf(t.kind, raws, place)
+            return self._decode_leaf(t.kind, raws, place)
         if isinstance(t, Record):
-            return self._record(t, field.type, raws, place)
+            return self._decode_record(t, field.type, raws, place)
         if isinstance(t, Items):
-            return self._items(t, field.type, raws, place)
-        return self._union(t, field.type, raws, place)
+            return self._decode_items(t, field.type, raws, place)
+        return self._decode_union(t, field.type, raws, place)
 
-    def _leaf(self, kind: Kind, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode_leaf(self, kind: Kind, raws: Sequence[Raw], place: Place) -> pa.Array:
         decoded = decode_values(kind, raws, RECORDS)
         for fault in decoded.faults:
             self._note_fault(place, fault)
         return decoded.array
 
-    def _record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode_record(self, record: Record, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
         objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, place)
         self._note_undeclared(objects, [name for name, _ in record.fields], place)
         children = []
         for (name, own), field in zip(record.fields, t, strict=True):
             inner = [_NOTHING if each is None else each.get(name, _NOTHING) for each in objects]
-            children.append(self._decode(own, field, inner, _below(place, name)))
+            children.append(self._decode(own, field, inner, _locate_below(place, name)))
         mask = pa.array([each is None for each in objects], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)
 
-    def _items(self, items: Items, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode_items(self, items: Items, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
         arrays = self._open_all(_ARRAYS, list[msgspec.Raw], raws, place)
         offsets = [0]
         for each in arrays:
             offsets.append(offsets[-1] + len(each or ()))
         flat = [raw for each in arrays for raw in each or ()]
-        values = self._decode(items.item, t.value_field, flat, _inside(place, offsets))
+        values = self._decode(items.item, t.value_field, flat, _locate_inside(place, offsets))
         mask = pa.array([each is None for each in arrays], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=t, mask=mask)
 
-    def _union(self, union: Union, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
+    def _decode_union(self, union: Union, t: pa.DataType, raws: Sequence[Raw], place: Place) -> pa.Array:
         chosen = [choose_branch(union, bytes(raw)) for raw in raws]
         for position, (raw, name) in enumerate(zip(raws, chosen, strict=True)):
             if name is None and bytes(raw) != NULL:
@@ -143,11 +143,11 @@ class Documents:
             return None
 
 
-def _at_root(name: str) -> Place:
+def _locate_at_root(name: str) -> Place:
     return lambda row: (row, name)
 
 
-def _below(place: Place, name: str) -> Place:
+def _locate_below(place: Place, name: str) -> Place:
     def below(position: int) -> tuple[int, str]:
         row, path = place(position)
         return row, f"{path}.{name}"
@@ -155,7 +155,7 @@ def _below(place: Place, name: str) -> Place:
     return below
 
 
-def _inside(place: Place, offsets: Sequence[int]) -> Place:
+def _locate_inside(place: Place, offsets: Sequence[int]) -> Place:
     def inside(position: int) -> tuple[int, str]:
         owner = bisect_right(offsets, position) - 1
         row, path = place(owner)
@@ -164,7 +164,7 @@ def _inside(place: Place, offsets: Sequence[int]) -> Place:
     return inside
 
 
-def _without_numbers(path: str) -> str:
+def _strip_indexes(path: str) -> str:
     """A path that does not grow with the data."""
     head, *rest = path.split("[")
     return head + "".join("[]" + part.partition("]")[2] for part in rest)

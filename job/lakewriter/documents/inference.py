@@ -20,7 +20,7 @@ Seen = Mapping[Path, frozenset[Kind]]
 ``array``. Null is none of them."""
 
 
-def seen_in(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:
+def collect_paths(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:
     """One JSON text: the paths of a partition's documents and what was seen there, in the order they were first seen.
 
     A text that is no document is passed over: it is a bad row when the rows are shaped.
@@ -53,14 +53,14 @@ def _note(document: Mapping[str, msgspec.Raw], path: Path, seen: dict[Path, set[
             _note(inner, place, seen)
 
 
-def merged(table: str, texts: Iterable[str]) -> Seen:
+def merge_paths(table: str, texts: Iterable[str]) -> Seen:
     """What all partitions saw; one path inside another comes after it."""
     seen: dict[Path, set[Kind]] = {}
     for text in texts:
         for path, kinds in json.loads(text):
             seen.setdefault(tuple(path), set()).update(Kind(kind) for kind in kinds)
     require_few(table, len(seen))
-    return {path: frozenset(seen[path]) for path in sorted(seen, key=_first_seen(list(seen)))}
+    return {path: frozenset(seen[path]) for path in sorted(seen, key=_rank_by_first_seen(list(seen)))}
 
 
 def require_few(table: str, count: int) -> None:
@@ -72,7 +72,7 @@ def require_few(table: str, count: int) -> None:
         )
 
 
-def _first_seen(paths: list[Path]) -> Any:
+def _rank_by_first_seen(paths: list[Path]) -> Any:
     """Orders by where each step was first seen, so that what is inside an object stays together behind it."""
     ranks: dict[Path, int] = {}
     for path in paths:

@@ -61,7 +61,7 @@ def describe_depth(levels: int = LEVELS) -> str:
     return f"it nests more than {levels} levels deep"
 
 
-def outline(text: bytes, levels: int) -> bytes:
+def cut_below(text: bytes, levels: int) -> bytes:
     """JSON text with null for all that lies deeper than so many levels."""
     pieces: list[bytes] = []
     level = end = 0
@@ -114,14 +114,14 @@ class Levels:
         roots = self._open_nested if above else self._open_document
         self._levels: dict[Path, Objects] = {above: [roots(row, above, text) for row, text in enumerate(texts)]}
 
-    def raws(self, path: Path) -> list[bytes]:
+    def read_raws(self, path: Path) -> list[bytes]:
         """The JSON at a path, one for each row."""
         name = path[-1]
-        return [NULL if each is None or name not in each else bytes(each[name]) for each in self._objects(path[:-1])]
+        return [NULL if each is None or name not in each else bytes(each[name]) for each in self._open_level(path[:-1])]
 
-    def _objects(self, path: Path) -> Objects:
+    def _open_level(self, path: Path) -> Objects:
         if path not in self._levels:
-            self._levels[path] = [self._open_nested(row, path, raw) for row, raw in enumerate(self.raws(path))]
+            self._levels[path] = [self._open_nested(row, path, raw) for row, raw in enumerate(self.read_raws(path))]
         return self._levels[path]
 
     def _open_document(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
@@ -149,12 +149,12 @@ class Levels:
             raise ValueUnrepresentableError(
                 f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.",
                 remedy=remedy,
-                column=json_pointer(path),
+                column=write_json_pointer(path),
             ) from error
         return found
 
 
-def json_pointer(path: Path) -> str:
+def write_json_pointer(path: Path) -> str:
     """The JSON pointer of a path."""
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
 

@@ -161,17 +161,17 @@ def parse_text(kind: Kind, text: str, grammar: Grammar) -> Parsed:
 def parse_date(text: str, grammar: Grammar) -> Parsed:
     """Days since 1970; no date has a time of day that is not midnight."""
     found = _match(grammar.date, text, grammar.names[0])
-    micros, cut = _clock_of(found) if found.groupdict().get("h") else (0, False)
+    micros, cut = _parse_clock(found) if found.groupdict().get("h") else (0, False)
     if micros:
         raise ParseError("it has a time of day")
-    return _days_of(found), cut
+    return _count_days(found), cut
 
 
 def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
     found = _match(grammar.timestamp, text, grammar.names[1])
-    micros, cut = _clock_of(found) if found["h"] else (0, False)
-    whole = _days_of(found) * _DAY_MICROS + micros - (_offset_of(found, grammar) if zoned else 0)
+    micros, cut = _parse_clock(found) if found["h"] else (0, False)
+    whole = _count_days(found) * _DAY_MICROS + micros - (_parse_offset(found, grammar) if zoned else 0)
     if not _FIRST <= whole <= _LAST:
         raise ParseError("it is outside the years 1 to 9999")
     return whole, cut
@@ -180,13 +180,13 @@ def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
 def parse_time(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Microseconds since midnight; with ``zoned`` in UTC."""
     found = _match(grammar.time, text, grammar.names[2])
-    micros, cut = _clock_of(found)
-    return (micros - (_offset_of(found, grammar) if zoned else 0)) % _DAY_MICROS, cut
+    micros, cut = _parse_clock(found)
+    return (micros - (_parse_offset(found, grammar) if zoned else 0)) % _DAY_MICROS, cut
 
 
 def parse_json_integer(raw: bytes) -> int:
     """The integer of a JSON number; JSON Schema takes ``1.0`` for one too."""
-    exact = Decimal(_numeral(raw))
+    exact = Decimal(_require_number(raw))
     if exact and exact.adjusted() > _LONGEST:
         raise ParseError(_NO_LONG, TOO_LARGE)
     if exact != exact.to_integral_value():
@@ -196,7 +196,7 @@ def parse_json_integer(raw: bytes) -> int:
 
 def parse_json_number(raw: bytes) -> float:
     """The double of a JSON number."""
-    return _require_double(float(_numeral(raw)))
+    return _require_double(float(_require_number(raw)))
 
 
 def parse_json_boolean(raw: bytes) -> bool:
@@ -204,7 +204,7 @@ def parse_json_boolean(raw: bytes) -> bool:
     return _parse_boolean(raw.decode(errors="replace"))
 
 
-def _numeral(raw: bytes) -> str:
+def _require_number(raw: bytes) -> str:
     if not raw[:1].isdigit() and not raw.startswith(b"-"):
         raise ParseError("it is no number")
     return raw.decode()
@@ -217,23 +217,23 @@ def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
     return found
 
 
-def _days_of(found: re.Match[str]) -> int:
+def _count_days(found: re.Match[str]) -> int:
     number = next(number for number in "1234" if found[f"y{number}"])
     year, month, day = (found[f"{part}{number}"] for part in "ymd")
     try:
-        return date(int(year), _month_of(month), int(day)).toordinal() - _EPOCH
+        return date(int(year), _parse_month(month), int(day)).toordinal() - _EPOCH
     except ValueError as error:
         raise ParseError(str(error)) from error
 
 
-def _month_of(text: str) -> int:
+def _parse_month(text: str) -> int:
     if text.isdigit():
         return int(text)
     low = text.lower()
     return (_MONTHS if len(low) == 3 else _MONTH_NAMES).index(low) + 1
 
 
-def _clock_of(found: re.Match[str]) -> tuple[int, bool]:
+def _parse_clock(found: re.Match[str]) -> tuple[int, bool]:
     hours, minutes, seconds = int(found["h"]), int(found["min"]), int(found["s"] or 0)
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ParseError("it has no time of day")
@@ -242,7 +242,7 @@ def _clock_of(found: re.Match[str]) -> tuple[int, bool]:
     return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros, bool(fraction[6:].strip("0"))
 
 
-def _offset_of(found: re.Match[str], grammar: Grammar) -> int:
+def _parse_offset(found: re.Match[str], grammar: Grammar) -> int:
     """Microseconds east of UTC."""
     zone = _OFFSET.fullmatch(found["zone"] or "")
     if zone is None:

@@ -71,7 +71,7 @@ def render_text(array: pa.Array) -> pa.Array:
         return array.cast(pa.time64("us")).cast(pa.string())
     plain = (array.cast(pa.date32()) if pt.is_date(t) else array).cast(pa.string())
     if pt.is_decimal(t) and t.scale > _LAST_PLAIN_SCALE:
-        return _respell(plain, pc.match_substring(plain, "E"), lambda text: format(Decimal(text), "f"))
+        return _replace_odd(plain, pc.match_substring(plain, "E"), lambda text: format(Decimal(text), "f"))
     return plain
 
 
@@ -85,15 +85,15 @@ def render_json(array: pa.Array, profile: Profile) -> pa.Array:
     if pt.is_map(t):
         return _render_maps(array, profile)
     if is_list_like(t):
-        return _bracket(array, render_json(array.flatten(), profile), "[]")
+        return _join_members(array, render_json(array.flatten(), profile), "[]")
     if _is_binary(t) and not profile.hashed:
-        return quote(_base64(array))
+        return quote_json(_encode_base64(array))
     if pt.is_integer(t) or pt.is_boolean(t) or pt.is_null(t) or (pt.is_decimal(t) and not profile.hashed):
         return render_text(array)
     if not pt.is_floating(t):
-        return quote(render_text(array))
+        return quote_json(render_text(array))
     plain, finite = render_text(array), pc.fill_null(pc.is_finite(array), True)
-    return pc.if_else(finite, plain, quote(plain) if profile.hashed else pa.scalar(None, pa.string()))
+    return pc.if_else(finite, plain, quote_json(plain) if profile.hashed else pa.scalar(None, pa.string()))
 
 
 def find_non_finite(array: pa.Array) -> Sequence[int]:
@@ -113,11 +113,11 @@ def find_non_finite(array: pa.Array) -> Sequence[int]:
     return []
 
 
-def quote(texts: pa.Array) -> pa.Array:
+def quote_json(texts: pa.Array) -> pa.Array:
     """Strings as JSON strings; null stays null."""
     special = pc.fill_null(pc.match_substring_regex(texts, _SPECIAL), False)
     return replace_masked(
-        join([pa.scalar('"'), texts, pa.scalar('"')]), special, _map_each(_dump, texts.filter(special))
+        join([pa.scalar('"'), texts, pa.scalar('"')]), special, _map_each(_quote_one, texts.filter(special))
     )
 
 
@@ -138,7 +138,7 @@ def render_objects(fields: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Arra
     """JSON objects of columns of JSON text; a null is written as such."""
     pieces: list[Any] = [pa.repeat(pa.scalar("{"), rows)]
     for position, (name, texts) in enumerate(fields):
-        pieces += [("," if position else "") + _dump(name) + ":", pc.fill_null(texts, "null")]
+        pieces += [("," if position else "") + _quote_one(name) + ":", pc.fill_null(texts, "null")]
     return join([*pieces, "}"])
 
 
@@ -146,14 +146,14 @@ def _render_structs(array: pa.StructArray, profile: Profile) -> pa.Array:
     children = zip((field.name for field in array.type), array.flatten(), strict=True)
     if profile.hashed:
         members = sorted(((name, render_json(child, profile)) for name, child in children), key=lambda own: own[0])
-        return _mask(array, render_objects(members, len(array)))
+        return _mask_nulls(array, render_objects(members, len(array)))
     pieces: list[Any] = [pa.repeat(pa.scalar(""), len(array))]
     for name, child in children:
         text = pc.fill_null(render_json(child, profile), "null")
-        member = pc.binary_join_element_wise("," + _dump(name) + ":", text, "")
+        member = pc.binary_join_element_wise("," + _quote_one(name) + ":", text, "")
         pieces.append(pc.if_else(child.is_valid(), member, "") if child.null_count else member)
     inner = pc.utf8_slice_codeunits(join(pieces), 1)
-    return _mask(array, join(["{", inner, "}"]))
+    return _mask_nulls(array, join(["{", inner, "}"]))
 
 
 def _render_maps(array: pa.MapArray, profile: Profile) -> pa.Array:
@@ -161,25 +161,25 @@ def _render_maps(array: pa.MapArray, profile: Profile) -> pa.Array:
     keys, items = entries.flatten().flatten()
     values = pc.fill_null(render_json(items, profile), "null")
     if not profile.hashed:
-        names = quote(_base64(keys) if _is_binary(keys.type) else render_text(keys))
-        return _bracket(entries, join([names, ":", values]), "{}")
+        names = quote_json(_encode_base64(keys) if _is_binary(keys.type) else render_text(keys))
+        return _join_members(entries, join([names, ":", values]), "{}")
     if pt.is_string(keys.type):
-        ends, members = "{}", join([quote(keys), ":", values])
+        ends, members = "{}", join([quote_json(keys), ":", values])
     else:
         ends, members = "[]", join(["[", pc.fill_null(render_json(keys, profile), "null"), ",", values, "]"])
     owners = pc.list_parent_indices(pa.ListArray.from_arrays(compute_flat_offsets(entries), members))
     # By the key's own text: quoting would order a quote or a control character elsewhere.
     table = pa.table({"owner": owners, "key": render_text(keys), "member": members})
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
-    return _bracket(entries, members.take(order), ends)
+    return _join_members(entries, members.take(order), ends)
 
 
-def _bracket(lists: pa.Array, members: pa.Array, ends: str) -> pa.Array:
+def _join_members(lists: pa.Array, members: pa.Array, ends: str) -> pa.Array:
     inner = pc.binary_join(pa.ListArray.from_arrays(compute_flat_offsets(lists), pc.fill_null(members, "null")), ",")
-    return _mask(lists, join([ends[0], inner, ends[1]]))
+    return _mask_nulls(lists, join([ends[0], inner, ends[1]]))
 
 
-def _mask(array: pa.Array, texts: pa.Array) -> pa.Array:
+def _mask_nulls(array: pa.Array, texts: pa.Array) -> pa.Array:
     return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.string())) if array.null_count else texts
 
 
@@ -191,7 +191,7 @@ def _render_floats(array: pa.Array) -> pa.Array:
     usual = pc.or_(pc.equal(size, 0.0), pc.and_(pc.greater_equal(size, lowest), pc.less(size, end)))
     whole = pc.and_(usual, pc.invert(pc.match_substring(plain, ".")))
     pointed = pc.if_else(whole, pc.binary_join_element_wise(plain, ".0", ""), plain)
-    return _respell(pointed, pc.invert(usual), lambda text: repr(float(text)))
+    return _replace_odd(pointed, pc.invert(usual), lambda text: repr(float(text)))
 
 
 def _render_timestamps(array: pa.Array) -> pa.Array:
@@ -201,13 +201,13 @@ def _render_timestamps(array: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(plain, "Z", "") if array.type.tz else plain
 
 
-def _respell(plain: pa.Array, odd: pa.Array, function: Callable[[str], str]) -> pa.Array:
+def _replace_odd(plain: pa.Array, odd: pa.Array, function: Callable[[str], str]) -> pa.Array:
     """``plain`` with the texts at ``odd`` replaced one by one."""
     odd = pc.fill_null(odd, False)
     return replace_masked(plain, odd, _map_each(function, plain.filter(odd)))
 
 
-def _base64(array: pa.Array) -> pa.Array:
+def _encode_base64(array: pa.Array) -> pa.Array:
     return pa.array(_map_each(lambda value: b64encode(value).decode(), array), pa.string())
 
 
@@ -215,7 +215,7 @@ def _map_each(function: Callable[[Any], str], array: pa.Array) -> list[str | Non
     return [None if value is None else function(value) for value in array.to_pylist()]
 
 
-def _dump(text: str) -> str:
+def _quote_one(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 

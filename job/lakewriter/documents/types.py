@@ -87,23 +87,23 @@ DocumentType = Leaf | Record | Items | Union
 Rename = Callable[[Sequence[str]], list[str]]
 
 
-def arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
+def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
     """The stored type; ``rename`` makes the names of one record safe and distinct."""
     if isinstance(t, Leaf):
         return ARROW[t.kind]
     if isinstance(t, Items):
-        return pa.list_(arrow_field("element", t.item, rename))
+        return pa.list_(make_arrow_field("element", t.item, rename))
     if isinstance(t, Union):
-        branches = [arrow_field(name, branch, rename) for name, branch in t.branches]
+        branches = [make_arrow_field(name, branch, rename) for name, branch in t.branches]
         return pa.struct([pa.field(BRANCH, pa.string(), nullable=False), *branches])
     names = rename([name for name, _ in t.fields])
     fields = zip(names, t.fields, strict=True)
-    return pa.struct([arrow_field(name, own, rename, original) for name, (original, own) in fields])
+    return pa.struct([make_arrow_field(name, own, rename, original) for name, (original, own) in fields])
 
 
-def arrow_field(name: str, t: DocumentType, rename: Rename, original: str | None = None) -> pa.Field:
+def make_arrow_field(name: str, t: DocumentType, rename: Rename, original: str | None = None) -> pa.Field:
     """A nullable field with what its type does not tell as metadata."""
     metadata = {KIND: UNION} if isinstance(t, Union) else {}
     if original is not None and original != name:
         metadata[ORIGINAL] = original.encode()
-    return pa.field(name, arrow_type(t, rename), metadata=metadata or None)
+    return pa.field(name, to_arrow_type(t, rename), metadata=metadata or None)

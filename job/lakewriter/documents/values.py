@@ -107,7 +107,7 @@ _TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
 def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
     """The column of JSON values."""
     if not kind.scalar and not profile.any_text:
-        compact = (None if raw == NULL else _compact(bytes(raw)) for raw in raws)
+        compact = (None if raw == NULL else _strip_whitespace(bytes(raw)) for raw in raws)
         return Decoded(pa.array(compact, pa.string()))
     if kind is Kind.JSON:
         written = pa.array([bytes(raw).decode() for raw in raws], pa.string())
@@ -175,9 +175,9 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
         return None, False
     is_string = raw.startswith(b'"')
     if kind is Kind.VALUE:
-        return _respell(raw), False
+        return _normalise_escapes(raw), False
     if not kind.scalar:
-        return raw.decode() if profile.any_text else _compact(raw), False
+        return raw.decode() if profile.any_text else _strip_whitespace(raw), False
     if kind is Kind.STRING and profile.any_text and not is_string:
         return raw.decode(), False
     if kind in _NUMBERS and not (is_string and kind in (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER)):
@@ -189,12 +189,12 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
     return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.grammar)
 
 
-def _compact(raw: bytes) -> str:
+def _strip_whitespace(raw: bytes) -> str:
     """JSON text without white space, its numbers and the order of its members as they were."""
     return msgspec.json.format(raw, indent=-1).decode()
 
 
-def _respell(raw: bytes) -> str:
+def _normalise_escapes(raw: bytes) -> str:
     """A string, number or boolean as JSON text: a string with no more escapes than it needs, so that one value has one
     text; a number with its digits."""
     if b"\\" not in raw:
@@ -215,7 +215,7 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
     branches = dict(union.branches)
     texts = [own for own, t in branches.items() if t in _TEXTS]
     typed = [own for own, t in branches.items() if isinstance(t, shape) and t not in _TEXTS]
-    if whole := next((own for own in typed if _holds(branches[own], raw)), None):
+    if whole := next((own for own in typed if _keeps(branches[own], raw)), None):
         return whole
     is_string = raw.startswith(b'"')
     free = ["string"] if is_string else [name, "unknown"]
@@ -225,22 +225,22 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
     return next(iter(ordered), None)
 
 
-def _holds(t: DocumentType, raw: bytes) -> bool:
+def _keeps(t: DocumentType, raw: bytes) -> bool:
     """Whether a column of the type keeps a value as it is, all of its properties included."""
     if raw == NULL:
         return True
     if isinstance(t, Leaf):
         return (t.kind is not Kind.STRING or raw.startswith(b'"')) and _is_kept(t.kind, raw)
     if isinstance(t, Union):
-        return any(_holds(own, raw) for _, own in t.branches)
+        return any(_keeps(own, raw) for _, own in t.branches)
     try:
         if isinstance(t, Items):
-            return all(_holds(t.item, bytes(each)) for each in msgspec.json.decode(raw, type=list[msgspec.Raw]))
+            return all(_keeps(t.item, bytes(each)) for each in msgspec.json.decode(raw, type=list[msgspec.Raw]))
         fields = dict(t.fields)
         members = open_object(raw)
     except msgspec.MsgspecError:
         return False
-    return all(name in fields and _holds(fields[name], bytes(each)) for name, each in members.items())
+    return all(name in fields and _keeps(fields[name], bytes(each)) for name, each in members.items())
 
 
 def _is_kept(kind: Kind, raw: bytes) -> bool:

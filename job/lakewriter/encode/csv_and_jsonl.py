@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.documents.rendering import join, quote, render_objects, replace_masked
+from lakewriter.documents.rendering import join, quote_json, render_objects, replace_masked
 from lakewriter.documents.types import JSON, KIND
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import TextEncoding
@@ -77,7 +77,7 @@ def json_lines(batch: pa.RecordBatch) -> pa.Array:
 def _json_value(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
-    return column if _is_json(field) else quote(column)
+    return column if _is_json(field) else quote_json(column)
 
 
 def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:

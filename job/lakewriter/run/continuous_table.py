@@ -119,7 +119,7 @@ class TableRun:
         try:
             self._query = writer.trigger(processingTime=f"{self.spec.interval_seconds} seconds").start()
         except SPARK_ERRORS as error:
-            raise self._stream.origin.failed(error) from error
+            raise self._stream.origin.make_error(error) from error
         self.status = self.status.model_copy(update={"state": "running", "query": str(self._query.id)})
         self._watch.step(self.table, "running", f"a batch every {self.spec.interval_seconds} s")
         self._started.set()
@@ -143,7 +143,7 @@ class TableRun:
         began = time.time()
         stream = self._stream
         assert stream is not None
-        batch = Batch(str(self.status.query), number, stream.planned(self._checkpoint, number))
+        batch = Batch(str(self.status.query), number, stream.digest_plan(self._checkpoint, number))
         # As many tasks as the batch before had files to fill: rows of one interval are much like those of the next.
         tasks = max(1, math.ceil(self._bytes / self.spec.limits.target_file_bytes))
 
@@ -156,7 +156,7 @@ class TableRun:
             twice: bool = False,
             single: bool = False,
         ) -> Feed:
-            return stream.feed(frame, 1 if single else tasks, deleted_column=deleted_column, twice=twice)
+            return stream.open_feed(frame, 1 if single else tasks, deleted_column=deleted_column, twice=twice)
 
         report = load(
             self.spec,
@@ -221,7 +221,7 @@ class TableRun:
         if raised is not None and not isinstance(raised, SPARK_ERRORS):
             raise raised
         assert self._stream is not None
-        return self._stream.origin.failed(raised or query.exception() or RuntimeError("the query ended"))
+        return self._stream.origin.make_error(raised or query.exception() or RuntimeError("the query ended"))
 
     def _plan_restart(self, error: LakeError) -> None:
         self._query = None

@@ -28,7 +28,7 @@ from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
 from lakewriter.run.table_staging import Progress
 from lakewriter.source.messages.message_input import Messages, look_through
-from lakewriter.source.messages.splits import FILE_BITS, Stretch, message_files
+from lakewriter.source.messages.splits import FILE_BITS, Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource, Stream
@@ -87,7 +87,7 @@ class Loader:
             )
             report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures)))
         known = [_require_stream(table).key for table in self.spec.tables]
-        return report.model_copy(update={"notes": tuple(messages.notes(known))})
+        return report.model_copy(update={"notes": tuple(messages.describe(known))})
 
     def run(self, kind: Kind, *, job_id: str | None = None) -> RunReport:
         """The tables of a sync."""
@@ -136,7 +136,7 @@ class Loader:
     def _open_messages(self, source: MessageSource) -> Iterator[Messages]:
         spark = self._spark()
         if not source.command and source.paths != _STDIN:
-            yield look_through(spark, message_files(source.paths), "")
+            yield look_through(spark, list_message_files(source.paths), "")
             return
         key = f"{self._pipeline.keys.load(self.job_id)}/{uuid.uuid4().hex}/messages.jsonl"
         with spool(spark, self._pipeline.clients, key) as place:
@@ -208,7 +208,7 @@ class Loader:
             raise ValueError(f"nothing of {table.id} may be loaded")
         goes_on = table.id in self._given or verdict.stretch.start > 0
         ending = Ending(verdict.complete, self.states[table.id].sync.unfinished and goes_on, verdict.source)
-        feed = messages.feed(self._spark(), verdict.stretch, table)
+        feed = messages.open_feed(self._spark(), verdict.stretch, table)
         return TablePart(ending, feed, self.states[table.id])
 
     def _load_partial_streams(

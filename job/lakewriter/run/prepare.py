@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
-from lakewriter.documents.inference import Seen, merged, seen_in
+from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
 from lakewriter.errors import TableNotEmptyError
@@ -18,16 +18,16 @@ from lakewriter.naming import make_unique, name_columns
 from lakewriter.receipt import Cursor
 from lakewriter.report import format_count
 from lakewriter.run.sync import TableSync
-from lakewriter.shape.contract import columns_to_discard, require_types
-from lakewriter.shape.cursor import spark_literal
+from lakewriter.shape.contract import find_columns_to_discard, require_types
+from lakewriter.shape.cursor import write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
 from lakewriter.shape.flattening import plan_flatten
 from lakewriter.shape.inferred_columns import Known
-from lakewriter.shape.partitions import grouping
+from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import DELETED, ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
-from lakewriter.source.column_names import quoted
+from lakewriter.source.column_names import quote_column
 from lakewriter.source.feed import Feed, FeedOpener, open_feed
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.spark_rows import RowsFeed
@@ -78,7 +78,7 @@ def _open_feed(
 ) -> Feed:
     single = table.layout.single_file
     if sync is not None and sync.feed is not None:
-        return sync.feed.merged() if single else sync.feed
+        return sync.feed.merge() if single else sync.feed
     if table.stream is not None:
         return Unread()
     return opener(
@@ -96,7 +96,7 @@ def _plan_shape(
     rename = make_unique if spec.column_names == "kept" else name_columns
     shape = plan_shape(feed.schema, spec, table, rename=rename)
     there = in_place.read_columns() if table.contract else None
-    discard = columns_to_discard(table, shape, there)
+    discard = find_columns_to_discard(table, shape, there)
     fitting = in_place.fit_types({field.name.lower(): field.type for field in shape.schema})
     if fitting or discard:
         shape = plan_shape(feed.schema, spec, table, fitting, rename=rename, discard=discard)
@@ -130,14 +130,14 @@ def _look_at_documents(feed: Feed, table: TableSpec) -> Seen | None:
     if not has_inferred_columns(table) or table.collection is None or table.collection.column not in feed.schema.names:
         return None
     column = feed.schema.names.index(table.collection.column)
-    return merged(table.id, feed.run(partial(seen_in, column=column)))
+    return merge_paths(table.id, feed.run(partial(collect_paths, column=column)))
 
 
 def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:
     """Sort the rows by Iceberg partition: a new file starts wherever the partition changes."""
     assert isinstance(feed, RowsFeed)
-    if groups := grouping(shape):
-        feed.cluster(groups.positions, groups.keys)
+    if groups := make_grouping(shape):
+        feed.cluster(groups.positions, groups.write_keys)
     feed.number()
 
 
@@ -191,8 +191,8 @@ def write_cursor_condition(table: TableSpec, cursor: Cursor | None) -> str | Non
     """SQL that is true for rows above the cursor minus its lag; None for a table that is read whole."""
     if table.cursor is None or cursor is None:
         return None
-    column = quoted(table.cursor)
-    literal = spark_literal(cursor)
+    column = quote_column(table.cursor)
+    literal = write_spark_literal(cursor)
     if table.cursor_lag is None:
         return f"{column} > {literal}"
     lag = table.cursor_lag if " " not in table.cursor_lag else f"INTERVAL {table.cursor_lag}"

@@ -34,7 +34,7 @@ from lakewriter.run.prepare import (
 )
 from lakewriter.run.stop import Stop
 from lakewriter.run.sync import TableSync
-from lakewriter.shape.cursor import highest
+from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flattening import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
@@ -226,7 +226,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     inferred = prepared.shape.inferred if isinstance(prepared.shape, FlattenPlan) else None
     before = after = began.cursor if table.cursor else None
     for receipt in staged.receipts:
-        after = highest(after, receipt.cursor)
+        after = choose_higher(after, receipt.cursor)
     return Intent(
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,

@@ -13,7 +13,7 @@ Known = Mapping[str, pa.DataType] | None
 """The table's columns by name in lower case; None before there is a table."""
 
 
-def columns_to_discard(table: TableSpec, plan: ShapePlan, known: Known) -> frozenset[str]:
+def find_columns_to_discard(table: TableSpec, plan: ShapePlan, known: Known) -> frozenset[str]:
     """Written names of columns that are left out; ``SCHEMA_INCOMPATIBLE`` where columns are frozen."""
     if table.contract is None or known is None or table.contract.columns == "evolve":
         return frozenset()

@@ -24,33 +24,35 @@ Rename = Callable[[Sequence[str]], list[str]]
 """Makes the names of one struct fit for a file, and distinct."""
 
 
-def normalised(t: pa.DataType, rename: Rename = name_columns) -> pa.DataType:
+def normalise_names(t: pa.DataType, rename: Rename = name_columns) -> pa.DataType:
     """``t`` with the names of every struct made fit by ``rename``; void fields keep theirs taken."""
     return rebuild_type(t, rename)
 
 
-def conversion(source: pa.DataType, target: pa.DataType, rename: Rename = name_columns) -> Conversion:
+def plan_conversion(source: pa.DataType, target: pa.DataType, rename: Rename = name_columns) -> Conversion:
     """The way from a source's type to a file's; struct fields are matched by the source's names as renamed."""
     if is_wrapped(source):
-        return conversion(source.value_type, target, rename)
+        return plan_conversion(source.value_type, target, rename)
     if is_list_like(source):
-        return Conversion(target, ((0, conversion(source.value_type, target.value_type, rename)),))
+        return Conversion(target, ((0, plan_conversion(source.value_type, target.value_type, rename)),))
     if pt.is_map(source):
-        key = conversion(source.key_type, target.key_type, rename)
-        return Conversion(target, ((0, key), (1, conversion(source.item_type, target.item_type, rename))))
+        key = plan_conversion(source.key_type, target.key_type, rename)
+        return Conversion(target, ((0, key), (1, plan_conversion(source.item_type, target.item_type, rename))))
     if not pt.is_struct(source):
         return Conversion(target)
     names = rename([field.name for field in source])
     places = {name: place for place, name in enumerate(names) if not is_void(source.field(place).type)}
-    return Conversion(target, tuple(_child(source, places.get(field.name), field.type, rename) for field in target))
+    return Conversion(
+        target, tuple(_plan_child(source, places.get(field.name), field.type, rename) for field in target)
+    )
 
 
-def _child(
+def _plan_child(
     source: pa.DataType, place: int | None, target: pa.DataType, rename: Rename
 ) -> tuple[int | None, Conversion]:
     if place is None:
         return None, Conversion(target)
-    return place, conversion(source.field(place).type, target, rename)
+    return place, plan_conversion(source.field(place).type, target, rename)
 
 
 def convert(array: pa.Array, to: Conversion) -> pa.Array:
@@ -77,12 +79,12 @@ def _convert_struct(array: pa.StructArray, to: Conversion) -> pa.Array:
         pa.nulls(len(array), child.type) if place is None else convert(sources[place], child)
         for place, child in to.children
     ]
-    return pa.StructArray.from_arrays(children, fields=list(to.type), mask=_mask(array))
+    return pa.StructArray.from_arrays(children, fields=list(to.type), mask=_find_nulls(array))
 
 
 def _convert_list(array: pa.Array, to: Conversion) -> pa.Array:
     values = convert(array.flatten(), to.children[0][1])
-    return pa.ListArray.from_arrays(compute_flat_offsets(array), values, type=to.type, mask=_mask(array))
+    return pa.ListArray.from_arrays(compute_flat_offsets(array), values, type=to.type, mask=_find_nulls(array))
 
 
 def _convert_map(array: pa.MapArray, to: Conversion) -> pa.Array:
@@ -90,8 +92,8 @@ def _convert_map(array: pa.MapArray, to: Conversion) -> pa.Array:
     keys, items = entries.flatten().flatten()
     (_, key), (_, item) = to.children
     arrays = (compute_flat_offsets(entries), convert(keys, key), convert(items, item))
-    return pa.MapArray.from_arrays(*arrays, type=to.type, mask=_mask(array))
+    return pa.MapArray.from_arrays(*arrays, type=to.type, mask=_find_nulls(array))
 
 
-def _mask(array: pa.Array) -> pa.Array | None:
+def _find_nulls(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None

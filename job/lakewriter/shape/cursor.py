@@ -22,7 +22,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\u0024"})
 Comparable = int | Decimal | float | str | tuple[int, ...]
 
 
-def highest_in(array: pa.Array, column: str, first_index: int) -> Cursor | None:
+def find_highest(array: pa.Array, column: str, first_index: int) -> Cursor | None:
     """The maximum of a written column, None when all is null; NaN is ``VALUE_UNREPRESENTABLE``, as it has no order."""
     if pt.is_floating(array.type):
         _refuse_nan(array, column, first_index)
@@ -32,11 +32,11 @@ def highest_in(array: pa.Array, column: str, first_index: int) -> Cursor | None:
     return Cursor(type=str(array.type), text=render_text(pa.repeat(top, 1))[0].as_py())
 
 
-def highest(a: Cursor | None, b: Cursor | None) -> Cursor | None:
+def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
     """The higher of two by value; ``SCHEMA_INCOMPATIBLE`` for types without a common order."""
     if a is None or b is None:
         return a or b
-    (kind_a, value_a), (kind_b, value_b) = _comparable(a), _comparable(b)
+    (kind_a, value_a), (kind_b, value_b) = _to_comparable(a), _to_comparable(b)
     if kind_a != kind_b:
         raise SchemaIncompatibleError(
             f"cursor {a.text!r} of type {a.type!r} cannot be compared with {b.text!r} of type {b.type!r}.",
@@ -45,9 +45,9 @@ def highest(a: Cursor | None, b: Cursor | None) -> Cursor | None:
     return b if value_b > value_a else a  # type: ignore[operator]
 
 
-def spark_literal(c: Cursor) -> str:
+def write_spark_literal(c: Cursor) -> str:
     """Spark SQL for the cursor's exact value and type."""
-    kind, value = _comparable(c)
+    kind, value = _to_comparable(c)
     if kind == "string":
         return f"'{c.text.translate(_ESCAPES)}'"
     if kind == "date":
@@ -63,11 +63,11 @@ def spark_literal(c: Cursor) -> str:
     return f"{c.text}L"
 
 
-def parsed_cursor(kind: str, text: str) -> Cursor:
+def parse_cursor(kind: str, text: str) -> Cursor:
     """A cursor that a person typed; ``SPEC_INVALID`` when the text is none of this type."""
     cursor = Cursor(type=kind, text=text)
     try:
-        _comparable(cursor)
+        _to_comparable(cursor)
     except SchemaIncompatibleError as error:
         raise SpecInvalidError(
             f"cursor {text!r} is not of type {kind!r}.",
@@ -86,7 +86,7 @@ def _refuse_nan(array: pa.Array, column: str, first_index: int) -> None:
         )
 
 
-def _comparable(c: Cursor) -> tuple[str, Comparable]:
+def _to_comparable(c: Cursor) -> tuple[str, Comparable]:
     """A value that Python orders, and the kind of values it may be compared with."""
     for kind, type_pattern, text_pattern, value in _KINDS:
         if re.fullmatch(type_pattern, c.type):
@@ -97,7 +97,7 @@ def _comparable(c: Cursor) -> tuple[str, Comparable]:
     raise SchemaIncompatibleError(f"cursor {c.text!r} of type {c.type!r} has no order here.")
 
 
-def _integers(found: re.Match[str]) -> tuple[int, ...]:
+def _parse_integers(found: re.Match[str]) -> tuple[int, ...]:
     return tuple(int(part) for part in found.groups())
 
 
@@ -106,7 +106,7 @@ _KINDS: Final[tuple[tuple[str, str, str, Callable[[re.Match[str]], Comparable]],
     ("number", r"decimal128\(.*\)", r"-?\d+(\.\d+)?", lambda found: Decimal(found[0])),
     ("number", r"float|double", r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf)", lambda found: float(found[0])),
     ("string", r"string", r".*", lambda found: found[0]),
-    ("date", r"date32\[day\]", _DATE, _integers),
-    ("timestamp", r"timestamp\[us\]", _DATE + _TIME, _integers),
-    ("timestamp with zone", r"timestamp\[us, tz=UTC\]", _DATE + _TIME + "Z", _integers),
+    ("date", r"date32\[day\]", _DATE, _parse_integers),
+    ("timestamp", r"timestamp\[us\]", _DATE + _TIME, _parse_integers),
+    ("timestamp with zone", r"timestamp\[us, tz=UTC\]", _DATE + _TIME + "Z", _parse_integers),
 )

@@ -10,7 +10,7 @@ from datafusion.functions import encode, sha256
 _VIEW = "texts"
 
 
-def by_datafusion(context: SessionContext, texts: pa.Array) -> pa.Array:
+def digest_with_datafusion(context: SessionContext, texts: pa.Array) -> pa.Array:
     """The digests from a context of one partition, which keeps the order of rows."""
     context.register_record_batches(_VIEW, [[pa.record_batch([texts], names=["text"])]])
     try:
@@ -20,15 +20,15 @@ def by_datafusion(context: SessionContext, texts: pa.Array) -> pa.Array:
     return pa.concat_arrays([pa.array([], pa.string()), *(batch.column(0).cast(pa.string()) for batch in batches)])
 
 
-def one_partition() -> SessionContext:
+def make_context() -> SessionContext:
     """A context that runs on the task's own core and does not reorder rows."""
     return SessionContext(SessionConfig().with_target_partitions(1))
 
 
 @functools.cache
-def session() -> tuple[SessionContext, int]:
+def get_session() -> tuple[SessionContext, int]:
     """The context of this process, and the process that made it: after a fork they differ."""
-    return one_partition(), os.getpid()
+    return make_context(), os.getpid()
 
 
 def _digest(frame: DataFrame) -> DataFrame:

@@ -11,15 +11,15 @@ import os
 import pyarrow as pa
 
 
-def hex_digests(texts: pa.Array) -> pa.Array:
+def compute_digests(texts: pa.Array) -> pa.Array:
     """The lower-case hex digest of each text's UTF-8 bytes, in order; ``texts`` has no nulls."""
-    from lakewriter.shape.datafusion_digest import by_datafusion, session
+    from lakewriter.shape.datafusion_digest import digest_with_datafusion, get_session
 
-    context, owner = session()
-    return by_datafusion(context, texts) if owner == os.getpid() else by_hashlib(texts)
+    context, owner = get_session()
+    return digest_with_datafusion(context, texts) if owner == os.getpid() else digest_with_hashlib(texts)
 
 
-def by_hashlib(texts: pa.Array) -> pa.Array:
+def digest_with_hashlib(texts: pa.Array) -> pa.Array:
     """The digests from the standard library."""
     sha256 = hashlib.sha256
     return pa.array([sha256(text).hexdigest() for text in texts.cast(pa.binary()).to_pylist()], pa.string())

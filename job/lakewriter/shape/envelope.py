@@ -27,11 +27,11 @@ from lakewriter.documents.types import (
     ROW,
     UUID,
     Record,
-    arrow_field,
+    make_arrow_field,
 )
 from lakewriter.naming import make_distinct, name_avro_fields
 from lakewriter.receipt import Cursor, Findings
-from lakewriter.shape.digest import hex_digests
+from lakewriter.shape.digest import compute_digests
 from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
 from lakewriter.spec.specification import Partition, Spec, TableSpec
 from lakewriter.spec.stream import Envelope
@@ -92,10 +92,12 @@ def plan_rows(source: pa.Schema, spec: Spec, table: TableSpec, envelope: Envelop
     """The plan for typed rows; in text a column keeps its name."""
     rows = plan_shape(source, spec, table, rename=name_avro_fields if envelope.typed else make_distinct)
     named = [
-        _named(column.name, column.type, source.field(column.position)) if envelope.typed else _json(column.name)
+        _name_field(column.name, column.type, source.field(column.position))
+        if envelope.typed
+        else _make_json_field(column.name)
         for column in rows.columns
     ]
-    return EnvelopePlan(source, file_schema(envelope, table, named), envelope, table.id, rows=rows)
+    return EnvelopePlan(source, make_file_schema(envelope, table, named), envelope, table.id, rows=rows)
 
 
 def plan_documents(
@@ -104,52 +106,52 @@ def plan_documents(
     """The plan for documents; ``record`` types them for files that have types."""
     if not envelope.typed:
         kept = None if envelope.data else tuple(properties)
-        fields = [_json(name) for name in make_distinct(kept or (), reserved=envelope.names)]
-        return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, properties=kept)
+        fields = [_make_json_field(name) for name in make_distinct(kept or (), reserved=envelope.names)]
+        return EnvelopePlan(source, make_file_schema(envelope, table, fields), envelope, table.id, properties=kept)
     rename = partial(name_avro_fields, reserved=envelope.names)
     names = rename([name for name, _ in record.fields])
     typed = zip(names, record.fields, strict=True)
-    fields = [arrow_field(name, own, name_avro_fields, original) for name, (original, own) in typed]
-    return EnvelopePlan(source, file_schema(envelope, table, fields), envelope, table.id, record=record)
+    fields = [make_arrow_field(name, own, name_avro_fields, original) for name, (original, own) in typed]
+    return EnvelopePlan(source, make_file_schema(envelope, table, fields), envelope, table.id, record=record)
 
 
-def file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.Field]) -> pa.Schema:
+def make_file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.Field]) -> pa.Schema:
     """The envelope's columns, then the record's own, then what the record has besides."""
     typed = envelope.typed
     raw_id = pa.field(envelope.raw_id, pa.string(), nullable=False, metadata={KIND: UUID} if typed else None)
     found = [raw_id, pa.field(envelope.extracted_at, MILLIS if typed else pa.int64(), nullable=False)]
     if envelope.meta:
-        found.append(pa.field(envelope.meta, META, nullable=False) if typed else _json(envelope.meta))
+        found.append(pa.field(envelope.meta, META, nullable=False) if typed else _make_json_field(envelope.meta))
     if envelope.generation:
         found.append(pa.field(envelope.generation, pa.int64(), nullable=False))
-    found += [_json(envelope.data)] if envelope.data else fields
+    found += [_make_json_field(envelope.data)] if envelope.data else fields
     if envelope.additional:
         found.append(pa.field(envelope.additional, TEXT_MAP))
     return pa.schema(found, metadata={RECORD: name_avro_fields([table.source_table])[0].encode()})
 
 
-def _named(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
+def _name_field(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
     """A column or field with its name in the source, where the written one is another, and so those inside it."""
     metadata = {ORIGINAL: source.name.encode()} if source.name != name else None
-    return pa.field(name, _renamed(t, source.type), metadata=metadata)
+    return pa.field(name, _rename_nested(t, source.type), metadata=metadata)
 
 
-def _renamed(t: pa.DataType, source: pa.DataType) -> pa.DataType:
+def _rename_nested(t: pa.DataType, source: pa.DataType) -> pa.DataType:
     """``t``, which is written for ``source``, with the names that its structs have there."""
     if is_wrapped(source):
-        return _renamed(t, source.value_type)
+        return _rename_nested(t, source.value_type)
     if is_list_like(source):
-        return pa.list_(t.value_field.with_type(_renamed(t.value_type, source.value_type)))
+        return pa.list_(t.value_field.with_type(_rename_nested(t.value_type, source.value_type)))
     if pt.is_map(source):
-        key, item = _renamed(t.key_type, source.key_type), _renamed(t.item_type, source.item_type)
+        key, item = _rename_nested(t.key_type, source.key_type), _rename_nested(t.item_type, source.item_type)
         return pa.map_(t.key_field.with_type(key), t.item_field.with_type(item))
     if pt.is_struct(source):
         origins = dict(zip(name_avro_fields([field.name for field in source]), source, strict=True))
-        return pa.struct([_named(field.name, field.type, origins[field.name]) for field in t])
+        return pa.struct([_name_field(field.name, field.type, origins[field.name]) for field in t])
     return t
 
 
-def _json(name: str) -> pa.Field:
+def _make_json_field(name: str) -> pa.Field:
     return pa.field(name, pa.string(), metadata={KIND: JSON})
 
 
@@ -177,14 +179,14 @@ class EnvelopeShaper:
         """``batch`` with exactly the plan's schema."""
         index = self._first_index + self.rows
         numbers = pa.arange(index, index + batch.num_rows) if self._rows else batch.column(ROW)
-        data, changes = self._typed_rows(batch) if self._rows else self._documents(batch)
+        data, changes = self._shape_typed_rows(batch) if self._rows else self._decode_documents(batch)
         self._note(changes, numbers)
         if not self._rows:
             _put_first(changes, batch.column(CHANGES))
-        columns = [raw_ids(self._id_head, numbers), self._extracted(batch)]
+        columns = [make_raw_ids(self._id_head, numbers), self._make_extracted_at(batch)]
         envelope = self.plan.envelope
         if envelope.meta:
-            columns.append(self._meta(changes, batch.num_rows))
+            columns.append(self._make_meta(changes, batch.num_rows))
         if envelope.generation:
             columns.append(pa.repeat(pa.scalar(self.plan.generation_id, pa.int64()), batch.num_rows))
         self.rows += batch.num_rows
@@ -199,7 +201,7 @@ class EnvelopeShaper:
         taken, self._findings = self._findings, Findings()
         return taken
 
-    def _typed_rows(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
+    def _shape_typed_rows(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
         shaped = self._rows.shape(batch) if self._rows else batch
         envelope, changes = self.plan.envelope, Changes()
         if envelope.typed:
@@ -214,7 +216,7 @@ class EnvelopeShaper:
             texts = [render_objects(zip(shaped.schema.names, texts, strict=True), batch.num_rows)]
         return texts, changes
 
-    def _documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
+    def _decode_documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
         plan, data = self.plan, batch.column(DATA)
         if plan.envelope.data:
             return [data], Changes()
@@ -233,12 +235,12 @@ class EnvelopeShaper:
                 changes.setdefault(row, []).append({"field": path, "change": NULLED, "reason": UNREADABLE})
         return columns, changes
 
-    def _extracted(self, batch: pa.RecordBatch) -> pa.Array:
+    def _make_extracted_at(self, batch: pa.RecordBatch) -> pa.Array:
         own = pa.scalar(self._started, pa.int64())
         found = pa.repeat(own, batch.num_rows) if self._rows else pc.fill_null(batch.column(EMITTED), own)
         return found.cast(MILLIS) if self.plan.envelope.typed else found
 
-    def _meta(self, changes: Changes, rows: int) -> pa.Array:
+    def _make_meta(self, changes: Changes, rows: int) -> pa.Array:
         typed, sync_id = self.plan.envelope.typed, self.plan.sync_id
 
         def value(entries: list[dict[str, str | None]]) -> Any:
@@ -258,10 +260,10 @@ class EnvelopeShaper:
                 self._findings.samples.append(f"{place}: {each['change']} ({each['reason']})")
 
 
-def raw_ids(head: str, numbers: pa.Array) -> pa.Array:
+def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:
     """A version 8 UUID for each row of a load: the same row of the same load always gets the same."""
     texts = pc.binary_join_element_wise(head, numbers.cast(pa.string()), "")
-    digests = hex_digests(texts)
+    digests = compute_digests(texts)
 
     def cut(start: int, end: int) -> pa.Array:
         return pc.utf8_slice_codeunits(digests, start, end)
@@ -275,21 +277,21 @@ def _put_first(changes: Changes, supplied: pa.Array) -> None:
     if supplied.null_count == len(supplied):
         return
     for row, text in enumerate(supplied.to_pylist()):
-        entries = _decoded(text or "null", list[msgspec.Raw], [])
+        entries = _decode_or(text or "null", list[msgspec.Raw], [])
         if entries:
-            changes[row] = [_supplied(each) for each in entries] + changes.get(row, [])
+            changes[row] = [_read_change(each) for each in entries] + changes.get(row, [])
 
 
-def _supplied(entry: msgspec.Raw) -> dict[str, str | None]:
+def _read_change(entry: msgspec.Raw) -> dict[str, str | None]:
     """One change in the source's words; what is no object has no field to name, and is a reason."""
-    own = _decoded(entry, dict[str, msgspec.Raw], {"reason": entry})
+    own = _decode_or(entry, dict[str, msgspec.Raw], {"reason": entry})
     return {
-        key: _decoded(own[key], str | None, bytes(own[key]).decode()) if key in own else None
+        key: _decode_or(own[key], str | None, bytes(own[key]).decode()) if key in own else None
         for key in ("field", "change", "reason")
     }
 
 
-def _decoded(text: str | msgspec.Raw, kind: Any, otherwise: Any) -> Any:
+def _decode_or(text: str | msgspec.Raw, kind: Any, otherwise: Any) -> Any:
     """JSON text as ``kind``, or what is given where it is something else."""
     try:
         return msgspec.json.decode(text, type=kind)

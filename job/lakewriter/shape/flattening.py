@@ -13,24 +13,24 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, to_stored_type
 from lakewriter.documents.inference import Seen
-from lakewriter.documents.nesting import NULL, Levels, Path, cut, json_pointer
+from lakewriter.documents.nesting import NULL, Levels, Path, cut, write_json_pointer
 from lakewriter.documents.parsing import NULLED
 from lakewriter.documents.rendering import COMPACT, render_json
 from lakewriter.documents.types import ARROW
 from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings, InferredColumn
-from lakewriter.shape.conversion import conversion
-from lakewriter.shape.cursor import highest, highest_in
+from lakewriter.shape.conversion import plan_conversion
+from lakewriter.shape.cursor import choose_higher, find_highest
 from lakewriter.shape.inferred_columns import (
     Known,
-    as_contracted,
-    columns_after,
-    locations_of,
-    pinned_name,
-    with_paths,
+    add_columns,
+    add_paths,
+    apply_contract,
+    find_pinned_name,
+    list_locations,
 )
-from lakewriter.shape.locations import bare, reached, values_at
+from lakewriter.shape.locations import find_location, read_values, unwrap
 from lakewriter.shape.selection import Field, Pins, choose
 from lakewriter.shape.table import ColumnPlan
 from lakewriter.spec.collection import Kind, Location
@@ -84,9 +84,11 @@ class FlattenPlan:
         """The columns as a plan shows them."""
         found = []
         for field in self.fields:
-            source = self._source_type(field)
+            source = self._find_source_type(field)
             found.append(
-                ColumnPlan(0, "/".join(field.path), field.name, source, field.type, conversion(source, source), False)
+                ColumnPlan(
+                    0, "/".join(field.path), field.name, source, field.type, plan_conversion(source, source), False
+                )
             )
         return tuple(found)
 
@@ -95,10 +97,10 @@ class FlattenPlan:
         """None: only Iceberg tables have partitions, and documents are flattened into files."""
         return ()
 
-    def _source_type(self, field: Field) -> pa.DataType:
+    def _find_source_type(self, field: Field) -> pa.DataType:
         if self.documents is not None:
             return field.type
-        t = reached(self.source_schema, field.path).type
+        t = find_location(self.source_schema, field.path).type
         return field.type if t is None else t
 
 
@@ -111,31 +113,31 @@ def plan_flatten(source: pa.Schema, table: TableSpec, seen: Seen | None = None, 
     if collection is None:
         raise SpecInvalidError(f"table {table.id!r} is no collection.")
     _refuse_twins(source, table)
-    documents = None if collection.column is None else _documents(source, collection.column, table)
+    documents = None if collection.column is None else _find_documents(source, collection.column, table)
     if documents is not None and collection.locations is None:
         return _plan_inferred(source, table, documents, seen or {}, known)
     declared = collection.locations
-    locations = list(arrow_locations(source)) if declared is None else list(declared)
-    chosen = choose(table.id, locations, collection, seen=declared is None and _guessed(table))
+    locations = list(list_source_locations(source)) if declared is None else list(declared)
+    chosen = choose(table.id, locations, collection, seen=declared is None and _has_guessed_columns(table))
     fields = chosen.fields
     if documents is None:
-        fields = tuple(_native(source, field, declared is not None) for field in fields)
-    return _planned(source, table, documents, fields, chosen.left_out)
+        fields = tuple(_choose_type(source, field, declared is not None) for field in fields)
+    return _make_plan(source, table, documents, fields, chosen.left_out)
 
 
 def _plan_inferred(source: pa.Schema, table: TableSpec, documents: int, seen: Seen, known: Known) -> FlattenPlan:
     assert table.collection is not None
-    known = with_paths(known, seen, table.collection.selection.separator)
-    pins = Pins(frozenset(column.name for column in known), partial(pinned_name, known))
-    chosen = choose(table.id, locations_of(table.id, seen, known), table.collection, seen=True, pins=pins)
-    fields, discarded = as_contracted(table, chosen, known)
-    after = columns_after(known, fields, chosen.named)
+    known = add_paths(known, seen, table.collection.selection.separator)
+    pins = Pins(frozenset(column.name for column in known), partial(find_pinned_name, known))
+    chosen = choose(table.id, list_locations(table.id, seen, known), table.collection, seen=True, pins=pins)
+    fields, discarded = apply_contract(table, chosen, known)
+    after = add_columns(known, fields, chosen.named)
     left_out = (*chosen.left_out, *(f"{field.name} (contract.columns: discard)" for field in discarded))
-    plan = _planned(source, table, documents, fields, left_out)
+    plan = _make_plan(source, table, documents, fields, left_out)
     return replace(plan, inferred=after, discarded=discarded)
 
 
-def _planned(
+def _make_plan(
     source: pa.Schema, table: TableSpec, documents: int | None, fields: tuple[Field, ...], left_out: tuple[str, ...]
 ) -> FlattenPlan:
     if not fields:
@@ -145,30 +147,30 @@ def _planned(
         schema=pa.schema([pa.field(f.name, f.type, nullable=not f.key) for f in fields]),
         fields=fields,
         documents=documents,
-        cursor=_cursor(source, table),
+        cursor=_find_cursor(source, table),
         left_out=tuple(field.name for field in source if is_void(field.type)),
         notes=tuple(f"left out: {what}" for what in left_out),
     )
 
 
-def arrow_locations(schema: pa.Schema) -> Iterator[Location]:
+def list_source_locations(schema: pa.Schema) -> Iterator[Location]:
     """Every location of rows that are documents; what has no type is none."""
-    yield from _inside(schema, ())
+    yield from _list_nested_locations(schema, ())
 
 
-def _inside(fields: Sequence[pa.Field], path: tuple[str, ...]) -> Iterator[Location]:
+def _list_nested_locations(fields: Sequence[pa.Field], path: tuple[str, ...]) -> Iterator[Location]:
     for field in fields:
         if is_void(field.type):
             continue
-        place, kind = (*path, field.name), kind_of(field.type)
+        place, kind = (*path, field.name), find_kind(field.type)
         yield Location(place, kind)
         if kind is Kind.OBJECT:
-            yield from _inside(list(bare(field.type)), place)
+            yield from _list_nested_locations(list(unwrap(field.type)), place)
 
 
-def kind_of(t: pa.DataType) -> Kind:
+def find_kind(t: pa.DataType) -> Kind:
     """What values of a source's type are, as documents."""
-    plain = bare(t)
+    plain = unwrap(t)
     if pt.is_struct(plain):
         return Kind.OBJECT
     if pt.is_map(plain):
@@ -178,14 +180,14 @@ def kind_of(t: pa.DataType) -> Kind:
     return next((kind for check, kind in _KINDS if check(plain)), Kind.STRING)
 
 
-def _guessed(table: TableSpec) -> bool:
+def _has_guessed_columns(table: TableSpec) -> bool:
     """Whether Spark takes the columns from the values, so that another load may have others."""
     return table.read.format == "json" and table.read.columns is None
 
 
-def _native(source: pa.Schema, field: Field, declared: bool) -> Field:
+def _choose_type(source: pa.Schema, field: Field, declared: bool) -> Field:
     """The field with the type its column gets: the schema's, or the source's own, numbers in their widest form."""
-    found = reached(source, field.path)
+    found = find_location(source, field.path)
     if found.type is None or found.nothing or found.inside:
         return field
     if declared:
@@ -194,16 +196,16 @@ def _native(source: pa.Schema, field: Field, declared: bool) -> Field:
         return field
     t = found.type
     name = "/".join(field.path)
-    return replace(field, type=next((wide for check, wide in _WIDE if check(t)), _stored(name, t)))
+    return replace(field, type=next((wide for check, wide in _WIDE if check(t)), _to_stored(name, t)))
 
 
-def _stored(name: str, t: pa.DataType) -> pa.DataType:
+def _to_stored(name: str, t: pa.DataType) -> pa.DataType:
     return ARROW[Kind.TIME] if pt.is_time(t) else to_stored_type(name, t)
 
 
 def _require_fit(field: Field, t: pa.DataType) -> None:
     """Numbers, text and times of the source fit columns of their own sort; text is read as any."""
-    kind = kind_of(t)
+    kind = find_kind(t)
     if not (kind in (field.kind, Kind.STRING) or kind in _FITTING.get(field.kind, ())):
         raise SchemaIncompatibleError(
             f"{'/'.join(field.path)!r} is {str(t)!r} in the source, and {field.kind.value} in the collection's schema.",
@@ -211,23 +213,23 @@ def _require_fit(field: Field, t: pa.DataType) -> None:
         )
 
 
-def _documents(source: pa.Schema, column: str, table: TableSpec) -> int:
+def _find_documents(source: pa.Schema, column: str, table: TableSpec) -> int:
     position = int(source.get_field_index(column))
     if position < 0:
         raise SpecInvalidError(
             f"tables.{table.id}.documents names {column!r}; the source has {', '.join(map(repr, source.names))}."
         )
-    t = bare(source.field(position).type)
+    t = unwrap(source.field(position).type)
     if not (pt.is_string(t) or pt.is_large_string(t) or pt.is_binary(t)):
         raise SpecInvalidError(f"tables.{table.id}.documents: column {column!r} is {str(t)!r}, expected JSON text.")
     return position
 
 
-def _cursor(source: pa.Schema, table: TableSpec) -> int | None:
+def _find_cursor(source: pa.Schema, table: TableSpec) -> int | None:
     if table.cursor is None:
         return None
     position = int(source.get_field_index(table.cursor))
-    if position < 0 or not kind_of(source.field(position).type).scalar:
+    if position < 0 or not find_kind(source.field(position).type).scalar:
         raise SpecInvalidError(
             f"cursor of {table.id!r}: expected a column of the source with one value, got {table.cursor!r}."
         )
@@ -272,7 +274,7 @@ class Flattener:
             )
         before = self.changes, self.undeclared.copy()
         try:
-            arrays = self._arrays(batch)
+            arrays = self._make_arrays(batch)
         except ValueUnrepresentableError:
             # Its rows may come again without the one that is bad.
             self.changes, self.undeclared = before
@@ -280,11 +282,13 @@ class Flattener:
         self.rows += batch.num_rows
         return pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
 
-    def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        arrays = self._from_json(batch) if self.plan.documents is not None else self._from_columns(batch)
+    def _make_arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        arrays = self._read_json(batch) if self.plan.documents is not None else self._read_columns(batch)
         for field, array in zip(self.plan.fields, arrays, strict=True):
             if field.key and array.null_count:
-                raise self._bad(field, int(pc.index(array.is_null(), True).as_py()), "a key has a value always", "null")
+                raise self._make_error(
+                    field, int(pc.index(array.is_null(), True).as_py()), "a key has a value always", "null"
+                )
         if self.plan.cursor is not None:
             self._follow(batch.column(self.plan.cursor), self.plan.source_schema.field(self.plan.cursor))
         return arrays
@@ -303,20 +307,20 @@ class Flattener:
 
     def _follow(self, values: pa.Array, field: pa.Field) -> None:
         stored = values.cast(to_stored_type(field.name, field.type))
-        self.cursor = highest(self.cursor, highest_in(stored, field.name, self.rows))
+        self.cursor = choose_higher(self.cursor, find_highest(stored, field.name, self.rows))
         self.cursor_nulls += values.null_count
 
-    def _from_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
+    def _read_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
         texts = batch.column(self.plan.documents).to_pylist()
         if self.plan.inferred is None:
             levels = Levels(texts, self.rows)
-            return [self._decode(field, levels.raws(field.path)) for field in self.plan.fields]
+            return [self._decode(field, levels.read_raws(field.path)) for field in self.plan.fields]
         levels = Levels(texts, self.rows, any_value=True)
         for field in self.plan.discarded:
-            self._leave_out(field, sum(raw != NULL and raw[:1] != b"{" for raw in levels.raws(field.path)))
-        return [self._inferred(field, levels.raws(field.path)) for field in self.plan.fields]
+            self._leave_out(field, sum(raw != NULL and raw[:1] != b"{" for raw in levels.read_raws(field.path)))
+        return [self._decode_inferred(field, levels.read_raws(field.path)) for field in self.plan.fields]
 
-    def _inferred(self, field: Field, raws: list[bytes]) -> pa.Array:
+    def _decode_inferred(self, field: Field, raws: list[bytes]) -> pa.Array:
         """The column of a path at which may be anything: objects have columns of their own, arrays are left out."""
         if not field.kind.scalar:
             return self._decode(field, raws)
@@ -325,32 +329,32 @@ class Flattener:
         if field.kind is Kind.NUMBER:
             for position, raw in enumerate(leaves):
                 if len(raw) > _EXACT_DIGITS and raw.lstrip(b"-").isdigit() and float(raw) != Decimal(raw.decode()):
-                    raise self._bad(field, position, "a double does not hold all of its digits", raw.decode())
+                    raise self._make_error(field, position, "a double does not hold all of its digits", raw.decode())
         return self._decode(field, leaves)
 
     def _leave_out(self, field: Field, count: int) -> None:
         if count:
             self.undeclared["/".join(field.path)] += count
 
-    def _from_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+    def _read_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         opened: dict[Path, Levels] = {}
-        return [self._from_column(batch, field, opened) for field in self.plan.fields]
+        return [self._read_column(batch, field, opened) for field in self.plan.fields]
 
-    def _from_column(self, batch: pa.RecordBatch, field: Field, opened: dict[Path, Levels]) -> pa.Array:
-        found = reached(self.plan.source_schema, field.path)
+    def _read_column(self, batch: pa.RecordBatch, field: Field, opened: dict[Path, Levels]) -> pa.Array:
+        found = find_location(self.plan.source_schema, field.path)
         if found.nothing:
             return pa.nulls(batch.num_rows, field.type)
         path = field.path[: len(field.path) - len(found.inside)]
         if found.inside:
             if path not in opened:
-                opened[path] = Levels(values_at(batch, path).to_pylist(), self.rows, path)
-            return self._decode(field, opened[path].raws(field.path))
-        array = values_at(batch, path)
-        if kind_of(array.type) is Kind.STRING and field.kind not in _KEPT:
+                opened[path] = Levels(read_values(batch, path).to_pylist(), self.rows, path)
+            return self._decode(field, opened[path].read_raws(field.path))
+        array = read_values(batch, path)
+        if find_kind(array.type) is Kind.STRING and field.kind not in _KEPT:
             texts = array.cast(pa.string())
             if field.kind.scalar:
-                return self._checked(field, texts, decode_texts(field.kind, texts, COLLECTION.grammar))
-            return self._checked(field, texts, decode_nested_texts(field.kind, texts, COLLECTION))
+                return self._require_whole(field, texts, decode_texts(field.kind, texts, COLLECTION.grammar))
+            return self._require_whole(field, texts, decode_nested_texts(field.kind, texts, COLLECTION))
         if not field.kind.scalar:
             return render_json(array, COMPACT)
         try:
@@ -359,26 +363,26 @@ class Flattener:
             raise ValueUnrepresentableError(
                 f"field {'/'.join(field.path)!r}, rows from {self.rows}: {error}",
                 remedy="Convert the value in the source, or declare its type.",
-                column=json_pointer(field.path),
+                column=write_json_pointer(field.path),
             ) from error
 
     def _decode(self, field: Field, raws: list[bytes]) -> pa.Array:
-        return self._checked(field, raws, decode_values(field.kind, raws, COLLECTION))
+        return self._require_whole(field, raws, decode_values(field.kind, raws, COLLECTION))
 
-    def _checked(self, field: Field, values: Sequence[bytes] | pa.Array, decoded: Decoded) -> pa.Array:
+    def _require_whole(self, field: Field, values: Sequence[bytes] | pa.Array, decoded: Decoded) -> pa.Array:
         """The column, of which no value is left out."""
         for fault in decoded.faults:
             if fault.change == NULLED:
                 value = values[fault.position]
                 shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-                raise self._bad(field, fault.position, fault.message, shown)
+                raise self._make_error(field, fault.position, fault.message, shown)
         self.changes += len(decoded.faults)
         return decoded.array
 
-    def _bad(self, field: Field, position: int, reason: str, shown: str) -> ValueUnrepresentableError:
+    def _make_error(self, field: Field, position: int, reason: str, shown: str) -> ValueUnrepresentableError:
         return ValueUnrepresentableError(
             f"field {'/'.join(field.path)!r}, row {self.rows + position}: value {cut(shown)} cannot be written as"
             f" {field.kind.value}: {reason}.",
             remedy="Correct the document, or the collection's schema.",
-            column=json_pointer(field.path),
+            column=write_json_pointer(field.path),
         )

@@ -22,7 +22,7 @@ _KINDS: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)
 Known = Sequence[InferredColumn]
 
 
-def locations_of(table: str, seen: Seen, known: Known) -> tuple[Location, ...]:
+def list_locations(table: str, seen: Seen, known: Known) -> tuple[Location, ...]:
     """The table's own locations, each with the kind that it has there, then those that are new."""
     kept = {column.path: Kind(column.kind) for column in known if column.path and column.kind != INCLUDED}
     # Objects inside a value that is kept whole are part of its text.
@@ -36,7 +36,7 @@ def locations_of(table: str, seen: Seen, known: Known) -> tuple[Location, ...]:
     return tuple(Location(path, kind) for path, kind in (kept | new).items())
 
 
-def with_paths(known: Known, seen: Seen, separator: str) -> tuple[InferredColumn, ...]:
+def add_paths(known: Known, seen: Seen, separator: str) -> tuple[InferredColumn, ...]:
     """Columns of which only the table's files tell, with the path that comes to their name."""
     unknown = {column.name: column for column in known if not column.path}
     claimed: dict[str, InferredColumn] = {}
@@ -48,13 +48,13 @@ def with_paths(known: Known, seen: Seen, separator: str) -> tuple[InferredColumn
     return tuple(claimed.get(column.name, column) if not column.path else column for column in known)
 
 
-def pinned_name(known: Known, path: tuple[str, ...], name: str) -> str | None:
+def find_pinned_name(known: Known, path: tuple[str, ...], name: str) -> str | None:
     """What the column that wants ``name`` is called in the table: as such, or with the number it got beside another."""
     form = re.compile(re.escape(name) + r"(_\d+)?")
     return next((column.name for column in known if column.path == path and form.fullmatch(column.name)), None)
 
 
-def as_contracted(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+def apply_contract(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
     """The fields to write, and those left out by the contract: of a table that has columns, what is new."""
     columns = table.contract.columns if table.contract is not None else "evolve"
     paths = {column.path for column in known}
@@ -70,9 +70,7 @@ def as_contracted(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tuple
     return tuple(field for field in chosen.fields if field not in new), tuple(new)
 
 
-def columns_after(
-    known: Known, fields: Iterable[Field], named: frozenset[tuple[str, ...]]
-) -> tuple[InferredColumn, ...]:
+def add_columns(known: Known, fields: Iterable[Field], named: frozenset[tuple[str, ...]]) -> tuple[InferredColumn, ...]:
     """What the table keeps: the columns it had, then those it has got."""
     had = {(column.path, column.name) for column in known}
     kinds = {column.path: column.kind for column in known if column.kind != INCLUDED}

@@ -14,7 +14,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Reached:
+class SourceLocation:
     """The source's type at a location, None where it has nothing there; ``inside`` are the last names of the path,
     where they lie in JSON text."""
 
@@ -27,28 +27,28 @@ class Reached:
         return self.type is None or is_void(self.type)
 
 
-def reached(source: Sequence[pa.Field], path: Path) -> Reached:
+def find_location(source: Sequence[pa.Field], path: Path) -> SourceLocation:
     """``SCHEMA_INCOMPATIBLE`` where the way leads through a type that holds nothing by name."""
     own = next((field for field in source if field.name == path[0]), None)
     if own is None:
-        return Reached(None)
-    t, done = bare(own.type), 1
+        return SourceLocation(None)
+    t, done = unwrap(own.type), 1
     while done < len(path) and not is_void(t):
         if is_text(t):
-            return Reached(t, path[done:])
-        child = _child(t, path[done])
+            return SourceLocation(t, path[done:])
+        child = _find_child(t, path[done])
         if child is None and not pt.is_struct(t):
             raise SchemaIncompatibleError(
                 f"{'/'.join(path[:done])!r} is {str(t)!r} in the source, and an object in the collection's schema.",
                 remedy="Make it a struct, a map by text or JSON text in the source, or correct the schema.",
             )
         if child is None:
-            return Reached(None)
+            return SourceLocation(None)
         t, done = child, done + 1
-    return Reached(t)
+    return SourceLocation(t)
 
 
-def values_at(batch: pa.RecordBatch, path: Path) -> pa.Array:
+def read_values(batch: pa.RecordBatch, path: Path) -> pa.Array:
     """The values at a path that ``reached`` has found in the types."""
     array = batch.column(path[0])
     for name in path[1:]:
@@ -59,9 +59,9 @@ def values_at(batch: pa.RecordBatch, path: Path) -> pa.Array:
     return array
 
 
-def bare(t: pa.DataType) -> pa.DataType:
+def unwrap(t: pa.DataType) -> pa.DataType:
     """``t``, or what a dictionary or run-end encoding of it stands for."""
-    return bare(t.value_type) if is_wrapped(t) else t
+    return unwrap(t.value_type) if is_wrapped(t) else t
 
 
 def is_text(t: pa.DataType) -> bool:
@@ -69,8 +69,8 @@ def is_text(t: pa.DataType) -> bool:
     return bool(pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t))
 
 
-def _child(t: pa.DataType, name: str) -> pa.DataType | None:
+def _find_child(t: pa.DataType, name: str) -> pa.DataType | None:
     if pt.is_map(t) and is_text(t.key_type):
-        return bare(t.item_type)
+        return unwrap(t.item_type)
     position = t.get_field_index(name) if pt.is_struct(t) else -1
-    return bare(t.field(position).type) if position >= 0 else None
+    return unwrap(t.field(position).type) if position >= 0 else None

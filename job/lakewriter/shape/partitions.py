@@ -59,25 +59,25 @@ class Column:
         assert isinstance(result, PrimitiveType)
         return result
 
-    def values(self, array: pa.Array) -> tuple[pa.Array, list[str | int | bool | None]]:
+    def compute_values(self, array: pa.Array) -> tuple[pa.Array, list[str | int | bool | None]]:
         """The distinct values, and for every row the place of its own among them."""
-        encoded = _coarse(array, self.field).dictionary_encode(null_encoding="encode")
+        encoded = _floor_to_hour(array, self.field).dictionary_encode(null_encoding="encode")
         transform, result = self.transform.transform(self.type), self.result
         found: dict[str | int | bool | None, int] = {}
         places = []
-        for place, value in enumerate(_plain(encoded.dictionary)):
+        for place, value in enumerate(_to_plain_values(encoded.dictionary)):
             try:
                 partition = None if value is None else to_json(result, transform(value))
                 if partition not in found:
                     # What has no text, or does not fit the field's type, is refused here, with its value at hand.
-                    self.directory(partition)
+                    self.name_directory(partition)
                     found[partition] = len(found)
             except (ValueError, OverflowError, struct.error) as error:
-                raise self._without(encoded.dictionary.slice(place, 1), error) from error
+                raise self._make_error(encoded.dictionary.slice(place, 1), error) from error
             places.append(found[partition])
         return pa.array(places, pa.int32()).take(encoded.indices), list(found)
 
-    def _without(self, value: pa.Array, error: Exception) -> ValueUnrepresentableError:
+    def _make_error(self, value: pa.Array, error: Exception) -> ValueUnrepresentableError:
         # Arrow's own text: Python's dates end with the year 9999.
         shown = " ".join(value.to_string().split()).removeprefix("[ ").removesuffix(" ]")
         return ValueUnrepresentableError(
@@ -86,11 +86,11 @@ class Column:
             "a truncated number is of its column's type.",
         )
 
-    def directory(self, value: str | int | bool | None) -> str:
+    def name_directory(self, value: str | int | bool | None) -> str:
         """``{field}={value}``, long values cut short."""
-        text = self.transform.to_human_string(self.result, internal(value, self.result))
-        short = _escaped(text[:MAX_VALUE_CHARACTERS])[:MAX_VALUE_CHARACTERS]
-        return f"{_escaped(self.field.name)}={_HALF_ESCAPE.sub('', short)}"
+        text = self.transform.to_human_string(self.result, to_manifest_value(value, self.result))
+        short = _escape(text[:MAX_VALUE_CHARACTERS])[:MAX_VALUE_CHARACTERS]
+        return f"{_escape(self.field.name)}={_HALF_ESCAPE.sub('', short)}"
 
 
 @dataclass(frozen=True)
@@ -102,41 +102,41 @@ class Transforms:
     @classmethod
     def of(cls, fields: Sequence[PartitionField], schema: pa.Schema) -> "Transforms":
         """The transforms of written columns; ``SPEC_INVALID`` where a type has none."""
-        return cls(tuple(_column(field, schema.field(field.column).type) for field in fields))
+        return cls(tuple(_make_column(field, schema.field(field.column).type) for field in fields))
 
-    def runs(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
+    def split_by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
         """Neighbouring rows of one partition, and the partition."""
-        found = [column.values(batch.column(column.field.column)) for column in self.columns]
-        starts = _starts([places for places, _ in found], batch.num_rows)
+        found = [column.compute_values(batch.column(column.field.column)) for column in self.columns]
+        starts = _find_run_starts([places for places, _ in found], batch.num_rows)
         for start, end in pairwise([*starts, batch.num_rows]):
             partition = tuple(values[places[start].as_py()] for places, values in found)
             yield partition, batch.slice(start, end - start)
 
-    def keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
+    def write_keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """A text for each row, the same for rows of one partition only; ``arrays`` are the fields' columns."""
         texts = []
         for column, array in zip(self.columns, arrays, strict=True):
-            places, values = column.values(array)
+            places, values = column.compute_values(array)
             texts.append(pa.array([json.dumps(value) for value in values], pa.string()).take(places))
         return pc.binary_join_element_wise(*texts, ",")
 
-    def directory(self, partition: Values) -> str:
+    def name_directory(self, partition: Values) -> str:
         """The partition's directory under the table's data."""
-        return "/".join(column.directory(value) for column, value in zip(self.columns, partition, strict=True))
+        return "/".join(column.name_directory(value) for column, value in zip(self.columns, partition, strict=True))
 
 
-def internal(value: str | int | bool | None, t: PrimitiveType) -> Any:
+def to_manifest_value(value: str | int | bool | None, t: PrimitiveType) -> Any:
     """A partition's value as manifests have it: dates and timestamps are numbers."""
     return None if value is None else from_bytes(t, to_bytes(t, from_json(t, value)))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """``text`` as Java's URLEncoder, and so Iceberg's own library, has it."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
-def _column(field: PartitionField, t: pa.DataType) -> Column:
-    known, transform = _iceberg(t), parse_transform(field.transform)
+def _make_column(field: PartitionField, t: pa.DataType) -> Column:
+    known, transform = _to_iceberg_type(t), parse_transform(field.transform)
     if known is None or not transform.can_transform(known):
         raise SpecInvalidError(
             f"partition_by {field}: column {field.column!r} is written as {str(t)!r}, which it does not take.",
@@ -146,7 +146,7 @@ def _column(field: PartitionField, t: pa.DataType) -> Column:
     return Column(field, known, transform)
 
 
-def _iceberg(t: pa.DataType) -> PrimitiveType | None:
+def _to_iceberg_type(t: pa.DataType) -> PrimitiveType | None:
     """The Iceberg type of a written column; None for those that partition nothing."""
     if pt.is_decimal(t):
         return DecimalType(t.precision, t.scale)
@@ -163,7 +163,7 @@ def _iceberg(t: pa.DataType) -> PrimitiveType | None:
     return known.get(t)
 
 
-def _coarse(array: pa.Array, field: PartitionField) -> pa.Array:
+def _floor_to_hour(array: pa.Array, field: PartitionField) -> pa.Array:
     """Timestamps cut to the hour for transforms that see no more, which leaves few distinct values."""
     if not pt.is_timestamp(array.type):
         return array
@@ -171,14 +171,14 @@ def _coarse(array: pa.Array, field: PartitionField) -> pa.Array:
     return pc.floor_temporal(plain, unit="hour") if field.of_time else plain
 
 
-def _plain(array: pa.Array) -> list[Any]:
+def _to_plain_values(array: pa.Array) -> list[Any]:
     """Values as PyIceberg's transforms take them: dates and timestamps as numbers."""
     if pt.is_timestamp(array.type):
         return list(array.view(pa.int64()).to_pylist())
     return list((array.view(pa.int32()) if pt.is_date32(array.type) else array).to_pylist())
 
 
-def _starts(places: Sequence[pa.Array], rows: int) -> list[int]:
+def _find_run_starts(places: Sequence[pa.Array], rows: int) -> list[int]:
     """Where the runs of equal places begin."""
     if rows == 0:
         return []
@@ -201,10 +201,10 @@ class Grouping:
         """Places of the columns in the source."""
         return tuple(column.position for column in self.columns)
 
-    def keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
+    def write_keys(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The keys of rows whose columns are ``arrays``; null where a value cannot be written."""
         try:
-            return self.transforms.keys(
+            return self.transforms.write_keys(
                 [convert(array, column.conversion) for array, column in zip(arrays, self.columns, strict=True)]
             )
         except (pa.ArrowInvalid, ValueUnrepresentableError):
@@ -212,7 +212,7 @@ class Grouping:
             return pa.nulls(len(arrays[0]), pa.string())
 
 
-def grouping(shape: ShapePlan) -> Grouping | None:
+def make_grouping(shape: ShapePlan) -> Grouping | None:
     """None where a load has one partition in all; ``SPEC_INVALID`` where a column's type has no such transform."""
     transforms = Transforms.of(shape.partition, shape.schema)
     columns = {column.name: column for column in shape.columns}

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakewriter.documents.nesting import json_pointer
+from lakewriter.documents.nesting import write_json_pointer
 from lakewriter.documents.types import ARROW
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.spec.collection import Collection, Kind, Location, steps
@@ -53,7 +53,7 @@ def choose(
     documents a field may be missing, and is left out; so may a key, and is a column in which no document has a value.
     With ``pins`` they are of documents without a schema: what is included is whole, whatever it is.
     """
-    return _Choice(table, locations, collection, seen, pins).made()
+    return _Choice(table, locations, collection, seen, pins).choose()
 
 
 class _Choice:
@@ -74,66 +74,68 @@ class _Choice:
         self._selection = collection.selection
         self._by_path = {location.path: location for location in self._locations}
         self._projected = {name: steps(pointer) for name, pointer in self._selection.projections}
-        self._by_name = {self._joined(path, "/"): path for path in self._by_path} | self._projected
-        self._keys = [self._key(pointer) for pointer in collection.keys]
-        self._included = self._paths("include", self._selection.include)
-        self._excluded = self._paths("exclude", self._selection.exclude)
+        self._by_name = {self._join(path, "/"): path for path in self._by_path} | self._projected
+        self._keys = [self._find_key(pointer) for pointer in collection.keys]
+        self._included = self._find_paths("include", self._selection.include)
+        self._excluded = self._find_paths("exclude", self._selection.exclude)
 
-    def made(self) -> Chosen:
+    def choose(self) -> Chosen:
         fields: list[Field] = []
-        left_out = [f"{name} (in no document of this load{self._nearest(name)})" for name in self._absent()]
+        left_out = [f"{name} (in no document of this load{self._suggest(name)})" for name in self._list_absent()]
         for location in self._locations:
-            if self._wanted(location):
-                fields += self._fields(location)
-            elif location.kind is not Kind.OBJECT and not self._below(location.path, self._included.values()):
+            if self._is_wanted(location):
+                fields += self._make_fields(location)
+            elif location.kind is not Kind.OBJECT and not self._is_below(location.path, self._included.values()):
                 left_out.append(f"{'/'.join(location.path)} ({location.kind})")
         named = frozenset(self._included.values())
-        return Chosen(tuple(_distinct(fields, self._pins)), tuple(left_out), named)
+        return Chosen(tuple(_make_distinct(fields, self._pins)), tuple(left_out), named)
 
-    def _absent(self) -> list[str]:
+    def _list_absent(self) -> list[str]:
         return [name for name in self._selection.include if name not in self._included]
 
-    def _wanted(self, location: Location) -> bool:
+    def _is_wanted(self, location: Location) -> bool:
         path = location.path
         if path in self._keys or path in self._included.values():
             return True
         depth = self._selection.depth
-        if (depth is not None and len(path) > depth) or self._below(path, self._excluded.values()):
+        if (depth is not None and len(path) > depth) or self._is_below(path, self._excluded.values()):
             return False
-        return (location.kind.scalar or location.kind is Kind.JSON) and not self._below(path, self._included.values())
+        return (location.kind.scalar or location.kind is Kind.JSON) and not self._is_below(
+            path, self._included.values()
+        )
 
     @staticmethod
-    def _below(path: Path, others: Iterable[Path]) -> bool:
+    def _is_below(path: Path, others: Iterable[Path]) -> bool:
         return any(path[: len(other)] == other for other in others)
 
-    def _fields(self, location: Location) -> list[Field]:
+    def _make_fields(self, location: Location) -> list[Field]:
         key = location.path in self._keys
         kind = location.kind
         if key and kind in (Kind.TEXT_INTEGER, Kind.TEXT_NUMBER):
             kind = Kind.STRING
         if self._pins is not None and location.path in self._included.values() and kind in _OPEN and not key:
             kind = Kind.JSON
-        return [Field(name, location.path, kind, ARROW[kind], key) for name in self._names(location.path)]
+        return [Field(name, location.path, kind, ARROW[kind], key) for name in self._list_names(location.path)]
 
-    def _names(self, path: Path) -> list[str]:
+    def _list_names(self, path: Path) -> list[str]:
         """A projection's own names in place of the path, unless that is included too."""
         own = [name for name, place in self._projected.items() if place == path and name not in self._excluded]
         plain = "/".join(path)
         if not own or plain in self._included:
-            own.append(self._joined(path, self._selection.separator))
+            own.append(self._join(path, self._selection.separator))
         return own
 
-    def _joined(self, path: Path, separator: str) -> str:
+    def _join(self, path: Path, separator: str) -> str:
         """Of documents without a schema the name is a JSON pointer's: no two properties come to one."""
         if self._pins is None or separator != "/":
             return separator.join(path)
-        return json_pointer(path)[1:]
+        return write_json_pointer(path)[1:]
 
-    def _key(self, pointer: str) -> Path:
+    def _find_key(self, pointer: str) -> Path:
         location = self._by_path.get(steps(pointer))
         if location is None:
             raise SpecInvalidError(
-                f"table {self._table!r}: documents have no key {pointer!r}{self._nearest(pointer.strip('/'))}."
+                f"table {self._table!r}: documents have no key {pointer!r}{self._suggest(pointer.strip('/'))}."
             )
         if not location.kind.scalar or location.kind in (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER):
             message = f"table {self._table!r}: key {pointer!r} holds {location.kind}; a key is one value of one type."
@@ -142,7 +144,7 @@ class _Choice:
             raise SpecInvalidError(message)
         return location.path
 
-    def _paths(self, what: str, names: Iterable[str]) -> Mapping[str, Path]:
+    def _find_paths(self, what: str, names: Iterable[str]) -> Mapping[str, Path]:
         found = {}
         for name in names:
             path = self._by_name.get(name)
@@ -151,19 +153,19 @@ class _Choice:
                     continue
                 raise SpecInvalidError(
                     f"table {self._table!r}: fields.{what} names {name!r}, which documents do not have"
-                    f"{self._nearest(name)}."
+                    f"{self._suggest(name)}."
                 )
             if what == "exclude" and path in self._keys:
                 raise SpecInvalidError(f"table {self._table!r}: fields.exclude names {name!r}, which is a key.")
             found[name] = path
         return found
 
-    def _nearest(self, name: str) -> str:
+    def _suggest(self, name: str) -> str:
         close = difflib.get_close_matches(name, list(self._by_name), 1, 0.5)
         return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _distinct(fields: Iterable[Field], pins: Pins | None) -> list[Field]:
+def _make_distinct(fields: Iterable[Field], pins: Pins | None) -> list[Field]:
     """The second of two fields of one name gets ``_1``; one that the table has keeps its name."""
     fields = list(fields)
     own = [None if pins is None else pins.name_of(field.path, field.name) for field in fields]

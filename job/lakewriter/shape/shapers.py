@@ -27,7 +27,7 @@ class AnyShaper(Protocol):
         """What was found since the last call."""
 
 
-def shaper(plan: AnyPlan, *, job_id: str, start: datetime, first_index: int) -> AnyShaper:
+def make_shaper(plan: AnyPlan, *, job_id: str, start: datetime, first_index: int) -> AnyShaper:
     """The shaper of one task."""
     if isinstance(plan, FlattenPlan):
         return Flattener(plan)

@@ -13,8 +13,8 @@ from lakewriter.column_types import is_void, rebuild_type, reconcile, to_stored_
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import name_columns
 from lakewriter.receipt import Cursor, Findings
-from lakewriter.shape.conversion import Conversion, Rename, conversion, convert, normalised
-from lakewriter.shape.cursor import highest, highest_in
+from lakewriter.shape.conversion import Conversion, Rename, convert, normalise_names, plan_conversion
+from lakewriter.shape.cursor import choose_higher, find_highest
 from lakewriter.shape.tracking import TRACKING_TYPES, TrackingValues
 from lakewriter.spec.specification import Partition, Spec, TableSpec, Tracking, TrackingColumn
 
@@ -80,7 +80,7 @@ def plan_shape(
     if deleted:
         _require_deleted(source, table)
         fields.pop()
-    every, left_out = _columns(fields, spec, existing or {}, rename)
+    every, left_out = _plan_columns(fields, spec, existing or {}, rename)
     columns = tuple(column for column in every if column.name not in discard)
     discarded = tuple(column for column in every if column.name in discard)
     if not columns:
@@ -92,15 +92,15 @@ def plan_shape(
     where = "primary_key" if table.primary_key else "unique_key"
     return ShapePlan(
         source_schema=source,
-        schema=pa.schema([*(pa.field(c.name, c.type) for c in columns), *_tracking_fields(spec, existing or {})]),
+        schema=pa.schema([*(pa.field(c.name, c.type) for c in columns), *_make_tracking_fields(spec, existing or {})]),
         columns=columns,
         tracking=spec.tracking,
         keys=tuple(_find(key, names, f"{where} of {table.id!r}", left_out) for key in keys)
         or tuple(column.name for column in columns),
-        cursor=_cursor(table, columns, names, left_out),
+        cursor=_find_cursor(table, columns, names, left_out),
         left_out=left_out,
         deleted=deleted,
-        partition=_partition(spec, table, names, left_out),
+        partition=_plan_partition(spec, table, names, left_out),
         notes=tuple(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
         discarded=discarded,
     )
@@ -114,7 +114,7 @@ def _require_deleted(source: pa.Schema, table: TableSpec) -> None:
         )
 
 
-def _columns(
+def _plan_columns(
     fields: list[pa.Field], spec: Spec, existing: Mapping[str, pa.DataType], rename: Rename
 ) -> tuple[tuple[ColumnPlan, ...], tuple[str, ...]]:
     # A void column takes its name too: it keeps it on the day it gets a type.
@@ -125,15 +125,15 @@ def _columns(
         if is_void(field.type):
             left_out.append(field.name)
             continue
-        plain = normalised(field.type, rename)
+        plain = normalise_names(field.type, rename)
         known = existing.get(name.lower())
         written = to_stored_type(field.name, plain) if known is None else reconcile(field.name, plain, known)
-        way = conversion(field.type, written, rename)
+        way = plan_conversion(field.type, written, rename)
         columns.append(ColumnPlan(position, field.name, name, field.type, written, way, casts=plain != written))
     return tuple(columns), tuple(left_out)
 
 
-def _tracking_fields(spec: Spec, existing: Mapping[str, pa.DataType]) -> list[pa.Field]:
+def _make_tracking_fields(spec: Spec, existing: Mapping[str, pa.DataType]) -> list[pa.Field]:
     fields = []
     for column in spec.tracking:
         t = TRACKING_TYPES[column.holds]
@@ -147,7 +147,9 @@ def _tracking_fields(spec: Spec, existing: Mapping[str, pa.DataType]) -> list[pa
     return fields
 
 
-def _cursor(table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]) -> str | None:
+def _find_cursor(
+    table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]
+) -> str | None:
     if table.cursor is None:
         return None
     name = _find(table.cursor, names, f"cursor of {table.id!r}", left_out)
@@ -161,7 +163,7 @@ def _cursor(table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, lef
     return name
 
 
-def _partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:
+def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequence[str]) -> Partition:
     """The fields by written names: of source columns, and of tracking columns that a load has one value for."""
     what = f"partition_by of {table.id!r}"
     steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
@@ -233,11 +235,14 @@ class Shaper:
         """
         self._check(batch.schema)
         index = self._first_index + self.rows
-        data = {column.name: _column(column, batch.column(column.position), index) for column in self.plan.columns}
+        data = {
+            column.name: _convert_column(column, batch.column(column.position), index) for column in self.plan.columns
+        }
         keys = [data[name] for name in self.plan.keys]
         deleted = batch.column(batch.num_columns - 1) if self.plan.deleted else None
         tracking = [
-            self._tracking.column(column.holds, index, batch.num_rows, keys, deleted) for column in self.plan.tracking
+            self._tracking.make_column(column.holds, index, batch.num_rows, keys, deleted)
+            for column in self.plan.tracking
         ]
         shaped = pa.RecordBatch.from_arrays([*data.values(), *tracking], schema=self.plan.schema)
         if self.plan.cursor is not None:
@@ -260,7 +265,7 @@ class Shaper:
         return taken
 
     def _follow(self, column: str, values: pa.Array, index: int) -> None:
-        self.cursor = highest(self.cursor, highest_in(values, column, index))
+        self.cursor = choose_higher(self.cursor, find_highest(values, column, index))
         self.cursor_nulls += values.null_count
 
     def _check(self, schema: pa.Schema) -> None:
@@ -273,7 +278,7 @@ class Shaper:
                 remedy="The source changed while it was read; run the load again.",
             )
         for found, planned in zip(schema, expected, strict=True):
-            if _plain(found.type) != _plain(planned.type):
+            if _strip_encodings(found.type) != _strip_encodings(planned.type):
                 raise SourceFailedError(
                     f"column {found.name!r} of a batch is {str(found.type)!r}, expected {str(planned.type)!r}.",
                     remedy="The source changed while it was read; run the load again, or declare the type under"
@@ -282,17 +287,17 @@ class Shaper:
         self._checked = schema
 
 
-def _plain(t: pa.DataType) -> pa.DataType:
+def _strip_encodings(t: pa.DataType) -> pa.DataType:
     """A type without what readers vary from batch to batch: nullability and metadata inside, dictionaries."""
     return rebuild_type(t, list)
 
 
-def _column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array:
+def _convert_column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array:
     try:
         return convert(array, column.conversion)
     except pa.ArrowInvalid as exc:
-        place = _first_bad(column, array)
-        shown = _shown(array.slice(place, 1))
+        place = _find_first_bad(column, array)
+        shown = _describe_value(array.slice(place, 1))
         raise ValueUnrepresentableError(
             f"column {column.source!r}, row {index + place}: value {shown!r} of type {str(array.type)!r} cannot be"
             f" written as {str(column.type)!r} without loss.",
@@ -301,13 +306,13 @@ def _column(column: ColumnPlan, array: pa.Array, index: int) -> pa.Array:
         ) from exc
 
 
-def _shown(value: pa.Array) -> str:
+def _describe_value(value: pa.Array) -> str:
     # Arrow's own text: Python's datetime has neither nanoseconds nor the years that overflow.
     text = " ".join(value.to_string().split()).removeprefix("[ ").removesuffix(" ]")
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
-def _first_bad(column: ColumnPlan, array: pa.Array) -> int:
+def _find_first_bad(column: ColumnPlan, array: pa.Array) -> int:
     """The place of the first value that fails; halves what must contain it."""
     low, high = 0, len(array)
     while high - low > 1:

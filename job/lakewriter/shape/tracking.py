@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.documents.rendering import render_text
-from lakewriter.shape.digest import hex_digests
+from lakewriter.shape.digest import compute_digests
 from lakewriter.spec.specification import Tracking
 
 TRACKING_TYPES: Final = {
@@ -27,12 +27,12 @@ SEPARATOR: Final = "|"
 ESCAPE: Final = "\\"
 
 
-def row_ids(columns: Sequence[pa.Array]) -> pa.Array:
+def compute_row_ids(columns: Sequence[pa.Array]) -> pa.Array:
     """Lower-case hex SHA-256 of ``key_texts``; ``columns`` hold the values as they are written."""
-    return hex_digests(key_texts(columns))
+    return compute_digests(write_key_texts(columns))
 
 
-def key_texts(columns: Sequence[pa.Array]) -> pa.Array:
+def write_key_texts(columns: Sequence[pa.Array]) -> pa.Array:
     r"""What the ids are digests of: one column's text as it is, several joined by ``|``.
 
     In joined texts ``\`` and ``|`` are escaped by ``\``, so no two rows with different keys have one text. Null is
@@ -40,11 +40,11 @@ def key_texts(columns: Sequence[pa.Array]) -> pa.Array:
     """
     if len(columns) == 1:
         return pc.fill_null(render_text(columns[0]), NULL)
-    escaped = [_escaped(column) for column in columns]
+    escaped = [_escape_text(column) for column in columns]
     return pc.binary_join_element_wise(*escaped, SEPARATOR, null_handling="replace", null_replacement=NULL)
 
 
-def _escaped(column: pa.Array) -> pa.Array:
+def _escape_text(column: pa.Array) -> pa.Array:
     plain = render_text(column)
     if not (pt.is_string(column.type) or pt.is_nested(column.type)):
         return plain
@@ -64,19 +64,19 @@ class TrackingValues:
         self._constants = {Tracking.SYNCED: start, Tracking.DELETED: False, Tracking.JOB_ID: job_id}
         self._longest: dict[Tracking, pa.Array] = {}
 
-    def column(
+    def make_column(
         self, holds: Tracking, first_index: int, rows: int, keys: Sequence[pa.Array], deleted: pa.Array | None
     ) -> pa.Array:
         """``rows`` values of one kind; ``deleted`` is the feed's own column, null counting as false."""
         if holds is Tracking.INDEX:
             return pa.arange(first_index, first_index + rows)
         if holds is Tracking.ID:
-            return row_ids(keys)
+            return compute_row_ids(keys)
         if holds is Tracking.DELETED and deleted is not None:
             return pc.fill_null(deleted, False)
-        return self._constant(holds, rows)
+        return self._repeat_constant(holds, rows)
 
-    def _constant(self, holds: Tracking, rows: int) -> pa.Array:
+    def _repeat_constant(self, holds: Tracking, rows: int) -> pa.Array:
         known = self._longest.get(holds)
         if known is None or len(known) < rows:
             known = pa.repeat(pa.scalar(self._constants[holds], TRACKING_TYPES[holds]), rows)

@@ -53,7 +53,7 @@ _STORED: Final = (
 _INTERVALS: Final = (CalendarIntervalType, DayTimeIntervalType, YearMonthIntervalType)
 
 
-def children(kind: DataType) -> tuple[DataType, ...]:
+def list_children(kind: DataType) -> tuple[DataType, ...]:
     """The types inside a nested type, none for a leaf."""
     if isinstance(kind, StructType):
         return tuple(field.dataType for field in kind.fields)
@@ -62,7 +62,7 @@ def children(kind: DataType) -> tuple[DataType, ...]:
     return (kind.elementType,) if isinstance(kind, ArrayType) else ()
 
 
-def delivered(name: str, column: Column, kind: DataType) -> Column:
+def to_delivered(name: str, column: Column, kind: DataType) -> Column:
     """The column as it goes to the tasks: intervals and variants, and what holds any of them, as JSON text.
 
     An interval's JSON text is a string, the one ``to_json`` gives: ``"INTERVAL '1' DAY"`` with its quotes.
@@ -72,7 +72,7 @@ def delivered(name: str, column: Column, kind: DataType) -> Column:
         return F.when(column.isNotNull(), item)
     if _has_json(kind):
         return F.to_json(column, {"ignoreNullFields": "false"})
-    refused = _refused(kind)
+    refused = _find_refused(kind)
     if refused is not None:
         raise SchemaIncompatibleError(
             f"column {name!r} has the type {refused.simpleString()}, which no file format here stores.",
@@ -82,10 +82,10 @@ def delivered(name: str, column: Column, kind: DataType) -> Column:
 
 
 def _has_json(kind: DataType) -> bool:
-    return isinstance(kind, (*_INTERVALS, VariantType)) or any(_has_json(child) for child in children(kind))
+    return isinstance(kind, (*_INTERVALS, VariantType)) or any(_has_json(child) for child in list_children(kind))
 
 
-def _refused(kind: DataType) -> DataType | None:
+def _find_refused(kind: DataType) -> DataType | None:
     """The first type inside that cannot go to the tasks.
 
     Among them is what is empty by its type, as the element of ``array()`` and the key of ``map()`` are: Arrow has no
@@ -93,10 +93,10 @@ def _refused(kind: DataType) -> DataType | None:
     """
     if _is_empty(kind):
         return kind
-    inside = children(kind)
+    inside = list_children(kind)
     if not inside and not (isinstance(kind, _STORED) and type(kind).__module__ == StringType.__module__):
         return kind
-    return next((found for child in inside if (found := _refused(child)) is not None), None)
+    return next((found for child in inside if (found := _find_refused(child)) is not None), None)
 
 
 def _is_empty(kind: DataType) -> bool:
@@ -108,7 +108,7 @@ def _is_empty(kind: DataType) -> bool:
     return any(isinstance(field.dataType, NullType) and not field.nullable for field in fields)
 
 
-def arrow_schema(names: list[str], schema: StructType) -> pa.Schema:
+def make_arrow_schema(names: list[str], schema: StructType) -> pa.Schema:
     """The Arrow schema of a DataFrame's batches under other names, everything nullable."""
     try:
         typed = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True)
@@ -117,21 +117,21 @@ def arrow_schema(names: list[str], schema: StructType) -> pa.Schema:
             f"a struct among {names!r} has two fields of one name: {error}",
             remedy="Rename one of them with an sql: read.",
         ) from error
-    return pa.schema([pa.field(name, nullable(field.type)) for name, field in zip(names, typed, strict=True)])
+    return pa.schema([pa.field(name, make_nullable(field.type)) for name, field in zip(names, typed, strict=True)])
 
 
-def nullable(kind: pa.DataType) -> pa.DataType:
+def make_nullable(kind: pa.DataType) -> pa.DataType:
     """The type with every nested field nullable and named as Spark names it, but for the keys of maps."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, nullable(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, make_nullable(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(nullable(kind.key_type), pa.field("value", nullable(kind.item_type)))
+        return pa.map_(make_nullable(kind.key_type), pa.field("value", make_nullable(kind.item_type)))
     if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", nullable(kind.value_type)))
+        return pa.list_(pa.field("element", make_nullable(kind.value_type)))
     return kind
 
 
-def by_name(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def match_by_name(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch's columns in the schema's names and types, in whatever case each is spelled; null where it has none."""
     names = batch.schema.names
     places = {name.lower(): place for place, name in enumerate(names)} | {name: i for i, name in enumerate(names)}
@@ -160,7 +160,7 @@ def require_utf8(batch: pa.RecordBatch, where: str) -> None:
             ) from error
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def match_by_position(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch's columns, by position, in the schema's names and types."""
     columns = [
         column if column.type.equals(field.type) else column.cast(field.type)

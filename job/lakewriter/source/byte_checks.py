@@ -15,10 +15,10 @@ from pyspark.sql.types import DataType
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.report import format_count
-from lakewriter.source.failures import unreadable
-from lakewriter.source.packing import Chunk, SourceFile, pack_texts, sizes_of
-from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, line_blocks
-from lakewriter.source.storage import NotListable, Store, store_of, to_path
+from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.packing import Chunk, SourceFile, pack_texts, read_sizes
+from lakewriter.source.raw_text import Finding, find_in_encoded, find_in_json, find_in_text, split_blocks
+from lakewriter.source.storage import NotListable, Store, find_store, to_path
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read
 
@@ -50,7 +50,7 @@ class _Piece:
     chunk: Chunk
 
 
-def byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
+def plan_byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
     """The check of ``files``, whose rows are read as ``kind``, and notes on what cannot be looked at."""
     options = {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
     encoding = options.get("encoding") or options.get("charset") or "utf-8"
@@ -60,7 +60,7 @@ def byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[ByteCh
         return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
     found = sorted(map(to_path, files))
     with ThreadPoolExecutor(_THREADS) as pool:
-        sizes = dict(zip(found, pool.map(_size, found), strict=True))
+        sizes = dict(zip(found, pool.map(_read_size, found), strict=True))
     known = tuple((path, size) for path, size in sizes.items() if size is not None)
     notes: tuple[str, ...] = ()
     if len(known) < len(found):
@@ -70,12 +70,12 @@ def byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[ByteCh
     return ByteCheck(known, str(read.format).lower(), kind, encoding, whole), notes
 
 
-def _size(uri: str) -> int | None:
+def _read_size(uri: str) -> int | None:
     """The length of a file that this process can open and decompress; Spark may be able to where it is not."""
     if uri.endswith(UNREADABLE):
         return None
     try:
-        store, path = store_of(uri)
+        store, path = find_store(uri)
         size: int | None = store.open().get_file_info(path).size
     except (NotListable, OSError, BotoCoreError, ClientError):
         return None
@@ -84,7 +84,7 @@ def _size(uri: str) -> int | None:
 
 def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
     """``VALUE_UNREPRESENTABLE`` names the first place that the reader would change."""
-    pieces = _pieces(spark, check)
+    pieces = _pack_pieces(spark, check)
     if not pieces:
         return
     found = spark.sparkContext.parallelize(pieces, len(pieces)).map(partial(_look, check)).collect()
@@ -97,37 +97,37 @@ def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
         )
 
 
-def _pieces(spark: SparkSession, check: ByteCheck) -> list[tuple[_Piece, ...]]:
+def _pack_pieces(spark: SparkSession, check: ByteCheck) -> list[tuple[_Piece, ...]]:
     stores: dict[str, Store] = {}
     files: list[SourceFile] = []
     for uri, size in check.files:
-        store, path = store_of(uri)
+        store, path = find_store(uri)
         stores[path] = store
         files.append(SourceFile(path, size))
     packed = pack_texts(
-        files, sizes_of(spark), lambda file: codec_of(file.path) is not None or check.encoding != "utf-8"
+        files, read_sizes(spark), lambda file: find_codec(file.path) is not None or check.encoding != "utf-8"
     )
     return [tuple(_Piece(stores[chunk.path], chunk) for chunk in partition) for partition in packed]
 
 
-def codec_of(path: str) -> str | None:
+def find_codec(path: str) -> str | None:
     return next((codec for end, codec in CODECS.items() if path.endswith(end)), None)
 
 
 def _look(check: ByteCheck, pieces: Sequence[_Piece]) -> tuple[str, tuple[int, str]] | None:
     for piece in pieces:
         try:
-            finding = next(_findings(check, piece.store.open(), piece.chunk), None)
+            finding = next(_find_faults(check, piece.store.open(), piece.chunk), None)
         except (OSError, pa.ArrowException) as error:
-            raise unreadable(piece.chunk.path, error) from error
+            raise make_unreadable_error(piece.chunk.path, error) from error
         if finding is not None:
             return piece.chunk.path, (finding.offset, finding.what)
     return None
 
 
-def _findings(check: ByteCheck, system: fs.FileSystem, chunk: Chunk) -> Iterator[Finding]:
+def _find_faults(check: ByteCheck, system: fs.FileSystem, chunk: Chunk) -> Iterator[Finding]:
     if check.encoding != "utf-8":
-        with system.open_input_stream(chunk.path, compression=codec_of(chunk.path)) as stream:
+        with system.open_input_stream(chunk.path, compression=find_codec(chunk.path)) as stream:
             found = find_in_encoded(stream.read, check.encoding)
             yield from [found] if found else []
         return
@@ -142,13 +142,13 @@ def _findings(check: ByteCheck, system: fs.FileSystem, chunk: Chunk) -> Iterator
 
 def read_blocks(system: fs.FileSystem, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
     """Whole lines that begin in a piece, many at a time, each with its offset; a compressed file is one piece."""
-    codec = codec_of(chunk.path)
+    codec = find_codec(chunk.path)
     if codec:
         with system.open_input_stream(chunk.path, compression=codec) as stream:
-            yield from line_blocks(stream.read)
+            yield from split_blocks(stream.read)
         return
     with system.open_input_file(chunk.path) as source:
         # The byte before the piece tells whether its first line begins there.
         before = max(chunk.start - 1, 0)
         source.seek(before)
-        yield from line_blocks(source.read, before, chunk.start + chunk.length, skip=chunk.start > 0)
+        yield from split_blocks(source.read, before, chunk.start + chunk.length, skip=chunk.start > 0)

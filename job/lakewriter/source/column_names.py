@@ -15,7 +15,7 @@ _TWICE: Final = "COLUMN_ALREADY_EXISTS"
 Found = TypeVar("Found")
 
 
-def quoted(name: str) -> str:
+def quote_column(name: str) -> str:
     """A column's name as Spark's SQL takes any."""
     return f"`{name.replace('`', '``')}`"
 
@@ -44,7 +44,7 @@ def load_by_case(session: SparkSession, load: Callable[[], Found]) -> Found:
         ) from error
 
 
-def with_names_of_header(
+def apply_header_names(
     session: SparkSession, frame: DataFrame, options: Mapping[str, str], load: Callable[[Mapping[str, str]], DataFrame]
 ) -> DataFrame:
     """A CSV's columns under the names of its header; ``load`` reads the same files with other options.
@@ -58,7 +58,7 @@ def with_names_of_header(
     first = load(as_rows).head()
     header = list(first or ())[: len(frame.columns)]
     # Another file may have another header: then the names stay as Spark has them.
-    if as_spark_renames(header, given.get("nullvalue", "")) != frame.columns[: len(header)]:
+    if rename_as_spark(header, given.get("nullvalue", "")) != frame.columns[: len(header)]:
         return frame
     unnamed = (None, "", given.get("nullvalue"))
     names = [spark if own in unnamed else own for own, spark in zip(header, frame.columns, strict=False)]
@@ -68,7 +68,7 @@ def with_names_of_header(
     return frame.toDF(*names)
 
 
-def as_spark_renames(header: Sequence[str | None], null: str) -> list[str]:
+def rename_as_spark(header: Sequence[str | None], null: str) -> list[str]:
     """The names that Spark gives to the columns of a header; see: CSVUtils.makeSafeHeader."""
     counts = Counter(name.lower() for name in header if name is not None)
     names = []

@@ -14,10 +14,10 @@ from pyspark.sql.types import StructType
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.source.failures import unreadable
+from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.int96 import NanosecondCheck, find_int96
-from lakewriter.source.merged_schema import MergedSchema, merge, variants_of
-from lakewriter.source.storage import NotListable, store_of, table_format_at, to_path
+from lakewriter.source.merged_schema import MergedSchema, find_variants, merge
+from lakewriter.source.storage import NotListable, detect_table_format, find_store, to_path
 from lakewriter.spec.specification import Read
 
 COLUMNAR: Final = ("parquet", "orc")
@@ -33,7 +33,7 @@ def refuse_table_folders(read: Read, table: str) -> None:
     if str(read.format).lower() not in COLUMNAR:
         return
     for path in read.paths:
-        kind = table_format_at(path)
+        kind = detect_table_format(path)
         if kind is not None:
             raise SpecInvalidError(
                 f"table {table!r}: {path!r} is the folder of a table in the {kind} format; read as "
@@ -60,7 +60,7 @@ def load_merged(
     if not is_merged:
         return frame, notes, check
     try:
-        merged = _merged(footers, table, lambda file: session.read.format(kind).load(file))
+        merged = _merge_schemas(footers, table, lambda file: session.read.format(kind).load(file))
     except NotListable as reason:
         differences = f"{reason}: Spark merges the schemas of the files, and widens no type"
         return reader.option("mergeSchema", "true").load(paths), (differences, *notes), check
@@ -90,7 +90,7 @@ def _plan_check(footers: Sequence[_Footer]) -> tuple[NanosecondCheck | None, tup
     return (NanosecondCheck(files) if files else None), notes
 
 
-def _merged(footers: Sequence[_Footer], table: str, load: Callable[[str], DataFrame]) -> MergedSchema | None:
+def _merge_schemas(footers: Sequence[_Footer], table: str, load: Callable[[str], DataFrame]) -> MergedSchema | None:
     """None where all files have one schema. Spark tells the types, asked once for each kind of footer."""
     groups: dict[str, list[str]] = {}
     for footer in footers:
@@ -103,16 +103,16 @@ def _merged(footers: Sequence[_Footer], table: str, load: Callable[[str], DataFr
     schemas: dict[str, StructType] = {}
     for group in groups.values():
         schemas |= dict.fromkeys(group, load(group[0]).schema)
-    variants = variants_of(schemas)
+    variants = find_variants(schemas)
     return merge(table, variants) if len(variants) > 1 else None
 
 
 def _read_footers(files: Sequence[str], kind: str) -> list[_Footer]:
-    tell = _parquet if kind == "parquet" else _orc
+    tell = _read_parquet_footer if kind == "parquet" else _read_orc_footer
 
     def read(file: str) -> _Footer:
         try:
-            store, path = store_of(to_path(file))
+            store, path = find_store(to_path(file))
         except NotListable as error:
             return _Footer(file, error=error)
         try:
@@ -123,17 +123,17 @@ def _read_footers(files: Sequence[str], kind: str) -> list[_Footer]:
             return _Footer(file, error=NotListable(f"{path!r} cannot be opened outside Spark ({error})"))
         except pa.ArrowException as error:
             # Where nothing is merged Spark says what is wrong with it.
-            return _Footer(file, error=unreadable(path, error))
+            return _Footer(file, error=make_unreadable_error(path, error))
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(read, files))
 
 
-def _parquet(file: str, source: fs.FileSystem) -> _Footer:
+def _read_parquet_footer(file: str, source: fs.FileSystem) -> _Footer:
     footer = pq.read_metadata(source)
     columns = f"{footer.schema}{(footer.metadata or {}).get(_SPARK_SCHEMA, b'')!r}"
     return _Footer(file, columns, footer.num_row_groups if find_int96(footer) else 0)
 
 
-def _orc(file: str, source: fs.FileSystem) -> _Footer:
+def _read_orc_footer(file: str, source: fs.FileSystem) -> _Footer:
     return _Footer(file, str(pa.orc.ORCFile(source).schema))

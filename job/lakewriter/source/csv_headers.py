@@ -12,8 +12,8 @@ from pyspark.sql.types import StructField, StructType
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.byte_checks import UNREADABLE, codec_of
-from lakewriter.source.storage import NotListable, store_of, to_path
+from lakewriter.source.byte_checks import UNREADABLE, find_codec
+from lakewriter.source.storage import NotListable, find_store, to_path
 
 Header = tuple[str, ...]
 
@@ -31,7 +31,7 @@ class Headers:
     notes: tuple[str, ...] = ()
 
 
-def headers_of(uris: Sequence[str], options: Mapping[str, str]) -> Headers:
+def read_headers(uris: Sequence[str], options: Mapping[str, str]) -> Headers:
     """The headers of files that Spark reads with ``options``; none where it is told to go by position."""
     given = {name.lower(): value for name, value in options.items()}
     by_position = given.get("header", "false").lower() != "true" or given.get("enforceschema", "").lower() == "true"
@@ -41,7 +41,7 @@ def headers_of(uris: Sequence[str], options: Mapping[str, str]) -> Headers:
     try:
         with ThreadPoolExecutor(_THREADS) as pool:
             paths = sorted(map(to_path, uris))
-            for path, header in zip(paths, pool.map(lambda path: _header(path, given), paths), strict=True):
+            for path, header in zip(paths, pool.map(lambda path: _read_header(path, given), paths), strict=True):
                 if header:
                     groups.setdefault(header, []).append(path)
     except (NotListable, OSError, LookupError, pa.ArrowException, BotoCoreError, ClientError) as error:
@@ -49,20 +49,20 @@ def headers_of(uris: Sequence[str], options: Mapping[str, str]) -> Headers:
     return Headers({header: tuple(files) for header, files in groups.items()} if len(groups) > 1 else {})
 
 
-def _header(path: str, options: Mapping[str, str]) -> Header:
+def _read_header(path: str, options: Mapping[str, str]) -> Header:
     """The names in a file's first row that is neither blank nor a comment."""
     if path.endswith(UNREADABLE):
         raise NotListable(f"{path!r} is compressed in a way that only Spark knows")
-    store, place = store_of(path)
-    with store.open().open_input_stream(place, compression=codec_of(place)) as stream:
+    store, place = find_store(path)
+    with store.open().open_input_stream(place, compression=find_codec(place)) as stream:
         data = stream.read(_FIRST_BYTES)
-        header, is_whole = _first_row(path, data, options)
+        header, is_whole = _parse_first_row(path, data, options)
         if not is_whole and len(data) == _FIRST_BYTES:
-            header, _ = _first_row(path, data + stream.read(_MOST_BYTES - _FIRST_BYTES), options)
+            header, _ = _parse_first_row(path, data + stream.read(_MOST_BYTES - _FIRST_BYTES), options)
     return header
 
 
-def _first_row(path: str, data: bytes, options: Mapping[str, str]) -> tuple[Header, bool]:
+def _parse_first_row(path: str, data: bytes, options: Mapping[str, str]) -> tuple[Header, bool]:
     """The header in a file's first bytes, and whether another row follows, so that all of it is there."""
     # The block may end in the middle of a character, far behind the header.
     text = data.decode(options.get("encoding") or options.get("charset") or "utf-8", errors="ignore")
@@ -103,7 +103,7 @@ def require_names(table: str, headers: Headers, declared: StructType | None) -> 
             )
 
 
-def of_header(header: Header, schema: StructType) -> StructType:
+def select_header_columns(header: Header, schema: StructType) -> StructType:
     """The columns of ``schema`` that a file has, in the order and with the names of its header."""
     fields = {field.name.lower(): field for field in schema}
     return StructType([StructField(name, fields[name.lower()].dataType) for name in header])

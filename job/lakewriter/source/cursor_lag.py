@@ -12,7 +12,7 @@ def check_lag(table: TableSpec, schema: pa.Schema) -> None:
 
     ``schema`` has the source's columns; that it has the cursor at all is asked where columns are shaped.
     """
-    kind = _type_of_cursor(table, schema)
+    kind = _find_cursor_type(table, schema)
     if table.cursor_lag is None or kind is None:
         return
     of_time = " " in table.cursor_lag
@@ -28,7 +28,7 @@ def check_lag(table: TableSpec, schema: pa.Schema) -> None:
     )
 
 
-def _type_of_cursor(table: TableSpec, schema: pa.Schema) -> pa.DataType | None:
+def _find_cursor_type(table: TableSpec, schema: pa.Schema) -> pa.DataType | None:
     wanted = table.cursor or ""
     types = [field.type for field in schema if field.name == wanted]
     types += [field.type for field in schema if field.name.lower() == wanted.lower()]

@@ -30,7 +30,7 @@ _PACKAGES: Final = "Set spark.jars.packages to {}, in spark-defaults.conf or wit
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
 
 
-def unreadable(path: str, error: Exception, table: str = "") -> SourceFailedError:
+def make_unreadable_error(path: str, error: Exception, table: str = "") -> SourceFailedError:
     """The error to raise for a file that Arrow cannot read, of a table where that is known."""
     reader = f"table {table!r}: " if table else ""
     return SourceFailedError(
@@ -38,7 +38,7 @@ def unreadable(path: str, error: Exception, table: str = "") -> SourceFailedErro
     )
 
 
-def useful_line(text: str) -> str:
+def find_useful_line(text: str) -> str:
     """The line of a Spark error that says what is wrong: its condition, a task's exception, or the deepest cause."""
     condition, traceback, causes = _CONDITION.search(text), _TRACEBACK.search(text), _CAUSE.findall(text)
     deepest = causes[-1][1] if causes else ""
@@ -60,13 +60,13 @@ class Origin:
     what: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
-    def failed(self, error: Exception) -> LakeError:
+    def make_error(self, error: Exception) -> LakeError:
         """The error to raise for what a call into Spark raised."""
-        text = self.redacted(str(error))
+        text = self.redact(str(error))
         known = from_text(text)
         if known is not None:
             return known
-        line = useful_line(text)
+        line = find_useful_line(text)
         if _VALUE.match(line):
             return ValueUnrepresentableError(
                 f"table {self.table!r}: {line}", remedy="Correct the value, or declare another type under columns:."
@@ -76,21 +76,23 @@ class Origin:
                 f"table {self.table!r}: an executor or its Python worker died ({line}).",
                 remedy="Run the same job id again; if it dies again, give the executors more memory.",
             )
-        return SourceFailedError(f"table {self.table!r} cannot be read from {self.what}: {line}", remedy=remedy(text))
+        return SourceFailedError(
+            f"table {self.table!r} cannot be read from {self.what}: {line}", remedy=find_remedy(text)
+        )
 
-    def redacted(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text without any secret's value."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
 
 
-def remedy(text: str) -> str:
+def find_remedy(text: str) -> str:
     """What to do about a Spark error, where there is more to say than the error itself does."""
     if "S3AFileSystem" in text or re.search(r'No FileSystem for scheme "?s3', text):
         return f"Outside EMR Spark reads S3 with a package only. {_PACKAGES.format(_HADOOP_AWS)}"
     if "No suitable driver" in text or re.search(r"ClassNotFoundException: [\w.]*([Dd]river|jdbc)", text):
-        return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_driver(text))}"
+        return f"The JDBC driver is not on Spark's class path. {_PACKAGES.format(_find_driver(text))}"
     if "Parse Mode: FAILFAST" in text:
         return (
             "A record does not fit the columns: correct it, or declare others. With the option mode: PERMISSIVE what "
@@ -101,7 +103,7 @@ def remedy(text: str) -> str:
     return ""
 
 
-def _driver(text: str) -> str:
+def _find_driver(text: str) -> str:
     for database, package in _DRIVERS.items():
         if database in text.lower():
             return package

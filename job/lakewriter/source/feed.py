@@ -86,7 +86,7 @@ def open_feed(
     and gives the same rows; ``single`` asks for one partition.
     """
     refuse_table_folders(table.read, table.id)
-    found = _needs_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    found = _explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
     found = found or ("all rows go into one file" if single else None)
     splits = found or open_splits(spark_factory, table)
     if not isinstance(splits, str):
@@ -108,7 +108,7 @@ def open_feed(
     )
 
 
-def _needs_spark(table: TableSpec, condition: str | None) -> str | None:
+def _explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
     """What of a table only Spark can do."""
     read = table.read
     needs = {

@@ -14,18 +14,18 @@ from pyspark.sql.types import BooleanType, StructType
 
 from lakewriter.aws import resolve
 from lakewriter.errors import SourceFailedError, SpecInvalidError
-from lakewriter.source.arrow_types import arrow_schema, delivered
+from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.byte_checks import TEXTS, ByteCheck, byte_check
-from lakewriter.source.column_names import load_by_case, quoted, with_names_of_header
+from lakewriter.source.byte_checks import TEXTS, ByteCheck, plan_byte_check
+from lakewriter.source.column_names import apply_header_names, load_by_case, quote_column
 from lakewriter.source.columnar_files import COLUMNAR, load_merged
-from lakewriter.source.csv_headers import Headers, headers_of, of_header, require_names
-from lakewriter.source.failures import SPARK_ERRORS, Origin, useful_line
+from lakewriter.source.csv_headers import Headers, read_headers, require_names, select_header_columns
+from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.int96 import NanosecondCheck
-from lakewriter.source.jdbc import from_database, is_jdbc, with_driver
-from lakewriter.source.marked_lines import LENIENT, marked_lines
-from lakewriter.source.marks import is_marked, with_marks, with_misfit
-from lakewriter.source.merged_schema import merge, variants_of
+from lakewriter.source.jdbc import add_driver, is_jdbc, load_from_database
+from lakewriter.source.marked_lines import LENIENT, read_marked_lines
+from lakewriter.source.marks import add_marks, add_misfit, is_marked
+from lakewriter.source.merged_schema import find_variants, merge
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import Read, TableSpec
@@ -35,9 +35,9 @@ _STRICT: Final = ("csv", "json", "xml")
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 
-def origin_of(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
+def make_origin(table: TableSpec, secrets: Mapping[SecretText, str]) -> Origin:
     """The table's source, for messages."""
-    return Origin(table.id, _what(table.read), tuple(secrets.values()))
+    return Origin(table.id, _describe_source(table.read), tuple(secrets.values()))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Loaded:
     files: tuple[str, ...] = ()
 
 
-def loaded(
+def load_source(
     session: SparkSession,
     read: Read,
     secrets: dict[SecretText, str],
@@ -69,102 +69,110 @@ def loaded(
     """
     if is_jdbc(read) and read.columns is None:
         native = [cursor] if cursor else []
-        options = reader_options(read, secrets)
-        found = load_by_case(session, lambda: from_database(session, options, read.partition, native, table=table))
-        return Loaded(with_marks(found) if aside else found)
-    return _by_header(session, read, secrets, table, _named(session, read, secrets, table, aside=aside), aside=aside)
+        options = make_reader_options(read, secrets)
+        found = load_by_case(session, lambda: load_from_database(session, options, read.partition, native, table=table))
+        return Loaded(add_marks(found) if aside else found)
+    return _load_by_header(
+        session, read, secrets, table, _load_named(session, read, secrets, table, aside=aside), aside=aside
+    )
 
 
-def _by_header(
+def _load_by_header(
     session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, found: Loaded, *, aside: bool = False
 ) -> Loaded:
     """What was found, with its checks; read anew where it is of CSV files whose headers differ."""
     files = found.files if str(read.format).lower() == "csv" else ()
-    headers = headers_of(files, reader_options(read, secrets))
+    headers = read_headers(files, make_reader_options(read, secrets))
     if headers.groups:
-        return _united(session, read, secrets, table, headers, aside=aside)
-    checked = _checked(found, read)
+        return _union_by_name(session, read, secrets, table, headers, aside=aside)
+    checked = _plan_checks(found, read)
     return replace(checked, notes=(*checked.notes, *headers.notes))
 
 
-def _checked(found: Loaded, read: Read) -> Loaded:
+def _plan_checks(found: Loaded, read: Read) -> Loaded:
     """What was found, with the check of its files; marked lines are looked at as they are read."""
     if not found.files or is_marked(found.frame):
         return found
-    check, notes = byte_check(found.files, found.frame.schema, read)
+    check, notes = plan_byte_check(found.files, found.frame.schema, read)
     return replace(found, notes=(*found.notes, *notes), checks=() if check is None else (check,))
 
 
-def _named(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, *, aside: bool) -> Loaded:
+def _load_named(
+    session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, *, aside: bool
+) -> Loaded:
     """What is read where all files have the columns of the first."""
     lines = aside and str(read.format).lower() in LINES
     asked = read.model_copy(update={"options": {**read.options, **LENIENT}}) if lines else read
-    found = load_by_case(session, lambda: _loaded(session, asked, secrets, table))
-    options = reader_options(asked, secrets)
+    found = load_by_case(session, lambda: _load(session, asked, secrets, table))
+    options = make_reader_options(asked, secrets)
 
     def load(changed: Mapping[str, str]) -> DataFrame:
         return session.read.options(**changed).format("csv").load(list(read.paths))
 
     if str(read.format).lower() == "csv" and read.columns is None:
-        found = replace(found, frame=with_names_of_header(session, found.frame, options, load))
+        found = replace(found, frame=apply_header_names(session, found.frame, options, load))
     if lines:
-        return Loaded(marked_lines(session, found.frame.schema, read, table, options), files=found.files)
-    return replace(found, frame=with_marks(found.frame)) if aside else found
+        return Loaded(read_marked_lines(session, found.frame.schema, read, table, options), files=found.files)
+    return replace(found, frame=add_marks(found.frame)) if aside else found
 
 
-def _united(
+def _union_by_name(
     session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, headers: Headers, *, aside: bool
 ) -> Loaded:
     """CSV files whose headers differ, by the names of their columns; null where a file has none of a name."""
-    declared = None if read.columns is None else session.createDataFrame([], plain_columns(read.columns)).schema
+    declared = None if read.columns is None else session.createDataFrame([], replace_char_types(read.columns)).schema
     require_names(table, headers, declared)
     schemas: dict[str, StructType] = {}
     for header, files in headers.groups.items():
         own = read.model_copy(update={"path": files})
-        schema = _named(session, own, secrets, table, aside=False).frame.schema if declared is None else declared
-        schemas |= dict.fromkeys(files, of_header(header, schema))
-    merged = merge(table, variants_of(schemas))
+        schema = _load_named(session, own, secrets, table, aside=False).frame.schema if declared is None else declared
+        schemas |= dict.fromkeys(files, select_header_columns(header, schema))
+    merged = merge(table, find_variants(schemas))
     whole = declared or merged.schema
     parts: list[Loaded] = []
     for header, files in headers.groups.items():
-        columns = ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in of_header(header, whole))
+        columns = ", ".join(
+            f"{quote_column(f.name)} {f.dataType.simpleString()}" for f in select_header_columns(header, whole)
+        )
         own = read.model_copy(update={"path": files, "columns": columns})
-        part = _checked(_named(session, own, secrets, table, aside=aside), own)
-        parts.append(replace(part, frame=_by_name(part.frame, whole)))
+        part = _plan_checks(_load_named(session, own, secrets, table, aside=aside), own)
+        parts.append(replace(part, frame=_order_columns(part.frame, whole)))
     frame = reduce(DataFrame.unionAll, (part.frame for part in parts))
     notes = (*(note for part in parts for note in part.notes), *merged.notes)
     return Loaded(frame, tuple(dict.fromkeys(notes)), tuple(check for part in parts for check in part.checks))
 
 
-def _by_name(frame: DataFrame, schema: StructType) -> DataFrame:
+def _order_columns(frame: DataFrame, schema: StructType) -> DataFrame:
     """The frame's columns in the schema's order; marks stay the last."""
     names = {name.lower(): name for name in frame.columns}
     missing = F.lit(None)
     kept = [
-        (F.col(quoted(names[f.name.lower()])) if f.name.lower() in names else missing.cast(f.dataType)).alias(f.name)
+        (F.col(quote_column(names[f.name.lower()])) if f.name.lower() in names else missing.cast(f.dataType)).alias(
+            f.name
+        )
         for f in schema
     ]
     return frame.select(*kept, *([BAD] if is_marked(frame) else []))
 
 
-def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:
+def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str) -> Loaded:
     if read.sql is not None:
         notes: list[str] = []
         checks: list[ByteCheck | NanosecondCheck] = []
         for name, view in read.views.items():
-            found = _by_header(session, view, secrets, table, _loaded(session, view, secrets, table))
+            found = _load_by_header(session, view, secrets, table, _load(session, view, secrets, table))
             found.frame.createOrReplaceTempView(name)
             notes += (f"view {name!r}: {note}" for note in found.notes)
             checks += found.checks
         return Loaded(session.sql(read.sql), tuple(notes), tuple(checks))
-    options = reader_options(read, secrets)
+    options = make_reader_options(read, secrets)
     if is_jdbc(read) and read.columns is None:
-        return Loaded(from_database(session, options, read.partition, table=table))
+        return Loaded(load_from_database(session, options, read.partition, table=table))
     reader = session.read.options(**options)
     if read.format is not None:
         reader = reader.format(read.format)
     if read.columns is not None:
-        reader = reader.schema(plain_columns(read.columns))
+        reader = reader.schema(replace_char_types(read.columns))
     if read.paths and str(read.format).lower() in COLUMNAR:
         frame, differences, check = load_merged(session, reader, read, table)
         return Loaded(frame, differences, () if check is None else (check,))
@@ -173,35 +181,35 @@ def _loaded(session: SparkSession, read: Read, secrets: dict[SecretText, str], t
     return Loaded(frame, files=tuple(frame.inputFiles()) if is_text else ())
 
 
-def reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
+def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[str, str]:
     """The source's options, with its secrets; a record that does not fit is an error where they name no ``mode``."""
     options = {key: secrets[value] if isinstance(value, SecretText) else value for key, value in read.options.items()}
     if str(read.format).lower() in _STRICT and "mode" not in map(str.lower, options):
         options["mode"] = "FAILFAST"
-    return with_driver(options) if is_jdbc(read) else options
+    return add_driver(options) if is_jdbc(read) else options
 
 
-def plain_columns(columns: str) -> str:
+def replace_char_types(columns: str) -> str:
     """DDL without ``char`` and ``varchar``, which the readers do not take."""
     return _CHARACTERS.sub("string", columns)
 
 
-def secrets_of(read: Read) -> dict[SecretText, str]:
+def resolve_secrets(read: Read) -> dict[SecretText, str]:
     """The values of the secrets in a source's options."""
     found = {value: resolve(value) for value in read.options.values() if isinstance(value, SecretText)}
     for view in read.views.values():
-        found.update(secrets_of(view))
+        found.update(resolve_secrets(view))
     return found
 
 
-def _what(read: Read) -> str:
+def _describe_source(read: Read) -> str:
     if read.sql is not None:
         return f"SQL over {', '.join(map(repr, read.views)) or 'no view'}"
     place = ", ".join(map(repr, read.paths)) or read.options.get("dbtable") or read.options.get("query")
     return f"{read.format} {place}" if place else str(read.format)
 
 
-def declared(source: DataFrame, table: TableSpec) -> DataFrame:
+def apply_declared_types(source: DataFrame, table: TableSpec) -> DataFrame:
     """The source with the types that the table declares; positions stand for names, which may occur twice.
 
     Where bad rows are marked, a value that does not convert marks its own.
@@ -210,8 +218,8 @@ def declared(source: DataFrame, table: TableSpec) -> DataFrame:
         return source
     names = source.columns
     known = names[:-1] if is_marked(source) else names
-    types = {_known(name, known, table): _CHARACTERS.sub("string", kind) for name, kind in table.columns.items()}
-    places = source.toDF(*_places(names))
+    types = {_find_column(name, known, table): _CHARACTERS.sub("string", kind) for name, kind in table.columns.items()}
+    places = source.toDF(*_name_places(names))
     columns = [F.col(place) for place in places.columns]
     cast = Column.try_cast if is_marked(source) else Column.cast
     casts = [
@@ -220,11 +228,11 @@ def declared(source: DataFrame, table: TableSpec) -> DataFrame:
     if is_marked(source):
         for column, converted, name in zip(columns, casts, known, strict=False):
             if name in types:
-                casts[-1] = with_misfit(casts[-1], name, column, converted, types[name])
+                casts[-1] = add_misfit(casts[-1], name, column, converted, types[name])
     return places.select(*casts).toDF(*names)
 
 
-def _known(name: str, names: list[str], table: TableSpec) -> str:
+def _find_column(name: str, names: list[str], table: TableSpec) -> str:
     for found in (name, *[other for other in names if other.lower() == name.lower()]):
         if found in names:
             return found
@@ -235,7 +243,7 @@ def _known(name: str, names: list[str], table: TableSpec) -> str:
     )
 
 
-def with_deleted(source: DataFrame, table: TableSpec, deleted_column: str) -> DataFrame:
+def add_deleted_column(source: DataFrame, table: TableSpec, deleted_column: str) -> DataFrame:
     """The source, and behind it whether each row is deleted where the table has an expression for it."""
     if table.deleted is None:
         return source
@@ -243,28 +251,28 @@ def with_deleted(source: DataFrame, table: TableSpec, deleted_column: str) -> Da
         marked = source.select("*", F.coalesce(F.expr(table.deleted), F.lit(False)).alias(deleted_column))
         kind = marked.schema[-1].dataType
     except SPARK_ERRORS as error:
-        reason = useful_line(str(error))
-        raise _bad_expression(table, reason) from error
+        reason = find_useful_line(str(error))
+        raise _make_expression_error(table, reason) from error
     if not isinstance(kind, BooleanType):
-        raise _bad_expression(table, f"it gives {kind.simpleString()}, expected boolean")
+        raise _make_expression_error(table, f"it gives {kind.simpleString()}, expected boolean")
     return marked
 
 
-def _bad_expression(table: TableSpec, reason: str) -> SpecInvalidError:
+def _make_expression_error(table: TableSpec, reason: str) -> SpecInvalidError:
     return SpecInvalidError(
         f"tables.{table.id}.deleted is {table.deleted!r}, which cannot be used: {reason}",
         remedy="Give a boolean SQL expression over the source's columns, such as \"op = 'D'\".",
     )
 
 
-def as_delivered(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
+def prepare_delivery(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
     """The source as it goes to Arrow, marks behind all other columns, and the schema with its own names there."""
     names = source.columns
     if not names or names == [BAD]:
         raise SourceFailedError("the source has no columns.", remedy="Check its path and options.")
-    places = source.toDF(*_places(names))
+    places = source.toDF(*_name_places(names))
     columns = [
-        delivered(name, F.col(field.name), field.dataType).alias(field.name)
+        to_delivered(name, F.col(field.name), field.dataType).alias(field.name)
         for name, field in zip(names, places.schema, strict=True)
     ]
     if BAD in names:
@@ -272,8 +280,8 @@ def as_delivered(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
         names = [*names[:place], *names[place + 1 :], BAD]
         columns = [*columns[:place], *columns[place + 1 :], columns[place]]
     frame = places.select(*columns)
-    return frame, arrow_schema(names, frame.schema)
+    return frame, make_arrow_schema(names, frame.schema)
 
 
-def _places(names: list[str]) -> list[str]:
+def _name_places(names: list[str]) -> list[str]:
     return [f"c{index}" for index in range(len(names))]

@@ -12,8 +12,8 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import ValueUnrepresentableError
-from lakewriter.source.failures import unreadable
-from lakewriter.source.storage import store_of
+from lakewriter.source.failures import make_unreadable_error
+from lakewriter.source.storage import find_store
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _ROWS: Final = 65_536
@@ -49,14 +49,14 @@ def find_int96(footer: pq.FileMetaData) -> list[str]:
 
 def _look(declared: frozenset[str], place: tuple[str, int]) -> ValueUnrepresentableError | None:
     uri, group = place
-    store, path = store_of(uri)
+    store, path = find_store(uri)
     try:
         with store.open().open_input_file(path) as source:
             require_microseconds(source, pq.read_metadata(source), path, group, declared)
     except ValueUnrepresentableError as error:
         return error
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+        raise make_unreadable_error(path, error) from error
     return None
 
 
@@ -72,7 +72,7 @@ def require_microseconds(
     files = [pq.ParquetFile(source, coerce_int96_timestamp_unit=unit, metadata=footer) for unit in ("ns", "us")]
     for nanos, micros in zip(*(_read(file, group, columns) for file in files), strict=True):
         for name in nanos.schema.names:
-            for exact, cut in zip(_leaves(nanos[name]), _leaves(micros[name]), strict=True):
+            for exact, cut in zip(_walk_timestamps(nanos[name]), _walk_timestamps(micros[name]), strict=True):
                 rest = pc.subtract(exact.cast(pa.int64()), pc.multiply(cut.cast(pa.int64()), 1000))
                 place = pc.index(pc.not_equal(rest, 0), value=True).as_py()
                 if place >= 0:
@@ -89,16 +89,16 @@ def _read(file: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.R
     return found
 
 
-def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+def _walk_timestamps(array: pa.Array) -> Iterator[pa.Array]:
     """The timestamps in an array, at whatever depth."""
     if pa.types.is_struct(array.type):
         for field in array.flatten():
-            yield from _leaves(field)
+            yield from _walk_timestamps(field)
     elif pa.types.is_map(array.type):
-        yield from _leaves(array.keys)
-        yield from _leaves(array.items)
+        yield from _walk_timestamps(array.keys)
+        yield from _walk_timestamps(array.items)
     elif pa.types.is_list(array.type):
-        yield from _leaves(array.flatten())
+        yield from _walk_timestamps(array.flatten())
     else:
         yield array
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, DecimalType, NumericType, StructField, TimestampNTZType, TimestampType
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.source.column_names import quoted
+from lakewriter.source.column_names import quote_column
 from lakewriter.source.postgresql import guard_source, is_postgresql, limit_bound, refuse_changed
 from lakewriter.spec.specification import JdbcPartition, Read
 
@@ -51,7 +51,7 @@ def is_jdbc(read: Read) -> bool:
     return (read.format or "").lower() == "jdbc"
 
 
-def from_database(
+def load_from_database(
     session: SparkSession,
     options: Mapping[str, str],
     partition: JdbcPartition | None,
@@ -65,18 +65,18 @@ def from_database(
     numerics, which Java and Spark would change, but for ``native`` columns, which the database compares; None is all.
     Values of PostgreSQL's other columns that would be changed are refused, with the name of the ``table``.
     """
-    options = with_bounds(session, options, partition) if partition is not None else dict(options)
+    options = add_bounds(session, options, partition) if partition is not None else dict(options)
     frame = session.read.format("jdbc").options(**options).load()
-    as_declared = _option(options, "customschema") != ""
+    as_declared = _find_option(options, "customschema") != ""
     texts = {} if as_declared else _from_texts(frame, options, native)
     source = None
-    if is_postgresql(_option(options, "url")):
+    if is_postgresql(_find_option(options, "url")):
         others = [field for field in frame.schema if field.name not in texts]
-        source = guard_source(_source(options), table, others, as_declared=as_declared)
+        source = guard_source(_write_source(options), table, others, as_declared=as_declared)
     if source is not None:
-        options = {**_without_source(options), "dbtable": source}
+        options = {**_drop_source(options), "dbtable": source}
     if texts:
-        options = {**options, "customSchema": ", ".join(f"{quoted(name)} STRING" for name in texts)}
+        options = {**options, "customSchema": ", ".join(f"{quote_column(name)} STRING" for name in texts)}
     if source is None and not texts:
         return frame
     read = session.read.format("jdbc").options(**options).load()
@@ -86,8 +86,8 @@ def from_database(
 
 def _from_texts(frame: DataFrame, options: Mapping[str, str], native: Collection[str] | None) -> dict[str, Column]:
     """The columns of a frame that are read as text, with their values from it."""
-    is_exact = native is not None and is_postgresql(_option(options, "url"))
-    compared = {name.lower() for name in [*(native or ()), _option(options, "partitioncolumn")]}
+    is_exact = native is not None and is_postgresql(_find_option(options, "url"))
+    compared = {name.lower() for name in [*(native or ()), _find_option(options, "partitioncolumn")]}
     return {
         field.name: value
         for field in frame.schema
@@ -97,7 +97,7 @@ def _from_texts(frame: DataFrame, options: Mapping[str, str], native: Collection
 
 def _from_text(field: StructField, *, exact: bool) -> Column | None:
     """The value of a column that is read as text; None for one that is not. ``exact`` allows no change of a value."""
-    text = F.col(quoted(field.name))
+    text = F.col(quote_column(field.name))
     if field.metadata.get(_TIME_OF_DAY):
         return F.concat(F.lit("1970-01-01 "), text).cast("timestamp")
     if exact and field.dataType == DateType():
@@ -109,27 +109,27 @@ def _from_text(field: StructField, *, exact: bool) -> Column | None:
     return None
 
 
-def with_driver(options: Mapping[str, str]) -> dict[str, str]:
+def add_driver(options: Mapping[str, str]) -> dict[str, str]:
     """The options with the driver's class and a statement that sets the zone, where they name none themselves."""
-    url, given = _option(options, "url"), {name.lower() for name in options}
-    added = {"driver": _for(url, _DRIVERS), "sessionInitStatement": _for(url, _INIT_STATEMENTS)}
+    url, given = _find_option(options, "url"), {name.lower() for name in options}
+    added = {"driver": _find_for_url(url, _DRIVERS), "sessionInitStatement": _find_for_url(url, _INIT_STATEMENTS)}
     return {**options, **{name: value for name, value in added.items() if value and name.lower() not in given}}
 
 
-def with_bounds(session: SparkSession, options: Mapping[str, str], partition: JdbcPartition) -> dict[str, str]:
+def add_bounds(session: SparkSession, options: Mapping[str, str], partition: JdbcPartition) -> dict[str, str]:
     """The options with the lowest and the highest value of the column, for which the database is asked.
 
     They cut the table into tasks and leave out no row: the first task reads nulls and what is below, the last one what
     is above. A table without rows, with nulls alone, or with a NaN or an infinity of PostgreSQL, is read by one task.
     """
-    source, plain = _source(options), _without_source(options)
+    source, plain = _write_source(options), _drop_source(options)
     whole = {**plain, "dbtable": source}
-    field = _field(list(session.read.format("jdbc").options(**whole).load().schema), partition.column)
+    field = _find_field(list(session.read.format("jdbc").options(**whole).load().schema), partition.column)
     jvm = session._jvm
     assert jvm is not None
-    name = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(_option(options, "url")).quoteIdentifier(field.name)
+    name = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(_find_option(options, "url")).quoteIdentifier(field.name)
     lowest, highest = f"MIN({name})", f"MAX({name})"
-    if is_postgresql(_option(options, "url")) and isinstance(field.dataType, DecimalType):
+    if is_postgresql(_find_option(options, "url")) and isinstance(field.dataType, DecimalType):
         lowest, highest = limit_bound(lowest), limit_bound(highest)
     bounds = f"(SELECT {lowest} AS lowest, {highest} AS highest FROM {source}) lakewriter_bounds"
     found = session.read.format("jdbc").options(**{**plain, "dbtable": bounds}).load().toDF("lowest", "highest")
@@ -150,24 +150,24 @@ def with_bounds(session: SparkSession, options: Mapping[str, str], partition: Jd
     }
 
 
-def _source(options: Mapping[str, str]) -> str:
+def _write_source(options: Mapping[str, str]) -> str:
     """The table or query, as it stands behind FROM."""
-    return _option(options, "dbtable") or f"({_option(options, 'query')}) lakewriter_source"
+    return _find_option(options, "dbtable") or f"({_find_option(options, 'query')}) lakewriter_source"
 
 
-def _without_source(options: Mapping[str, str]) -> dict[str, str]:
+def _drop_source(options: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if name.lower() not in ("dbtable", "query")}
 
 
-def _option(options: Mapping[str, str], name: str) -> str:
+def _find_option(options: Mapping[str, str], name: str) -> str:
     return next((value for key, value in options.items() if key.lower() == name), "")
 
 
-def _for(url: str, values: Mapping[str, str]) -> str | None:
+def _find_for_url(url: str, values: Mapping[str, str]) -> str | None:
     return next((value for start, value in values.items() if re.match(start, url, re.IGNORECASE)), None)
 
 
-def _field(fields: list[StructField], wanted: str) -> StructField:
+def _find_field(fields: list[StructField], wanted: str) -> StructField:
     names = [field.name for field in fields]
     found = [f for f in fields if f.name == wanted] or [f for f in fields if f.name.lower() == wanted.lower()]
     if not found:

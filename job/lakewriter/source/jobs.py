@@ -13,7 +13,7 @@ _POLL_SECONDS: Final = 0.1
 
 def cancel_jobs() -> None:
     """Cancel all jobs, if Spark was started; where its JVM is gone, none runs."""
-    context = _running_context()
+    context = _get_running_context()
     if context is not None:
         with suppress(*SPARK_ERRORS, OSError):
             context.cancelAllJobs()
@@ -22,12 +22,12 @@ def cancel_jobs() -> None:
 def wait_for_tasks(seconds: float) -> None:
     """Wait until no task runs, at most so long: tasks of a job that was cancelled end after it, and go on uploading."""
     until = time.monotonic() + seconds
-    while time.monotonic() < until and _running_tasks():
+    while time.monotonic() < until and _count_running_tasks():
         time.sleep(_POLL_SECONDS)
 
 
-def _running_tasks() -> int:
-    context = _running_context()
+def _count_running_tasks() -> int:
+    context = _get_running_context()
     if context is None:
         return 0
     try:
@@ -37,6 +37,6 @@ def _running_tasks() -> int:
         return 0
 
 
-def _running_context() -> Any:
+def _get_running_context() -> Any:
     # Not getOrCreate, which would start Spark.
     return SparkContext._active_spark_context

@@ -14,11 +14,11 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
-from lakewriter.source.byte_checks import UNREADABLE, codec_of, read_blocks
-from lakewriter.source.failures import unreadable
+from lakewriter.source.byte_checks import UNREADABLE, find_codec, read_blocks
+from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.marks import mark
-from lakewriter.source.packing import Chunk, pack_texts, sizes_of
-from lakewriter.source.raw_text import bad_lines
+from lakewriter.source.packing import Chunk, pack_texts, read_sizes
+from lakewriter.source.raw_text import find_bad_lines
 from lakewriter.source.storage import NotListable, Store, list_files
 from lakewriter.spec.specification import Read
 
@@ -51,7 +51,7 @@ class _Lines:
     comment: bytes
 
 
-def marked_lines(
+def read_marked_lines(
     session: SparkSession, schema: StructType, read: Read, table: str, options: Mapping[str, str]
 ) -> DataFrame:
     """The rows of the files in the columns of ``schema``, then their marks. ``options`` are the reader's."""
@@ -67,15 +67,15 @@ def marked_lines(
         ) from error
     options = {key.lower(): value for key, value in options.items()}
     fields = [field for field in schema if field.name != _CORRUPT]
-    pieces = pack_texts(files, sizes_of(session), lambda file: codec_of(file.path) is not None)
+    pieces = pack_texts(files, read_sizes(session), lambda file: find_codec(file.path) is not None)
     header, comment = options.get("header", "false").lower() == "true", options.get("comment", "")
     lines = _Lines(store, tuple(pieces), form, StructType(fields), header, comment.encode())
     count = max(1, len(pieces))
     listed = session.range(0, count, 1, count).mapInArrow(partial(_read, lines), _LINES)
-    return _parsed(listed, form, fields, {key: value for key, value in options.items() if key not in _OWN})
+    return _parse(listed, form, fields, {key: value for key, value in options.items() if key not in _OWN})
 
 
-def _parsed(lines: DataFrame, form: str, fields: list[StructField], options: dict[str, str]) -> DataFrame:
+def _parse(lines: DataFrame, form: str, fields: list[StructField], options: dict[str, str]) -> DataFrame:
     """Columns go by their places: of names Spark tells only some apart."""
     named = fields if form == "json" else [StructField(f"c{place}", own.dataType) for place, own in enumerate(fields)]
     schema = StructType([*named, StructField(_CORRUPT, StringType())])
@@ -98,33 +98,33 @@ def _read(lines: _Lines, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for chunk in lines.pieces[number] if lines.pieces else ():
-                yield from _batches(lines, chunk)
+                yield from _read_batches(lines, chunk)
 
 
-def _batches(lines: _Lines, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+def _read_batches(lines: _Lines, chunk: Chunk) -> Iterator[pa.RecordBatch]:
     held: list[tuple[str, int, str, str | None]] = []
     try:
-        for place, line, fault in _rows(lines, chunk):
+        for place, line, fault in _read_rows(lines, chunk):
             held.append((chunk.path, place, line.decode(errors="backslashreplace"), fault))
             if len(held) >= _ROWS:
-                yield _batch(held)
+                yield _make_batch(held)
                 held = []
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(chunk.path, error) from error
+        raise make_unreadable_error(chunk.path, error) from error
     if held:
-        yield _batch(held)
+        yield _make_batch(held)
 
 
-def _batch(held: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
+def _make_batch(held: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
     files, places, texts, faults = zip(*held, strict=True)
     arrays = [pa.array(files), pa.array(places, pa.int64()), pa.array(texts), pa.array(faults, pa.string())]
     return pa.RecordBatch.from_arrays(arrays, ["file", "offset", "line", "fault"])
 
 
-def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]]:
+def _read_rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]]:
     """The lines of a piece that are rows, each with its offset and what a reader would change in it."""
     heads = int(lines.header and chunk.start == 0)
-    for place, line, fault in _lines(lines, chunk):
+    for place, line, fault in _split_lines(lines, chunk):
         text = line.removeprefix(_BOM) if place == 0 else line
         bare = text.strip(_BLANKS)
         if lines.format != "text" and (not bare or (lines.comment and bare.startswith(lines.comment))):
@@ -135,9 +135,9 @@ def _rows(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]
         yield place, text, fault
 
 
-def _lines(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]]:
+def _split_lines(lines: _Lines, chunk: Chunk) -> Iterator[tuple[int, bytes, str | None]]:
     for start, block in read_blocks(lines.store.open(), chunk):
-        faults = bad_lines(block, lines.kind if lines.format == "json" else None)
+        faults = find_bad_lines(block, lines.kind if lines.format == "json" else None)
         place = 0
         for line in block.splitlines(keepends=True):
             yield start + place, line.rstrip(b"\r\n"), faults.get(place)

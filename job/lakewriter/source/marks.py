@@ -18,7 +18,7 @@ def mark(**values: Column | str) -> Column:
     return F.struct(*(columns[name].cast(kind).alias(name) for name, kind in types.items()))
 
 
-def with_marks(frame: DataFrame) -> DataFrame:
+def add_marks(frame: DataFrame) -> DataFrame:
     """The frame with a mark behind its columns; all rows are good."""
     names = frame.columns
     return frame.select("*", mark().alias(BAD)).toDF(*names, BAD)
@@ -29,7 +29,7 @@ def is_marked(frame: DataFrame) -> bool:
     return frame.columns[-1:] == [BAD]
 
 
-def with_misfit(marks: Column, name: str, value: Column, converted: Column, kind: str) -> Column:
+def add_misfit(marks: Column, name: str, value: Column, converted: Column, kind: str) -> Column:
     """The marks, with that of a row whose ``value`` does not convert to the type declared for column ``name``."""
     reason = F.lit(f"it does not convert to {kind}")
     place = {part: marks.getField(part) for part in ("file", "offset")}

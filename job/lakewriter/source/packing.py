@@ -37,19 +37,19 @@ class Sizes:
     most_partitions: int | None = None
 
 
-def sizes_of(spark: SparkSession) -> Sizes:
+def read_sizes(spark: SparkSession) -> Sizes:
     """The settings of a session."""
     least = spark.conf.get("spark.sql.files.minPartitionNum") or spark.conf.get("spark.sql.leafNodeDefaultParallelism")
     most = spark.conf.get("spark.sql.files.maxPartitionNum")
     return Sizes(
-        partition_bytes=size_in_bytes(str(spark.conf.get("spark.sql.files.maxPartitionBytes"))),
-        open_cost=size_in_bytes(str(spark.conf.get("spark.sql.files.openCostInBytes"))),
+        partition_bytes=parse_size(str(spark.conf.get("spark.sql.files.maxPartitionBytes"))),
+        open_cost=parse_size(str(spark.conf.get("spark.sql.files.openCostInBytes"))),
         least_partitions=int(least or spark.sparkContext.defaultParallelism),
         most_partitions=int(most) if most else None,
     )
 
 
-def size_in_bytes(text: str) -> int:
+def parse_size(text: str) -> int:
     """Spark's size text in bytes: ``134217728b``, ``128MB``, ``64m``; a bare number is bytes."""
     found = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", text.strip().lower())
     if found is None:
@@ -68,10 +68,10 @@ def pack(files: Iterable[SourceFile], sizes: Sizes) -> list[tuple[Chunk, ...]]:
         for start in range(0, file.length, split)
     ]
     chunks.sort(key=lambda chunk: -chunk.length)
-    partitions = _next_fit(chunks, split, sizes.open_cost)
+    partitions = _pack_next_fit(chunks, split, sizes.open_cost)
     if sizes.most_partitions is not None and len(partitions) > sizes.most_partitions:
         wanted = sum(chunk.length + sizes.open_cost for chunk in chunks)
-        return _next_fit(chunks, -(-wanted // sizes.most_partitions), sizes.open_cost)
+        return _pack_next_fit(chunks, -(-wanted // sizes.most_partitions), sizes.open_cost)
     return partitions
 
 
@@ -85,7 +85,7 @@ def pack_texts(
     return [*pack(apart[False], sizes), *((Chunk(file.path, 0, file.length),) for file in apart[True] if file.length)]
 
 
-def _next_fit(chunks: Sequence[Chunk], limit: int, open_cost: int) -> list[tuple[Chunk, ...]]:
+def _pack_next_fit(chunks: Sequence[Chunk], limit: int, open_cost: int) -> list[tuple[Chunk, ...]]:
     partitions: list[tuple[Chunk, ...]] = []
     current: list[Chunk] = []
     size = 0
@@ -98,7 +98,7 @@ def _next_fit(chunks: Sequence[Chunk], limit: int, open_cost: int) -> list[tuple
     return [*partitions, tuple(current)] if current else partitions
 
 
-def row_groups_in(chunk: Chunk, middles: Sequence[int]) -> tuple[int, ...]:
+def select_row_groups(chunk: Chunk, middles: Sequence[int]) -> tuple[int, ...]:
     """The row groups that belong to a chunk; ``middles`` are their middle bytes, in the file's order."""
     end = chunk.start + chunk.length
     return tuple(index for index, middle in enumerate(middles) if chunk.start <= middle < end)

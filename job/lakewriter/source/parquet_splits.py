@@ -15,12 +15,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.arrow_types import by_name, conform, nullable, require_utf8
-from lakewriter.source.failures import SPARK_ERRORS, Origin, unreadable
+from lakewriter.source.arrow_types import make_nullable, match_by_name, match_by_position, require_utf8
+from lakewriter.source.failures import SPARK_ERRORS, Origin, make_unreadable_error
 from lakewriter.source.int96 import require_microseconds
-from lakewriter.source.merged_schema import merge, variants_of
-from lakewriter.source.packing import Chunk, SourceFile, pack, row_groups_in, sizes_of
-from lakewriter.source.parquet_types import NotAlike, spark_schema
+from lakewriter.source.merged_schema import find_variants, merge
+from lakewriter.source.packing import Chunk, SourceFile, pack, read_sizes, select_row_groups
+from lakewriter.source.parquet_types import NotAlike, to_spark_schema
 from lakewriter.source.storage import NotListable, Store, list_files
 from lakewriter.spec.specification import TableSpec
 
@@ -70,18 +70,18 @@ class SplitsFeed:
             f"a bare Parquet scan of {len(footers)} file{'s'[: len(footers) != 1]}, read by the tasks themselves"
         )
         self.partitions = len(chunks)
-        self.counts: tuple[int, ...] | None = tuple(_rows(partition, footers) for partition in chunks)
-        self._pieces = [tuple(_pieces(partition, footers)) for partition in chunks]
+        self.counts: tuple[int, ...] | None = tuple(_count_rows(partition, footers) for partition in chunks)
+        self._pieces = [tuple(_select_pieces(partition, footers)) for partition in chunks]
         self._spark, self._store, self._origin = spark, store, origin
 
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
-        task = partial(_task, self.schema, self._store, body)
+        task = partial(_run_task, self.schema, self._store, body)
         try:
             return list(pieces.mapPartitionsWithIndex(task, preservesPartitioning=False).collect())
         except SPARK_ERRORS as error:
-            raise self._origin.failed(error) from error
+            raise self._origin.make_error(error) from error
 
     def close(self) -> None:
         """Nothing is held."""
@@ -90,7 +90,7 @@ class SplitsFeed:
 def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> SplitsFeed | str:
     """The feed, or the reason why the table has to go by rows."""
     try:
-        store, files = _listed(table)
+        store, files = _list_files(table)
         files = [file for file in files if file.length]
         if not files:
             return "no data file lies directly under the path"
@@ -100,16 +100,16 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
     schema = next(iter(footers.values())).schema
     notes: tuple[str, ...] = ()
     if any(footer.schema != schema for footer in footers.values()):
-        merged = _merged(table.id, footers)
+        merged = _merge_schemas(table.id, footers)
         if isinstance(merged, str):
             return merged
         schema, notes = merged
     spark = spark_factory()
     origin = Origin(table.id, f"parquet {', '.join(map(repr, table.read.paths))}")
-    return SplitsFeed(spark, store, footers, pack(files, sizes_of(spark)), origin, schema, notes)
+    return SplitsFeed(spark, store, footers, pack(files, read_sizes(spark)), origin, schema, notes)
 
 
-def _merged(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[str, ...]] | str:
+def _merge_schemas(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[str, ...]] | str:
     """The schema of all files and what they differ in, or why Spark has to read them."""
     for path, footer in footers.items():
         if twice := [name for name, count in Counter(footer.schema.names).items() if count > 1]:
@@ -120,18 +120,18 @@ def _merged(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[st
                 remedy="Load the files as two tables, or rename the columns in the file.",
             )
     schemas = {path: from_arrow_schema(footer.schema, prefer_timestamp_ntz=True) for path, footer in footers.items()}
-    merged = merge(table, variants_of(schemas))
+    merged = merge(table, find_variants(schemas))
     if merged.folds_inside:
         return "the files spell a struct's fields in different cases"
     schema = to_arrow_schema(merged.schema)
-    return pa.schema([pa.field(field.name, nullable(field.type)) for field in schema]), merged.notes
+    return pa.schema([pa.field(field.name, make_nullable(field.type)) for field in schema]), merged.notes
 
 
-def _listed(table: TableSpec) -> tuple[Store, list[SourceFile]]:
+def _list_files(table: TableSpec) -> tuple[Store, list[SourceFile]]:
     try:
         return list_files(table.read.paths)
     except (OSError, BotoCoreError, ClientError) as error:
-        raise unreadable(", ".join(table.read.paths), error, table.id) from error
+        raise make_unreadable_error(", ".join(table.read.paths), error, table.id) from error
 
 
 def read_footers(table: str, system: fs.FileSystem, files: list[SourceFile]) -> dict[str, Footer]:
@@ -140,24 +140,24 @@ def read_footers(table: str, system: fs.FileSystem, files: list[SourceFile]) -> 
     def read(file: SourceFile) -> Footer:
         try:
             with system.open_input_file(file.path) as source:
-                return _footer(file.path, pq.read_metadata(source))
+                return _make_footer(file.path, pq.read_metadata(source))
         except (OSError, pa.ArrowException) as error:
-            raise unreadable(file.path, error, table) from error
+            raise make_unreadable_error(file.path, error, table) from error
 
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         return dict(zip([file.path for file in files], pool.map(read, files), strict=True))
 
 
-def _footer(path: str, metadata: pq.FileMetaData) -> Footer:
+def _make_footer(path: str, metadata: pq.FileMetaData) -> Footer:
     try:
-        schema = spark_schema(metadata)
+        schema = to_spark_schema(metadata)
     except NotAlike as reason:
         raise NotAlike(f"{path!r} is for Spark to read: {reason}") from reason
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    return Footer(schema, tuple(map(_middle, groups)), tuple(group.num_rows for group in groups))
+    return Footer(schema, tuple(map(_find_middle, groups)), tuple(group.num_rows for group in groups))
 
 
-def _middle(group: pq.RowGroupMetaData) -> int:
+def _find_middle(group: pq.RowGroupMetaData) -> int:
     first = group.column(0)
     start = first.data_page_offset
     if first.has_dictionary_page and first.dictionary_page_offset:
@@ -166,22 +166,22 @@ def _middle(group: pq.RowGroupMetaData) -> int:
     return int(start + size // 2)
 
 
-def _rows(partition: Iterable[Chunk], footers: dict[str, Footer]) -> int:
+def _count_rows(partition: Iterable[Chunk], footers: dict[str, Footer]) -> int:
     return sum(
         footers[chunk.path].rows[index]
         for chunk in partition
-        for index in row_groups_in(chunk, footers[chunk.path].middles)
+        for index in select_row_groups(chunk, footers[chunk.path].middles)
     )
 
 
-def _pieces(partition: Iterable[Chunk], footers: dict[str, Footer]) -> Iterator[Piece]:
+def _select_pieces(partition: Iterable[Chunk], footers: dict[str, Footer]) -> Iterator[Piece]:
     for chunk in partition:
-        groups = row_groups_in(chunk, footers[chunk.path].middles)
+        groups = select_row_groups(chunk, footers[chunk.path].middles)
         if groups:
             yield Piece(chunk.path, groups)
 
 
-def _task(
+def _run_task(
     schema: pa.Schema, store: Store, body: Body, partition: int, pieces: Iterator[tuple[Piece, ...]]
 ) -> Iterator[str]:
     system = store.open()
@@ -196,15 +196,15 @@ def _read(system: fs.FileSystem, piece: Piece, schema: pa.Schema) -> Iterator[pa
                 # One row group a call: the reader fetches all that it is asked for before its first batch.
                 group = file.metadata.row_group(index)
                 require_microseconds(source, file.metadata, piece.path, index)
-                for batch in file.iter_batches(_batch_rows(group), row_groups=[index], use_threads=False):
+                for batch in file.iter_batches(_choose_batch_rows(group), row_groups=[index], use_threads=False):
                     # Of names that occur twice only the place tells.
                     is_whole = batch.schema.names == schema.names
                     require_utf8(batch, f"{piece.path!r}, row group {index}")
-                    yield conform(batch, schema) if is_whole else by_name(batch, schema)
+                    yield match_by_position(batch, schema) if is_whole else match_by_name(batch, schema)
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(piece.path, error) from error
+        raise make_unreadable_error(piece.path, error) from error
 
 
-def _batch_rows(group: pq.RowGroupMetaData) -> int:
+def _choose_batch_rows(group: pq.RowGroupMetaData) -> int:
     width = max(1, int(group.total_byte_size) // max(1, int(group.num_rows)))
     return max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, _BATCH_BYTES // width))

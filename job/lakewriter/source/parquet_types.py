@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakewriter.source.arrow_types import nullable
+from lakewriter.source.arrow_types import make_nullable
 
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
@@ -37,46 +37,48 @@ class NotAlike(Exception):  # noqa: N818
     """Spark would read the file in another way; the text says why."""
 
 
-def spark_schema(footer: pq.FileMetaData) -> pa.Schema:
+def to_spark_schema(footer: pq.FileMetaData) -> pa.Schema:
     """The schema Spark delivers for a file, or ``NotAlike``."""
     notes = footer.metadata or {}
     if any(key in notes for key in _LEGACY) or notes.get(_SPARK_VERSION, b"3").startswith((b"1.", b"2.")):
         raise NotAlike("it was written in Spark's legacy calendar")
     leaves = iter([footer.schema.column(index) for index in range(footer.num_columns)])
     fields = footer.schema.to_arrow_schema()
-    schema = pa.schema([pa.field(field.name, _alike(field.type, leaves, field.name)) for field in fields])
-    if _SPARK_SCHEMA in notes and _noted(notes[_SPARK_SCHEMA]) != schema:
+    schema = pa.schema([pa.field(field.name, _to_spark_type(field.type, leaves, field.name)) for field in fields])
+    if _SPARK_SCHEMA in notes and _parse_noted_schema(notes[_SPARK_SCHEMA]) != schema:
         raise NotAlike("it holds types of Spark's own")
     return schema
 
 
-def _noted(text: bytes) -> pa.Schema | None:
+def _parse_noted_schema(text: bytes) -> pa.Schema | None:
     """The schema that Spark noted in a file it wrote; None where Arrow cannot tell it."""
     try:
         noted = to_arrow_schema(StructType.fromJson(json.loads(text)))
     except (PySparkException, ValueError, KeyError):
         return None
-    return pa.schema([pa.field(field.name, nullable(field.type)) for field in noted])
+    return pa.schema([pa.field(field.name, make_nullable(field.type)) for field in noted])
 
 
-def _alike(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema], column: str) -> pa.DataType:
+def _to_spark_type(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema], column: str) -> pa.DataType:
     if pa.types.is_struct(kind) and kind.num_fields:
         if len({field.name.lower() for field in kind}) < kind.num_fields:
             raise NotAlike(f"column {column!r} has two fields of one name")
-        return pa.struct([pa.field(field.name, _alike(field.type, leaves, column)) for field in kind])
+        return pa.struct([pa.field(field.name, _to_spark_type(field.type, leaves, column)) for field in kind])
     if pa.types.is_map(kind):
-        key = _alike(kind.key_type, leaves, column)
-        return pa.map_(key, pa.field("value", _alike(kind.item_type, leaves, column)))
+        key = _to_spark_type(kind.key_type, leaves, column)
+        return pa.map_(key, pa.field("value", _to_spark_type(kind.item_type, leaves, column)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(pa.field("element", _alike(kind.value_type, leaves, column)))
+        return pa.list_(pa.field("element", _to_spark_type(kind.value_type, leaves, column)))
     leaf = next(leaves, None)
-    found = None if leaf is None or leaf.logical_type.type not in _ANNOTATIONS else _leaf(kind, leaf.physical_type)
+    found = (
+        None if leaf is None or leaf.logical_type.type not in _ANNOTATIONS else _to_leaf_type(kind, leaf.physical_type)
+    )
     if found is None:
         raise NotAlike(f"column {column!r} has the type {kind}")
     return found
 
 
-def _leaf(kind: pa.DataType, physical: str) -> pa.DataType | None:
+def _to_leaf_type(kind: pa.DataType, physical: str) -> pa.DataType | None:
     if physical == "INT96":
         return _UTC
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):

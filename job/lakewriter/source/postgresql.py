@@ -55,7 +55,7 @@ def guard_source(source: str, table: str, fields: Iterable[StructField], *, as_d
     """
     numbers, times = [], []
     for field in fields:
-        name, kind = _identifier(field.name), field.dataType
+        name, kind = _quote_identifier(field.name), field.dataType
         while isinstance(kind, ArrayType):
             kind = kind.elementType
         is_array = isinstance(field.dataType, ArrayType)
@@ -68,13 +68,12 @@ def guard_source(source: str, table: str, fields: Iterable[StructField], *, as_d
         if is_array:
             condition = f"EXISTS (SELECT 1 FROM unnest({name}) AS items (item) WHERE {condition})"
         value = f"left({name}::text, {_LONGEST})"
-        message = f"{_CODE} || {_literal(f': table {table!r}, column {field.name!r}: ')} || {value}"
+        message = f"{_CODE} || {_quote_literal(f': table {table!r}, column {field.name!r}: ')} || {value}"
         if isinstance(kind, DecimalType):
             # The driver fails at NaN with a message of its own, so the server has to end the read: by a cast that fails
             # with the text.
-            message = (
-                f"CAST(CAST({message} || {_literal(_NUMBER_CHANGES.format(kind.simpleString()))} AS integer) AS text)"
-            )
+            changes = _quote_literal(_NUMBER_CHANGES.format(kind.simpleString()))
+            message = f"CAST(CAST({message} || {changes} AS integer) AS text)"
             numbers.append(f"WHEN {condition} THEN {message}")
         else:
             times.append(f"WHEN {condition} THEN {message}")
@@ -113,9 +112,9 @@ def _describe_changed(value: str, kind: DataType, *, as_text: bool) -> str | Non
     return f"({value} IN ('infinity', '-infinity') OR {value} >= '{_FIRST}' AND {value} < '{_AFTER}')"
 
 
-def _identifier(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(text: str) -> str:
+def _quote_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

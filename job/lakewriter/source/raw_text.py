@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
 
-from lakewriter.documents.nesting import json_pointer
+from lakewriter.documents.nesting import write_json_pointer
 
 _BLOCK: Final = 4 * 1024 * 1024
 _MOST_DIGITS: Final = 38
@@ -52,7 +52,7 @@ class Finding:
     what: str
 
 
-def line_blocks(
+def split_blocks(
     read: Callable[[int], bytes], place: int = 0, end: int | None = None, *, skip: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Whole lines that begin at ``place`` or later and before ``end``, many at a time, each with its offset.
@@ -69,7 +69,7 @@ def line_blocks(
             held = sum(map(len, parts))
             stop = block.find(b"\n", max(end - place - held - 1, 0)) + 1
             if place >= end or (stop and place + held + stop >= end):
-                yield from _joined(place, [*parts, block[:stop]] if place < end else [])
+                yield from _join_lines(place, [*parts, block[:stop]] if place < end else [])
                 return
         cut = block.rfind(b"\n") + 1
         if cut:
@@ -78,10 +78,10 @@ def line_blocks(
             place += len(lines)
             parts = []
         parts.append(block[cut:])
-    yield from _joined(place, parts)
+    yield from _join_lines(place, parts)
 
 
-def _joined(place: int, parts: list[bytes]) -> Iterator[tuple[int, bytes]]:
+def _join_lines(place: int, parts: list[bytes]) -> Iterator[tuple[int, bytes]]:
     lines = b"".join(parts)
     if lines:
         yield place, lines
@@ -94,7 +94,7 @@ def find_in_text(place: int, lines: bytes) -> Finding | None:
     try:
         lines.decode()
     except UnicodeDecodeError as error:
-        return Finding(place + error.start, f"byte {_hex(lines, error)} is not UTF-8 ({error.reason})")
+        return Finding(place + error.start, f"byte {_to_hex(lines, error)} is not UTF-8 ({error.reason})")
     return None
 
 
@@ -107,14 +107,14 @@ def find_in_encoded(read: Callable[[int], bytes], encoding: str) -> Finding | No
         try:
             decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            what = f"byte {_hex(error.object, error)} is not {encoding} ({error.reason})"
+            what = f"byte {_to_hex(error.object, error)} is not {encoding} ({error.reason})"
             return Finding(place - held + error.start, what)
         if not block:
             return None
         place += len(block)
 
 
-def _hex(data: bytes, error: UnicodeDecodeError) -> str:
+def _to_hex(data: bytes, error: UnicodeDecodeError) -> str:
     return " ".join(f"0x{byte:02x}" for byte in data[error.start : max(error.end, error.start + 1)][:4])
 
 
@@ -123,12 +123,12 @@ def find_in_json(place: int, lines: bytes, kind: DataType, *, whole: bool) -> Fi
     found = find_in_text(place, lines)
     if found is not None:
         return found
-    return next((Finding(place + start, what) for start, what in _json_faults(lines, kind, whole=whole)), None)
+    return next((Finding(place + start, what) for start, what in _find_json_faults(lines, kind, whole=whole)), None)
 
 
-def bad_lines(lines: bytes, kind: DataType | None) -> dict[int, str]:
+def find_bad_lines(lines: bytes, kind: DataType | None) -> dict[int, str]:
     """What a reader would change, by the offset of its line; ``kind`` has the columns of JSON, None is other text."""
-    found = {} if kind is None else dict(_json_faults(lines, kind, whole=True))
+    found = {} if kind is None else dict(_find_json_faults(lines, kind, whole=True))
     if find_in_text(0, lines) is not None:
         for place, line in _split(0, lines):
             if (finding := find_in_text(0, line)) is not None:
@@ -136,17 +136,17 @@ def bad_lines(lines: bytes, kind: DataType | None) -> dict[int, str]:
     return found
 
 
-def _json_faults(lines: bytes, kind: DataType, *, whole: bool) -> Iterator[tuple[int, str]]:
+def _find_json_faults(lines: bytes, kind: DataType, *, whole: bool) -> Iterator[tuple[int, str]]:
     """The offset of each line with a value that would be another, and what it is."""
-    for place, line in _suspicious_lines(lines):
-        if what := json_fault(line, kind, whole=whole):
+    for place, line in _find_suspicious_lines(lines):
+        if what := describe_json_fault(line, kind, whole=whole):
             yield place, what
 
 
-def _suspicious_lines(lines: bytes) -> Iterator[tuple[int, bytes]]:
+def _find_suspicious_lines(lines: bytes) -> Iterator[tuple[int, bytes]]:
     """The lines to be parsed, few of all: parsing each, or even looking at each by itself, takes as long as Spark."""
     end = 0
-    for place in _suspicious_places(lines):
+    for place in _find_suspicious_places(lines):
         if place >= end:
             start = max(lines.rfind(b"\n", end, place) + 1, end)
             end = lines.find(b"\n", place) + 1 or len(lines)
@@ -159,17 +159,17 @@ def _split(place: int, lines: bytes) -> Iterator[tuple[int, bytes]]:
         place += len(line)
 
 
-def _suspicious_places(lines: bytes) -> Iterator[int]:
+def _find_suspicious_places(lines: bytes) -> Iterator[int]:
     """Where halves of surrogate pairs and numbers beyond a double may be, in order; none is left out."""
     plain = lines.translate(_DIGITS_AND_EXPONENTS)
-    places = [_places_of_numbers(lines, plain, part) for part in _UNUSUAL_NUMBERS if part in plain]
+    places = [_find_numbers(lines, plain, part) for part in _UNUSUAL_NUMBERS if part in plain]
     # Most files have no backslash, and one byte is found ten times faster than two.
     if b"\\" in lines and (b"\\ud" in lines or b"\\uD" in lines):
         places.append(found.start() for found in _MAYBE_HALF.finditer(lines))
     return heapq.merge(*places)
 
 
-def _places_of_numbers(lines: bytes, plain: bytes, part: bytes) -> Iterator[int]:
+def _find_numbers(lines: bytes, plain: bytes, part: bytes) -> Iterator[int]:
     place = plain.find(part)
     while place >= 0:
         rest = _REST_OF_NUMBER.match(lines, place)
@@ -185,7 +185,7 @@ class _Number:
     is_integer: bool
 
 
-def json_fault(line: bytes, kind: DataType, *, whole: bool = True) -> str | None:
+def describe_json_fault(line: bytes, kind: DataType, *, whole: bool = True) -> str | None:
     """What of a JSON text cannot be stored in ``kind`` as it is, with its JSON pointer; None where all can.
 
     Where the text is not JSON by itself, ``whole`` or not, only its halves of surrogate pairs and numbers tell.
@@ -198,7 +198,7 @@ def json_fault(line: bytes, kind: DataType, *, whole: bool = True) -> str | None
                 parse_int=lambda text: _Number(text, is_integer=True),
                 parse_float=lambda text: _Number(text, is_integer=False),
             )
-            return _fault(value, kind, "")
+            return _describe_fault(value, kind, "")
         except (ValueError, RecursionError):
             pass
     half = next((escape[0] for escape in _ESCAPES.finditer(line) if escape[1]), None)
@@ -207,26 +207,26 @@ def json_fault(line: bytes, kind: DataType, *, whole: bool = True) -> str | None
     if whole:
         return None
     numbers = (found[0].decode() for found in _NUMBERS.finditer(_STRINGS.sub(b'""', line)))
-    return next((what for text in numbers if (what := _number_fault(text, text.lstrip("-").isdigit()))), None)
+    return next((what for text in numbers if (what := _describe_number_fault(text, text.lstrip("-").isdigit()))), None)
 
 
-def _fault(value: Any, kind: DataType | None, pointer: str) -> str | None:
+def _describe_fault(value: Any, kind: DataType | None, pointer: str) -> str | None:
     if kind is None:
         return None
     if isinstance(value, str) and (half := _HALF.search(value)):
         return f"{pointer or 'the document'} has \\u{ord(half[0]):04x}, half of a surrogate pair"
     if isinstance(value, _Number) and isinstance(kind, DoubleType | FloatType):
-        what = _number_fault(value.text, value.is_integer)
+        what = _describe_number_fault(value.text, value.is_integer)
         return what and f"{pointer or 'the document'}: {what}"
     if isinstance(value, dict):
-        return _object_fault(value, kind, pointer)
+        return _describe_object_fault(value, kind, pointer)
     if isinstance(value, list):
         item = kind.elementType if isinstance(kind, ArrayType) else kind
-        return _first(_fault(each, item, f"{pointer}/{place}") for place, each in enumerate(value))
+        return _find_first(_describe_fault(each, item, f"{pointer}/{place}") for place, each in enumerate(value))
     return None
 
 
-def _object_fault(value: dict[str, Any], kind: DataType, pointer: str) -> str | None:
+def _describe_object_fault(value: dict[str, Any], kind: DataType, pointer: str) -> str | None:
     known = {field.name: field.dataType for field in kind} if isinstance(kind, StructType) else {}
 
     def inside(name: str) -> DataType | None:
@@ -234,15 +234,17 @@ def _object_fault(value: dict[str, Any], kind: DataType, pointer: str) -> str | 
             return known.get(name)
         return kind.valueType if isinstance(kind, MapType) else kind
 
-    names = _first(_fault(name, kind, f"a name in {pointer or 'the document'}") for name in value)
-    return names or _first(_fault(own, inside(name), pointer + json_pointer((name,))) for name, own in value.items())
+    names = _find_first(_describe_fault(name, kind, f"a name in {pointer or 'the document'}") for name in value)
+    return names or _find_first(
+        _describe_fault(own, inside(name), pointer + write_json_pointer((name,))) for name, own in value.items()
+    )
 
 
-def _first(faults: Iterator[str | None]) -> str | None:
+def _find_first(faults: Iterator[str | None]) -> str | None:
     return next((fault for fault in faults if fault), None)
 
 
-def _number_fault(text: str, is_integer: bool) -> str | None:
+def _describe_number_fault(text: str, is_integer: bool) -> str | None:
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
     number = float(text)
     if math.isinf(number) or (number == 0 and re.search("[1-9]", text.lower().partition("e")[0])):

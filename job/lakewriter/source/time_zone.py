@@ -20,7 +20,7 @@ EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _ZONE: Final = "reflect('java.time.ZoneId', 'systemDefault')"
 
 
-def with_utc(options: str) -> str:
+def add_utc(options: str) -> str:
     """Options for a JVM and ours behind them: of a property that is set twice the last value counts."""
     return f"{options} {UTC_OPTION}".strip()
 
@@ -30,7 +30,7 @@ def is_started() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def submitted_options() -> str:
+def read_submitted_options() -> str:
     """The executors' Java options as spark-submit and spark-defaults.conf give them, before a context is there."""
     # Starts the JVM where spark-submit has not, so that it is the JVM that reads the defaults.
     SparkContext._ensure_initialized()
@@ -40,7 +40,7 @@ def submitted_options() -> str:
 
 def set_driver_zone(spark: SparkSession) -> None:
     """UTC for the driver of a session of ours, which spark-submit may have started in another zone."""
-    zones = _jvm(spark).java.util.TimeZone
+    zones = _get_jvm(spark).java.util.TimeZone
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
@@ -49,7 +49,7 @@ def require_utc(spark: SparkSession) -> None:
 
     It is not changed: the session's owner would see other values from then on.
     """
-    zones = {"driver": str(_jvm(spark).java.time.ZoneId.systemDefault())}
+    zones = {"driver": str(_get_jvm(spark).java.time.ZoneId.systemDefault())}
     # Where there is no cluster, the driver is the executor.
     if not re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
         tasks = spark.sparkContext.defaultParallelism
@@ -66,10 +66,10 @@ def require_utc(spark: SparkSession) -> None:
 
 
 def _is_utc(spark: SparkSession, zone: str) -> bool:
-    jvm = _jvm(spark)
+    jvm = _get_jvm(spark)
     rules = jvm.java.time.ZoneId.of(zone).getRules()
     return bool(rules.isFixedOffset()) and rules.getOffset(jvm.java.time.Instant.EPOCH).getTotalSeconds() == 0
 
 
-def _jvm(spark: SparkSession) -> Any:
+def _get_jvm(spark: SparkSession) -> Any:
     return spark._jvm

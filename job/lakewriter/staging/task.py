@@ -18,7 +18,7 @@ from lakewriter.encode.parquet_footer import Tail, column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
-from lakewriter.shape.shapers import AnyPlan, shaper
+from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
@@ -91,7 +91,7 @@ class _PartitionWriter:
         self._clients = clients
         self._encoder = encoder(plan.encoding)
         self._next_index = plan.first_indexes[partition]
-        self._shaper = shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
+        self._shaper = make_shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
         self._limits = _lift_file_size(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 
@@ -146,7 +146,7 @@ class _PartitionWriter:
             if transforms is None:
                 yield (), batch
             else:
-                yield from transforms.runs(batch)
+                yield from transforms.split_by_partition(batch)
 
     def _make_changed_error(self, counted: int, seen: str) -> SourceFailedError:
         return SourceFailedError(
@@ -157,7 +157,7 @@ class _PartitionWriter:
 
     def _name_key(self, seq: int, values: "Values") -> str:
         names, transforms = self._plan.names, self._plan.transforms
-        return names.object_key(seq, transforms.directory(values) if transforms is not None else "")
+        return names.object_key(seq, transforms.name_directory(values) if transforms is not None else "")
 
     def _write_file(self, rows: CanonicalRows, seq: int, values: "Values") -> Receipt:
         plan, sent = self._plan, Counter(self._clients.requests)

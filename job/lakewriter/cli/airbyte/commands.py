@@ -12,7 +12,7 @@ from lakewriter.aws import Clients
 from lakewriter.cli.airbyte.protocol import Emit, make_connection_status, make_log, make_trace, standard_output
 from lakewriter.cli.airbyte.writer import STEP_BYTES, Writer
 from lakewriter.cli.signals import Signals, handle_signals
-from lakewriter.dialects.airbyte.connector import connector_spec, connector_specification
+from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError
@@ -20,7 +20,7 @@ from lakewriter.run.loader import Loader
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from lakewriter.run.stream_completion import Ended
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 from lakewriter.spec.specification import MIB, Spec
 
 CONFIG = click.option(
@@ -37,7 +37,7 @@ def airbyte() -> None:
 def spec() -> None:
     """Print the SPEC message."""
     with standard_output() as emit:
-        emit({"type": "SPEC", "spec": connector_specification()})
+        emit({"type": "SPEC", "spec": make_connector_specification()})
 
 
 @airbyte.command()
@@ -55,7 +55,7 @@ def state(lake: Path, stage: str | None) -> None:
     """Print the source's state, for its --state. Nothing is printed if there is none."""
     try:
         own = load_spec(lake, stage=stage)
-        loader = Loader(own, "", Clients(own.access), lambda: spark_session("lakewriter airbyte"), lambda *_: None)
+        loader = Loader(own, "", Clients(own.access), lambda: open_spark_session("lakewriter airbyte"), lambda *_: None)
         click.echo(loader.read_saved_state() or "", nl=False)
     except LakeError as error:
         click.echo(str(error), err=True)
@@ -81,7 +81,7 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
         first = "what is not committed is withdrawn, and no further STATE comes."
         signals = Signals(lambda text: emit(make_log("WARN", text)), first=first, go_on="The next sync goes on.")
         with handle_signals(signals) as stop:
-            spark = signals.after(lambda: spark_session("lakewriter airbyte"))()
+            spark = signals.after(lambda: open_spark_session("lakewriter airbyte"))()
             try:
                 load(emit, own, lambda: spark, stop)
             except Exception as error:
@@ -119,7 +119,7 @@ def _guard(work: Callable[[Emit], None], emit: Emit) -> int:
 
 
 def _read_spec(config: Path, catalog: Path | None, emit: Emit) -> Spec:
-    own = connector_spec(config, catalog)
+    own = read_connection(config, catalog)
     for warning in own.warnings:
         emit(make_log("WARN", warning))
     return own

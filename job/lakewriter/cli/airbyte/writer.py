@@ -24,8 +24,8 @@ from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stream_completion import Ended, Input
 from lakewriter.source.messages.contents import Contents, Event
 from lakewriter.source.messages.lines import Message
-from lakewriter.source.messages.message_input import notes
-from lakewriter.source.messages.splits import FILE_BITS, MessageFiles, MessagesFeed, Stretch, pieces_of
+from lakewriter.source.messages.message_input import describe_messages
+from lakewriter.source.messages.splits import FILE_BITS, MessageFiles, MessagesFeed, Stretch, pack_pieces
 from lakewriter.source.packing import SourceFile
 from lakewriter.source.storage import Store
 from lakewriter.spec.specification import MIB, Mode, TableSpec
@@ -181,7 +181,7 @@ class Writer:
         holding = {segment.number for segment in self._segments if segment.contents.records[key]}
         partitions = [
             tuple(piece for piece in own if piece.number in holding)
-            for own in pieces_of(self._spark(), MessageFiles(Store(), files))
+            for own in pack_pieces(self._spark(), MessageFiles(Store(), files))
         ]
         feed = MessagesFeed(self._spark(), Store(), Stretch(key, self._starts[key], end), partitions, table.id)
         return TablePart(Ending(complete, continues=key in self._begun), feed, self._loader.states[table.id])
@@ -234,7 +234,7 @@ class Writer:
         return whole
 
     def _tell_of_odd_lines(self) -> None:
-        for note in notes(self._sum_contents(), self._tables):
+        for note in describe_messages(self._sum_contents(), self._tables):
             self._emit(make_log("WARN", note))
 
 

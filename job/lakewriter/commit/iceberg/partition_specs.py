@@ -11,7 +11,7 @@ from pyiceberg.types import PrimitiveType
 
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.receipt import Receipt
-from lakewriter.shape.partitions import internal
+from lakewriter.shape.partitions import to_manifest_value
 from lakewriter.spec.specification import Partition
 
 
@@ -49,7 +49,7 @@ def make_partition(receipt: Receipt, spec: PartitionSpec, schema: Schema) -> Rec
     fields = spec.partition_type(schema).fields
     return Record(
         *(
-            internal(value, cast(PrimitiveType, field.field_type))
+            to_manifest_value(value, cast(PrimitiveType, field.field_type))
             for field, value in zip(fields, receipt.partition_values, strict=True)
         )
     )

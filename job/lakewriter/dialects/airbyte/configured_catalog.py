@@ -21,7 +21,7 @@ class _Foreign(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
-def _no_nulls(value: Any) -> Any:
+def _replace_null(value: Any) -> Any:
     return () if value is None else value
 
 
@@ -39,8 +39,8 @@ class ConfiguredStream(_Foreign):
     stream: StreamDefinition
     sync_mode: Literal["full_refresh", "incremental"] = "full_refresh"
     destination_sync_mode: str = "append"
-    cursor_field: Annotated[tuple[str, ...], BeforeValidator(_no_nulls)] = ()
-    primary_key: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_no_nulls)] = ()
+    cursor_field: Annotated[tuple[str, ...], BeforeValidator(_replace_null)] = ()
+    primary_key: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_replace_null)] = ()
     generation_id: int | None = Field(None, ge=0)
     minimum_generation_id: int | None = Field(None, ge=0)
     sync_id: int | None = Field(None, ge=0)
@@ -119,11 +119,11 @@ class SourceEntry(Model):
             return ()
         return (self.messages,) if isinstance(self.messages, str) else self.messages
 
-    def message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
+    def make_message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
         """The neutral form; ``folder`` is where the command runs."""
         return MessageSource(paths=tuple(paths), command=self.command, folder=folder, statuses=self.statuses)
 
-    def namespace(self, stream: StreamDefinition) -> str:
+    def choose_namespace(self, stream: StreamDefinition) -> str:
         """The namespace in the destination, blank for none."""
         own = stream.namespace or ""
         if self.namespace_definition == "customformat":
@@ -131,12 +131,12 @@ class SourceEntry(Model):
         return own if self.namespace_definition == "source" else ""
 
 
-def streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
+def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
     """For each stream the fields of its table's source side, and the stream itself."""
     for configured in source.catalog.streams:
         found = configured.stream
         table = {
-            "source_schema": source.namespace(found),
+            "source_schema": source.choose_namespace(found),
             "source_table": source.prefix + found.name,
             "read": Read(format=MESSAGES),
             "primary_key": tuple(".".join(path) for path in configured.primary_key),

@@ -4,38 +4,38 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lakewriter.dialects.airbyte.configured_catalog import SourceEntry
-from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, part_of
+from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, find_part_model
 from lakewriter.dialects.airbyte.foreign_files import FILES
 from lakewriter.dialects.airbyte.policy import POLICY
-from lakewriter.dialects.airbyte.translate import AirbyteForm, form_fields, limits, translate
-from lakewriter.dialects.airbyte.vendor_file import TYPES, with_files
+from lakewriter.dialects.airbyte.translate import AirbyteForm, adjust_limits, make_form_fields, translate
+from lakewriter.dialects.airbyte.vendor_file import TYPES, read_files
 from lakewriter.dialects.common.dialect import Dialect
-from lakewriter.dialects.common.problems import keys_of, model_at
+from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.model import Model
 
 
-def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
+def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
     """The formats are unions: which keys there are depends on what the file says it has."""
     if steps[:1] != ("format",):
-        return keys_of(model_at(model, steps))
+        return list_keys(find_model(model, steps))
     form = destination.get("format", {})
     found = FORMATS.get(str(form.get("format_type")))
     if steps[1:]:
-        found = part_of(form.get(steps[1], {}))
-    return keys_of(found) if found else []
+        found = find_part_model(form.get(steps[1], {}))
+    return list_keys(found) if found else []
 
 
 DIALECT: Final = Dialect[AirbyteForm](
     types=TYPES,
     translate=translate,
-    form_fields=form_fields,
-    limits=limits,
+    form_fields=make_form_fields,
+    limits=adjust_limits,
     top_keys=frozenset({"source"}),
     source=SourceEntry,
     union_tags=FORMAT_TAGS,
-    keys_at=_keys_at,
-    read_files=with_files,
+    keys_at=_list_keys,
+    read_files=read_files,
     foreign_files=FILES,
     policies=dict.fromkeys(TYPES, POLICY),
     principals={"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},

@@ -102,7 +102,11 @@ class Avro(Model):
     @field_validator("compression_codec", mode="before")
     @classmethod
     def _in_any_case(cls, value: Any) -> Any:
-        return value | {"codec": _codec(value["codec"])} if isinstance(value, dict) and "codec" in value else value
+        return (
+            value | {"codec": _normalise_codec(value["codec"])}
+            if isinstance(value, dict) and "codec" in value
+            else value
+        )
 
 
 class Parquet(Model):
@@ -147,23 +151,23 @@ FORMAT_TAGS: Final[Mapping[str, tuple[str, ...]]] = {
 """The keys that tell the members of unions apart, each with what it may hold."""
 
 
-def part_of(value: Mapping[str, Any]) -> type[Model] | None:
+def find_part_model(value: Mapping[str, Any]) -> type[Model] | None:
     """The model of a format's own object, if what it says it is is known."""
     return (
-        CODECS.get(str(_codec(value["codec"])))
+        CODECS.get(str(_normalise_codec(value["codec"])))
         if "codec" in value
         else COMPRESSIONS.get(str(value.get("compression_type")))
     )
 
 
-def filled(value: Any) -> Any:
+def drop_blanks(value: Any) -> Any:
     """A format without what is blank in it; an object of nothing else is blank too."""
     if not isinstance(value, dict):
         return value
-    kept = {key: filled(item) for key, item in value.items()}
+    kept = {key: drop_blanks(item) for key, item in value.items()}
     return {key: item for key, item in kept.items() if item not in BLANK}
 
 
-def _codec(name: Any) -> Any:
+def _normalise_codec(name: Any) -> Any:
     """A codec as the configuration writes it: the documents have 'deflate' and 'No compression'."""
     return _CODEC_NAMES.get(name.lower(), name) if isinstance(name, str) else name

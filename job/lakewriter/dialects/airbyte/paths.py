@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from lakewriter.dialects.common.problems import nearest
+from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.spec.layout import Layout, Template
 
 DEFAULT_PATH: Final = "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_"
@@ -44,7 +44,7 @@ _LOOKALIKE: Final = re.compile(r"\{[^{}]*\}|[{}]|\$(?:" + "|".join(DIRECTORY_VAR
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9/!_.*')(&$@=;:+,?-]")
 
 
-def s3_safe(name: str) -> str:
+def make_s3_safe(name: str) -> str:
     """``name`` without accents, and ``_`` for every character that S3 does not hold safe."""
     decomposed = unicodedata.normalize("NFKD", name)
     return _UNSAFE.sub("_", "".join(c for c in decomposed if not unicodedata.combining(c)))
@@ -52,7 +52,7 @@ def s3_safe(name: str) -> str:
 
 def check_directory(text: str) -> str:
     """``text``; ``ValueError`` for a variable that no directory has."""
-    list(_directory(text, "", "", strict=True))
+    list(_parse_directory(text, "", "", strict=True))
     return text
 
 
@@ -60,33 +60,35 @@ def check_file(text: str) -> str:
     """``text``; ``ValueError`` for a variable or a space that no file name has."""
     if re.search(r"\s", text):
         raise ValueError("a file name pattern has no spaces")
-    list(_file(text, ""))
+    list(_parse_file(text, ""))
     return text
 
 
-def key_layout(bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str) -> Layout:
+def make_layout(bucket_path: str, path_format: str, file_pattern: str, names: tuple[str, str], end: str) -> Layout:
     """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension."""
-    namespace, stream = map(s3_safe, names)
-    directory = _directory(f"{bucket_path}/{path_format}", namespace, stream)
-    return Layout("", Template.of(*directory, *_file(file_pattern, end)))
+    namespace, stream = map(make_s3_safe, names)
+    directory = _parse_directory(f"{bucket_path}/{path_format}", namespace, stream)
+    return Layout("", Template.of(*directory, *_parse_file(file_pattern, end)))
 
 
-def constant_prefix(bucket_path: str) -> str:
+def find_constant_prefix(bucket_path: str) -> str:
     """The bucket path up to its first variable, without slashes around it."""
-    return Template.of(*_directory(bucket_path.partition("${")[0], "", "")).start.strip("/")
+    return Template.of(*_parse_directory(bucket_path.partition("${")[0], "", "")).start.strip("/")
 
 
-def _directory(text: str, namespace: str, stream: str, *, strict: bool = False) -> Iterator[str | tuple[str, str]]:
+def _parse_directory(
+    text: str, namespace: str, stream: str, *, strict: bool = False
+) -> Iterator[str | tuple[str, str]]:
     known = {"NAMESPACE": namespace, "STREAM_NAME": stream, **_DIRECTORY}
-    for literal, variable in _pieces(text, r"\$\{([^{}]*)\}"):
+    for literal, variable in _split_variables(text, r"\$\{([^{}]*)\}"):
         if literal:
             if strict:
                 _refuse_lookalikes(literal)
             yield literal
         if variable is not None:
             if variable not in known:
-                guess = nearest(variable, DIRECTORY_VARIABLES)
-                raise ValueError(f"'${{{variable}}}' is no variable; {_known_in_directories()}{guess}")
+                guess = suggest_nearest(variable, DIRECTORY_VARIABLES)
+                raise ValueError(f"'${{{variable}}}' is no variable; {_list_variables()}{guess}")
             yield known[variable]
 
 
@@ -96,16 +98,16 @@ def _refuse_lookalikes(literal: str) -> None:
         raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
     found = _LOOKALIKE.search(literal)
     if found:
-        guess = nearest(found[0].strip("${}"), DIRECTORY_VARIABLES)
-        raise ValueError(f"{found[0]!r} is no variable of a directory; {_known_in_directories()}{guess}")
+        guess = suggest_nearest(found[0].strip("${}"), DIRECTORY_VARIABLES)
+        raise ValueError(f"{found[0]!r} is no variable of a directory; {_list_variables()}{guess}")
 
 
-def _known_in_directories() -> str:
+def _list_variables() -> str:
     return "known: " + ", ".join(f"${{{name}}}" for name in DIRECTORY_VARIABLES)
 
 
-def _file(text: str, extension: str) -> Iterator[str | tuple[str, str]]:
-    for literal, variable in _pieces(text, r"\{([^{}]*)\}"):
+def _parse_file(text: str, extension: str) -> Iterator[str | tuple[str, str]]:
+    for literal, variable in _split_variables(text, r"\{([^{}]*)\}"):
         if literal:
             if "{" in literal or "}" in literal:
                 raise ValueError(f"{literal!r} has a brace without its other; expected {{name}}")
@@ -113,19 +115,19 @@ def _file(text: str, extension: str) -> Iterator[str | tuple[str, str]]:
         if variable == "format_extension":
             yield extension
         elif variable is not None:
-            yield _FILE[variable] if variable in _FILE else ("date", _date_format(variable))
+            yield _FILE[variable] if variable in _FILE else ("date", _parse_date_format(variable))
 
 
-def _date_format(variable: str) -> str:
+def _parse_date_format(variable: str) -> str:
     name, _, text = variable.partition(":")
     letters = _DATE_FORMAT.findall(text)
     if name != "date" or not text or "".join(letters) != text:
-        guess = nearest(f"{{{variable}}}", FILE_VARIABLES)
+        guess = suggest_nearest(f"{{{variable}}}", FILE_VARIABLES)
         raise ValueError(f"'{{{variable}}}' is no variable; known: {', '.join(FILE_VARIABLES)}{guess}")
     return "".join(_LETTERS.get(letter, letter.replace("%", "%%")) for letter in letters)
 
 
-def _pieces(text: str, pattern: str) -> Iterator[tuple[str, str | None]]:
+def _split_variables(text: str, pattern: str) -> Iterator[tuple[str, str | None]]:
     """Each literal with the variable behind it; the last has none."""
     end = 0
     for found in re.finditer(pattern, text):

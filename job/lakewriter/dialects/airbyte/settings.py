@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
 
-from lakewriter.dialects.airbyte.file_formats import Format, filled
+from lakewriter.dialects.airbyte.file_formats import Format, drop_blanks
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from lakewriter.dialects.common.destination import Destination, ExternalId, RoleArn, require_match, require_region
-from lakewriter.dialects.common.form import or_config_file
+from lakewriter.dialects.common.form import allow_config_file
 from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.spec.access import KeyNames, SecretText
 
@@ -18,7 +18,7 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 class AirbyteDestination(Destination):
     """The settings both products have; those from ``external_id`` on are this project's own."""
 
-    model_config = ConfigDict(json_schema_extra=or_config_file)
+    model_config = ConfigDict(json_schema_extra=allow_config_file)
 
     key_names: ClassVar = KeyNames(
         region="s3_bucket_region",
@@ -52,7 +52,7 @@ class AirbyteDestination(Destination):
             return data
         kept = {key: value for key, value in data.items() if value not in ("", None)}
         if "format" in kept:
-            kept["format"] = filled(kept["format"])
+            kept["format"] = drop_blanks(kept["format"])
         if kept.get("s3_endpoint"):
             kept.setdefault("s3_bucket_region", "us-east-1")
         if "s3_bucket_path" in data:

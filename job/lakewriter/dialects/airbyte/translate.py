@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from lakewriter.dialects.airbyte.configured_catalog import streams
+from lakewriter.dialects.airbyte.configured_catalog import list_streams
 from lakewriter.dialects.airbyte.file_formats import (
     Avro,
     Bzip2,
@@ -19,13 +19,13 @@ from lakewriter.dialects.airbyte.file_formats import (
     Xz,
     Zstandard,
 )
-from lakewriter.dialects.airbyte.paths import constant_prefix, key_layout
+from lakewriter.dialects.airbyte.paths import find_constant_prefix, make_layout
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.dialects.common.tables import TableSource, absolute
+from lakewriter.dialects.common.tables import TableSource, make_absolute
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import NoCatalog
@@ -51,38 +51,38 @@ _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     """The neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
     form, source = file.destination, file.source
-    sources = _plain([entry.at(file.root) for entry in file.tables])
-    tables = [_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in sources]
+    sources = _require_supported([entry.make_source(file.root) for entry in file.tables])
+    tables = [_translate_table(form, each.model_dump(exclude={"read"}) | {"read": each.read}, None) for each in sources]
     places: list[Location] = [("tables", number) for number in range(len(tables))]
     rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
-    for number, (fields, stream) in enumerate(streams(source) if source else ()):
-        tables.append(_table(form, fields | rules, stream))
+    for number, (fields, stream) in enumerate(list_streams(source) if source else ()):
+        tables.append(_translate_table(form, fields | rules, stream))
         places.append(("source", "catalog", "streams", number))
     _refuse_shared(tables, places)
-    paths = [path if path == "-" else absolute(path, file.root) for path in source.paths] if source else ()
+    paths = [path if path == "-" else make_absolute(path, file.root) for path in source.paths] if source else ()
     return Spec(
         pipeline=file.pipeline,
         dialect=form.type,
-        access=_access(form),
+        access=_make_access(form),
         catalog=NoCatalog(),
         tracking=(),
         tables=tuple(tables),
-        encoding=encoding(form),
-        envelope=envelope(form),
-        source=source and source.message_source(paths, file.folder),
+        encoding=make_encoding(form),
+        envelope=make_envelope(form),
+        source=source and source.make_message_source(paths, file.folder),
         purge_first=isinstance(form, HeroPixelS3) and form.purge_first,
-        warnings=(*form.notes_on_secrets(), *_warnings(form)),
+        warnings=(*form.warn_of_secrets(), *_list_warnings(form)),
     )
 
 
-def limits(form: AirbyteForm, wanted: Limits) -> Limits:
+def adjust_limits(form: AirbyteForm, wanted: Limits) -> Limits:
     """``wanted``, with the row groups that the format asks for."""
     if isinstance(form.format, Parquet):
         return wanted.model_copy(update={"row_group_bytes": form.format.block_size_mb * MIB})
     return wanted.without_row_groups()
 
 
-def encoding(form: AirbyteForm) -> FileEncoding:
+def make_encoding(form: AirbyteForm) -> FileEncoding:
     """The file format with its settings."""
     own = form.format
     if isinstance(own, Parquet):
@@ -105,7 +105,7 @@ def encoding(form: AirbyteForm) -> FileEncoding:
     return TextEncoding(kind="csv" if isinstance(own, Csv) else "jsonl", gzip=own.gzip)
 
 
-def extension(form: AirbyteForm) -> str:
+def name_extension(form: AirbyteForm) -> str:
     """What ``{format_extension}`` stands for."""
     own = form.format
     if isinstance(own, Csv | JsonLines):
@@ -113,7 +113,7 @@ def extension(form: AirbyteForm) -> str:
     return ".avro" if isinstance(own, Avro) else ".parquet"
 
 
-def envelope(form: AirbyteForm) -> Envelope:
+def make_envelope(form: AirbyteForm) -> Envelope:
     """The columns around a record; formats with a schema are always flattened."""
     typed = isinstance(form.format, Avro | Parquet)
     whole = isinstance(form.format, Csv | JsonLines) and form.format.flattening == "No flattening"
@@ -137,7 +137,7 @@ def envelope(form: AirbyteForm) -> Envelope:
     )
 
 
-def form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
+def make_form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
     """What the vendor's form asks for, a role or a key in it; a field that stays blank is left out."""
     values: dict[str, str | Provided] = {
         "Access Key Id": Provided.ACCESS_KEY_ID,
@@ -153,14 +153,14 @@ def form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
-def _access(form: AirbyteForm) -> Access:
-    access = form.access(prefix=constant_prefix(form.s3_bucket_path))
+def _make_access(form: AirbyteForm) -> Access:
+    access = form.make_access(prefix=find_constant_prefix(form.s3_bucket_path))
     if access.role_arn and access.external_id is None and os.environ.get(EXTERNAL_ID):
         return access.model_copy(update={"external_id": SecretText(f"${{env:{EXTERNAL_ID}}}")})
     return access
 
 
-def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
+def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
     for number, source in enumerate(sources):
         if source.deleted is not None:
             raise FaultError(
@@ -183,9 +183,9 @@ def _plain(sources: Sequence[TableSource]) -> Sequence[TableSource]:
     return [source.model_copy(update={"index": IndexKind.SPARSE}) for source in sources]
 
 
-def _table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:
+def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:
     names = fields["source_schema"], fields["source_table"]
-    layout = key_layout(form.s3_bucket_path, form.s3_path_format, form.file_name_pattern, names, extension(form))
+    layout = make_layout(form.s3_bucket_path, form.s3_path_format, form.file_name_pattern, names, name_extension(form))
     if layout.single_file and not layout.varies:
         raise FaultError(
             ("destination", "file_name_pattern"),
@@ -194,15 +194,15 @@ def _table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> 
         )
     return TableSpec(
         **fields,
-        schema_name=_identifier(names[0]),
-        name=_identifier(names[1]),
+        schema_name=_make_identifier(names[0]),
+        name=_make_identifier(names[1]),
         layout=layout,
         path=layout.prefix.strip("/"),
         stream=stream,
     )
 
 
-def _identifier(name: str) -> str:
+def _make_identifier(name: str) -> str:
     """A name for control objects, which tells apart what only its odd characters do."""
     plain = _ID.sub("_", name)
     return plain if plain == name else f"{plain}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -231,6 +231,6 @@ def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -
             )
 
 
-def _warnings(form: AirbyteForm) -> Iterator[str]:
+def _list_warnings(form: AirbyteForm) -> Iterator[str]:
     if isinstance(form.format, Parquet) and "max_padding_size_mb" in form.format.model_fields_set:
         yield "max_padding_size_mb has no effect on S3, where row groups need no alignment."

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lakewriter.dialects.airbyte.file_formats import FORMATS, part_of
+from lakewriter.dialects.airbyte.file_formats import FORMATS, find_part_model
 from lakewriter.dialects.airbyte.foreign_files import CATALOG, CONFIG
 from lakewriter.dialects.airbyte.settings import AirbyteDestination, AirbyteS3, HeroPixelS3
-from lakewriter.dialects.common.config_file import CONFIG_FILE, read_named, with_config_file
+from lakewriter.dialects.common.config_file import CONFIG_FILE, read_config_file, read_named
 from lakewriter.dialects.common.dialect import ForeignFiles
 from lakewriter.dialects.common.foreign_files import DESTINATION, refuse_other
 from lakewriter.dialects.common.source_files import Location, Place, SourceFile
@@ -16,7 +16,7 @@ from lakewriter.dialects.common.yaml_text import Document
 TYPES: dict[str, type[AirbyteDestination]] = {"airbyte-s3": AirbyteS3, "heropixel-s3": HeroPixelS3}
 
 
-def with_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[str, ...]]:
+def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[str, ...]]:
     """The document with the content of those files in place of their names, and warnings about what is in them."""
     warnings: list[str] = []
     destination = document.data.get("destination")
@@ -24,27 +24,27 @@ def with_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple
     if kind is not None:
 
         def known_here(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
-            refuse_other(file, (CONFIG, DESTINATION), document.where(CONFIG_FILE), kinds)
-            kept, unknown = known(kind, content)
-            warnings.extend(f"{file.where(place)} is not known here and has no effect." for place in unknown)
+            refuse_other(file, (CONFIG, DESTINATION), document.describe_place(CONFIG_FILE), kinds)
+            kept, unknown = split_known_keys(kind, content)
+            warnings.extend(f"{file.describe_place(place)} is not known here and has no effect." for place in unknown)
             return kept
 
-        document = with_config_file(document, known_here)
-    return _with_catalog(document, kinds), tuple(warnings)
+        document = read_config_file(document, known_here)
+    return _read_catalog(document, kinds), tuple(warnings)
 
 
-def _with_catalog(document: Document, kinds: ForeignFiles) -> Document:
+def _read_catalog(document: Document, kinds: ForeignFiles) -> Document:
     source = document.data.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("catalog"), str):
         return document
     place: Location = ("source", "catalog")
     file, content = read_named(document, place)
-    refuse_other(file, (CATALOG,), document.where(place), kinds)
+    refuse_other(file, (CATALOG,), document.describe_place(place), kinds)
     data = {**document.data, "source": source | {"catalog": content}}
     return replace(document, data=data, origins={**document.origins, place: Place(file)})
 
 
-def known(
+def split_known_keys(
     kind: type[AirbyteDestination], content: dict[str, Any], extra: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[Location]]:
     """The content without keys that mean nothing here, and those keys; ``extra`` keys are this project's own."""
@@ -59,14 +59,14 @@ def known(
             if key not in model.model_fields:
                 unknown.append(("format", key))
             else:
-                kept["format"][key] = _part(("format", key), value, unknown)
+                kept["format"][key] = _split_part(("format", key), value, unknown)
     return kept, unknown
 
 
-def _part(place: Location, value: Any, unknown: list[Location]) -> Any:
+def _split_part(place: Location, value: Any, unknown: list[Location]) -> Any:
     if not isinstance(value, dict):
         return value
-    model = part_of(value)
+    model = find_part_model(value)
     if model is None:
         return value
     unknown += [(*place, name) for name in value if name not in model.model_fields]

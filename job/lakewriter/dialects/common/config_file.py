@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakewriter.dialects.common.source_files import Location, Place, SourceFile, mapping_of, read_json
-from lakewriter.dialects.common.yaml_text import Document, file_name
+from lakewriter.dialects.common.source_files import Location, Place, SourceFile, read_json, require_mapping
+from lakewriter.dialects.common.yaml_text import Document, require_file_name
 
 CONFIG_FILE: Location = ("destination", "config_file")
 
@@ -15,11 +15,11 @@ Known = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
 
 def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
     """The JSON file whose name stands at ``location``, and its content."""
-    file = read_json(document.folder / file_name(document, location), document.where(location))
-    return file, mapping_of(file, "a JSON object")
+    file = read_json(document.folder / require_file_name(document, location), document.describe_place(location))
+    return file, require_mapping(file, "a JSON object")
 
 
-def with_config_file(document: Document, known: Known = lambda _, content: content) -> Document:
+def read_config_file(document: Document, known: Known = lambda _, content: content) -> Document:
     """The document with the file's content under the destination's own keys, where it names a file."""
     destination = document.data.get("destination")
     if not isinstance(destination, Mapping) or "config_file" not in destination:

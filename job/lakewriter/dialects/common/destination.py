@@ -71,32 +71,32 @@ class Destination(Model):
     @model_validator(mode="after")
     def _credentials_are_whole(self) -> Self:
         names = self.key_names
-        if self.part(names.external_id) is not None and not self.part(names.role_arn):
+        if self.read_key(names.external_id) is not None and not self.read_key(names.role_arn):
             raise ValueError(f"{names.external_id!r} needs {names.role_arn!r} beside it")
         keys = names.access_key_id, names.secret_access_key
-        if len([key for key in keys if self.part(key) is None]) == 1:
+        if len([key for key in keys if self.read_key(key) is None]) == 1:
             raise ValueError(f"{keys[0]!r} and {keys[1]!r} are given both or not at all")
         return self
 
-    def part(self, key: str) -> Any:
+    def read_key(self, key: str) -> Any:
         """The value at ``key``, which may have dots: ``advanced.endpoint``."""
         return attrgetter(key)(self)
 
-    def access(self, *, prefix: str = "", bucket: str | None = None) -> Access:
+    def make_access(self, *, prefix: str = "", bucket: str | None = None) -> Access:
         """Where to write, and as whom; ``bucket`` where the file has it inside another value."""
         names = self.key_names
-        endpoint = self.part(names.endpoint) or None
+        endpoint = self.read_key(names.endpoint) or None
         if endpoint:
             self.require_tls(names.endpoint)
         return Access(
-            bucket=bucket or self.part(names.bucket),
-            region=self.part(names.region),
+            bucket=bucket or self.read_key(names.bucket),
+            region=self.read_key(names.region),
             prefix=prefix,
             endpoint=endpoint,
-            role_arn=self.part(names.role_arn) or None,
-            external_id=self.part(names.external_id),
-            access_key_id=self.part(names.access_key_id),
-            secret_access_key=self.part(names.secret_access_key),
+            role_arn=self.read_key(names.role_arn) or None,
+            external_id=self.read_key(names.external_id),
+            access_key_id=self.read_key(names.access_key_id),
+            secret_access_key=self.read_key(names.secret_access_key),
             single_writer=self.single_writer,
             role_wait_seconds=self.role_wait_seconds,
             key_names=names,
@@ -104,12 +104,12 @@ class Destination(Model):
 
     def require_tls(self, key: str) -> None:
         """``TLS_REQUIRED`` for a URL at ``key`` that has no TLS and is neither on this machine nor allowed."""
-        require_tls(self.part(key), ("destination", *key.split(".")), allow_insecure=self.allow_insecure)
+        require_tls(self.read_key(key), ("destination", *key.split(".")), allow_insecure=self.allow_insecure)
 
-    def notes_on_secrets(self) -> tuple[str, ...]:
+    def warn_of_secrets(self) -> tuple[str, ...]:
         """A warning where a secret is written out in the file."""
         name = self.key_names.secret_access_key
-        secret = self.part(name)
+        secret = self.read_key(name)
         if secret is None or secret.reference is not None:
             return ()
         return (f"{name} is written out; a reference such as ${{env:NAME}} keeps it out of the file.",)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.foreign_files import ForeignFile
 from lakewriter.dialects.common.form import FormField
-from lakewriter.dialects.common.problems import keys_of, model_at
+from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableEntry
@@ -66,11 +66,11 @@ class TableForm:
     keys: tuple[str, ...]
 
 
-def _keys_at(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
-    return keys_of(model_at(model, steps))
+def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, Any]) -> list[str]:
+    return list_keys(find_model(model, steps))
 
 
-def _same_limits(destination: Any, limits: Limits) -> Limits:
+def _keep_limits(destination: Any, limits: Limits) -> Limits:
     return limits
 
 
@@ -99,13 +99,13 @@ class Dialect(Generic[D]):
     translate: Callable[[CheckedFile[D]], Spec]
     form_fields: Callable[[D], tuple[FormField, ...]]
     variants: tuple[Variant, ...] = ()
-    limits: Callable[[D, Limits], Limits] = _same_limits
+    limits: Callable[[D, Limits], Limits] = _keep_limits
     top_keys: frozenset[str] = frozenset()
     renamed_keys: Mapping[str, str] = field(default_factory=dict)
     source: type[Model] | None = None
     table_form: TableForm | None = None
     union_tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    keys_at: Callable[[type[Model], Location, Mapping[str, Any]], list[str]] = _keys_at
+    keys_at: Callable[[type[Model], Location, Mapping[str, Any]], list[str]] = _list_keys
     read_files: ReadFiles | None = None
     foreign_files: tuple[ForeignFile, ...] = ()
     policies: Mapping[str, VendorPolicy] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Dialect(Generic[D]):
         """Every model by its tag: the type, or the variant's."""
         return {**self.types, **{variant.tag: variant.model for variant in self.variants}}
 
-    def tag_of(self, kind: str, value: Callable[[str], Any]) -> str:
+    def find_tag(self, kind: str, value: Callable[[str], Any]) -> str:
         """Which model a destination of type ``kind`` has; ``value`` gives its keys' values."""
         chosen = (each.tag for each in self.variants if each.kind == kind and value(each.key) == each.value)
         return next(chosen, kind)

@@ -22,10 +22,10 @@ class FaultError(Exception):
 
 
 @contextmanager
-def located(document: Document) -> Iterator[None]:
+def locate_faults(document: Document) -> Iterator[None]:
     """Raise each fault as the error that it is, with the file and the line of its key."""
     try:
         yield
     except FaultError as fault:
-        where = document.where(fault.location)
+        where = document.describe_place(fault.location)
         raise fault.kind(f"{where}: {fault.message}", remedy=fault.remedy) from fault

@@ -31,31 +31,31 @@ DESTINATION: Final = ForeignFile(
 
 def refuse_foreign(document: Document, kinds: Sequence[ForeignFile]) -> None:
     """``SPEC_INVALID`` where a vendor's file is given as the lake.yaml."""
-    kind = recognise(document.data, kinds)
+    kind = recognise_file(document.data, kinds)
     if kind is not None:
         raise SpecInvalidError(
             f"{document.name}: this is {kind.what}, expected a lake.yaml.",
-            remedy=_remedy(kind, document.name, document.data),
+            remedy=_write_remedy(kind, document.name, document.data),
         )
 
 
 def refuse_other(file: SourceFile, expected: Collection[ForeignFile], place: str, kinds: Sequence[ForeignFile]) -> None:
     """``SPEC_INVALID`` where the file named at ``place`` is another of a vendor's."""
-    kind = recognise(file.content, kinds)
+    kind = recognise_file(file.content, kinds)
     if kind is not None and kind not in expected:
         raise SpecInvalidError(
             f"{place}: {file.name} is {kind.what}, expected {next(iter(expected)).what}.",
-            remedy=_remedy(kind, file.name, file.content),
+            remedy=_write_remedy(kind, file.name, file.content),
         )
 
 
-def recognise(content: Any, kinds: Sequence[ForeignFile]) -> ForeignFile | None:
+def recognise_file(content: Any, kinds: Sequence[ForeignFile]) -> ForeignFile | None:
     """What a file is by its keys; None for a lake.yaml and for anything unknown."""
     if not isinstance(content, Mapping) or "pipeline" in content or "destination" in content:
         return None
     return next((kind for kind in (*kinds, DESTINATION) if kind.is_kind(content)), None)
 
 
-def _remedy(kind: ForeignFile, name: str, content: Content) -> str:
+def _write_remedy(kind: ForeignFile, name: str, content: Content) -> str:
     """What to do with the file ``name``."""
     return kind.remedy.format(name=name, key=next((key for key in kind.keys if key in content), ""))

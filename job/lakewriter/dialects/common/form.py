@@ -22,7 +22,7 @@ class FormField:
     value: str | Provided
 
 
-def or_config_file(schema: dict[str, Any]) -> None:
+def allow_config_file(schema: dict[str, Any]) -> None:
     """An editor takes the vendor's file in place of the keys, since the file is read before they are checked."""
     needed = [key for key in schema["required"] if key != "type"]
     schema["properties"]["config_file"] = {"type": "string"}

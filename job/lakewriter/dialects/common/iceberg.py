@@ -33,20 +33,20 @@ SecretReference = Annotated[SecretText, AfterValidator(_require_reference)]
 
 def find_missing_keys(destination: Destination) -> list[str]:
     """Those of ``OPEN_CATALOG_KEYS`` that are not given."""
-    return [key for key in OPEN_CATALOG_KEYS if not destination.part(key)]
+    return [key for key in OPEN_CATALOG_KEYS if not destination.read_key(key)]
 
 
 def make_open_catalog(destination: Destination) -> RestService:
     """The catalog of a destination that has all of its keys."""
     destination.require_tls("catalog_endpoint")
-    client_id = destination.part("client_id")
+    client_id = destination.read_key("client_id")
     return RestService.model_validate(
         {
-            "uri": destination.part("catalog_endpoint"),
-            "warehouse": destination.part("catalog_name"),
+            "uri": destination.read_key("catalog_endpoint"),
+            "warehouse": destination.read_key("catalog_name"),
             "client_id": client_id and client_id.text,
-            "client_secret": destination.part("client_secret"),
-            "scope": f"PRINCIPAL_ROLE:{destination.part('principal_role')}",
+            "client_secret": destination.read_key("client_secret"),
+            "scope": f"PRINCIPAL_ROLE:{destination.read_key('principal_role')}",
         }
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from lakewriter.dialects.common.source_files import Location, kind_of
+from lakewriter.dialects.common.source_files import Location, describe_kind
 from lakewriter.dialects.common.yaml_text import Document
 
 MAX_PROBLEMS: Final = 50
@@ -76,7 +76,7 @@ Tags = Mapping[str, Sequence[str]]
 """The members of unions by the key that tells them apart, blank for those that no one key does."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x' or 'y'?`` for the known words most like ``word``, or nothing."""
     if len(word) > _LONGEST:
         return ""
@@ -84,37 +84,37 @@ def nearest(word: str, known: Iterable[str]) -> str:
     best = max(alike.values(), default=0.0)
     if best < _ALIKE:
         return ""
-    return f"; did you mean {listed([each for each, ratio in alike.items() if ratio >= best - _EQUALLY][:3])}?"
+    return f"; did you mean {list_words([each for each, ratio in alike.items() if ratio >= best - _EQUALLY][:3])}?"
 
 
-def listed(words: Sequence[str]) -> str:
+def list_words(words: Sequence[str]) -> str:
     """``'a', 'b' or 'c'``."""
     return " or ".join(filter(None, [", ".join(map(repr, words[:-1])), *map(repr, words[-1:])]))
 
 
-def keys_of(model: type[BaseModel]) -> list[str]:
+def list_keys(model: type[BaseModel]) -> list[str]:
     """The keys a file may give for ``model``."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def model_at(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseModel]:
+def find_model(model: type[BaseModel], steps: Sequence[str | int]) -> type[BaseModel]:
     """The model of the mapping that ``steps`` lead to from one of ``model``; the last one met where none is."""
     for step in steps:
         field = model.model_fields.get(str(step))
-        found = next(models(field.annotation), None) if field else None
+        found = next(list_models(field.annotation), None) if field else None
         model = found or model
     return model
 
 
-def models(annotation: Any) -> Iterator[type[BaseModel]]:
+def list_models(annotation: Any) -> Iterator[type[BaseModel]]:
     """Those in an annotation, such as that of ``tuple[Trust, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from models(inner)
+        yield from list_models(inner)
 
 
-def problems(
+def describe_problems(
     error: ValidationError,
     document: Document,
     known_keys: KnownKeys,
@@ -125,10 +125,12 @@ def problems(
     members = {member for each in tags.values() for member in each}
     places: dict[Location, list[Any]] = {}
     for found in error.errors(include_url=False):
-        location = _in_data(found, tuple(step for step in found["loc"] if step not in members), document.data)
-        location += _named_key(found)
+        location = _drop_union_members(
+            found, tuple(step for step in found["loc"] if step not in members), document.data
+        )
+        location += _find_named_key(found)
         if found["type"] in ("union_tag_invalid", "union_tag_not_found"):
-            key = _discriminator(found)
+            key = _find_discriminator(found)
             if not key:
                 # Whoever gives the function that tells the members apart says what is wrong with what it is told by.
                 continue
@@ -136,13 +138,13 @@ def problems(
         places.setdefault(location, []).append(found)
     places = {place: own for place, own in places.items() if not _is_said_below(own, place, places)}
     lines = [
-        f"{document.where(place)}: {_what(found, place, known_keys, tags)}{_home(found, homes)}"
+        f"{document.describe_place(place)}: {_describe(found, place, known_keys, tags)}{_suggest_home(found, homes)}"
         for place, found in list(places.items())[:MAX_PROBLEMS]
     ]
     return lines + ([f"{len(places) - MAX_PROBLEMS} more."] if len(places) > MAX_PROBLEMS else [])
 
 
-def _named_key(found: Any) -> Location:
+def _find_named_key(found: Any) -> Location:
     """The first key that an error of a whole mapping names and the mapping has: its line is the one to look at."""
     if found["type"] != "value_error" or not isinstance(found["input"], Mapping):
         return ()
@@ -156,19 +158,19 @@ def _is_said_below(findings: Sequence[Any], place: Location, places: Iterable[Lo
     return of_whole and any(other[: len(place)] == place and other != place for other in places)
 
 
-def _home(findings: Sequence[Any], homes: Mapping[str, str]) -> str:
+def _suggest_home(findings: Sequence[Any], homes: Mapping[str, str]) -> str:
     found = findings[0]
     home = homes.get(str(found["loc"][0])) if len(found["loc"]) == 1 and found["type"] == "extra_forbidden" else None
     return f" It goes into {home!r}." if home else ""
 
 
-def _discriminator(found: Any) -> str:
+def _find_discriminator(found: Any) -> str:
     """The key that tells the members of a union apart; blank where it is a function of ours."""
     name = str(found.get("ctx", {}).get("discriminator", "")).strip("'")
     return "" if name.endswith(")") or name.startswith("_") else name
 
 
-def _in_data(found: Any, location: Location, data: Any) -> Location:
+def _drop_union_members(found: Any, location: Location, data: Any) -> Location:
     """``location`` without the members of a union, which pydantic puts behind the place of the value."""
     if found["type"] in {"missing", "invalid_key"}:
         return location
@@ -184,57 +186,63 @@ def _in_data(found: Any, location: Location, data: Any) -> Location:
     return place or location
 
 
-def _what(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
+def _describe(findings: Sequence[Any], location: Location, known_keys: KnownKeys, tags: Tags) -> str:
     """What is wrong at one place; a value that no member of a union takes has a finding for each member."""
     found = next((each for each in findings if each["type"] not in _EXPECTED), findings[0])
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
-    said = shown(value, found["loc"])
+    said = describe_value(value, found["loc"])
     if kind in _EXPECTED:
-        how = _unquoted(findings, value) or _quoted(findings, value, said) or _as_list(findings, value, said)
-        return f"{said}: expected {_either(findings)}{how}."
+        how = (
+            _suggest_quotes(findings, value)
+            or _suggest_no_quotes(findings, value, said)
+            or _suggest_list(findings, value, said)
+        )
+        return f"{said}: expected {_join_kinds(findings)}{how}."
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind == "extra_forbidden":
-        return _unknown_key(value, found["loc"], sorted(known_keys(location[:-1])))
+        return _describe_unknown_key(value, found["loc"], sorted(known_keys(location[:-1])))
     if kind in _CHOICES:
-        return _choice(found, tags.get(str(location[-1]), ()))
+        return _describe_choice(found, tags.get(str(location[-1]), ()))
     if kind == "value_error":
-        return _closed(context["error"]) if isinstance(value, dict) else f"{said}: {_closed(context['error'])}"
-    return f"{said}: expected {_bound(kind, context, location)}."
+        return (
+            _end_sentence(context["error"]) if isinstance(value, dict) else f"{said}: {_end_sentence(context['error'])}"
+        )
+    return f"{said}: expected {_describe_bound(kind, context, location)}."
 
 
 _PLAIN: Final = {"missing": "is required.", "invalid_key": "a key is text; put it in quotes."}
 _CHOICES: Final = ("literal_error", "enum", "union_tag_invalid", "union_tag_not_found")
 
 
-def _choice(found: Any, members: Sequence[str]) -> str:
+def _describe_choice(found: Any, members: Sequence[str]) -> str:
     """What is wrong where only some words may stand; ``members`` are those of a union."""
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
     if kind == "union_tag_not_found":
-        return f"is required; expected {listed(members)}."
+        return f"is required; expected {list_words(members)}."
     if kind == "union_tag_invalid":
-        value, expected, options = context["tag"], listed(members), list(members)
+        value, expected, options = context["tag"], list_words(members), list(members)
     else:
         expected = str(context["expected"])
         options = [option.strip(" '") for option in expected.replace(" or ", ", ").split(",")]
-    said = shown(value, found["loc"])
-    guess = nearest(value, options) if isinstance(value, str) else ""
+    said = describe_value(value, found["loc"])
+    guess = suggest_nearest(value, options) if isinstance(value, str) else ""
     if isinstance(value, str) and value in options and said == repr(value):
         guess = f"; write {value} without quotes."
     return f"{said} is not allowed; expected {expected}{guess or '.'}"
 
 
-def _unknown_key(value: Any, location: Location, known: Sequence[str]) -> str:
-    guess = _same_meaning(str(location[-1]), known) or nearest(str(location[-1]), known)
-    said = shown(value, (*location, guess))
+def _describe_unknown_key(value: Any, location: Location, known: Sequence[str]) -> str:
+    guess = _suggest_synonym(str(location[-1]), known) or suggest_nearest(str(location[-1]), known)
+    said = describe_value(value, (*location, guess))
     return f"unknown key, with value {said}{guess or '; known keys: ' + ', '.join(known) + '.'}"
 
 
-def _same_meaning(key: str, known: Sequence[str]) -> str:
+def _suggest_synonym(key: str, known: Sequence[str]) -> str:
     """What another destination's key is called here."""
     names = next((names for names in _SAME if key in names), ())
     here = [name for name in known if name in names]
-    return f"; did you mean {listed(here)}?" if here else ""
+    return f"; did you mean {list_words(here)}?" if here else ""
 
 
 _SAME: Final = (
@@ -250,9 +258,9 @@ _SAME: Final = (
 """Keys that mean the same, of the destinations and of AWS."""
 
 
-def _bound(kind: str, context: Mapping[str, Any], location: Location) -> str:
+def _describe_bound(kind: str, context: Mapping[str, Any], location: Location) -> str:
     if kind in _BOUNDS:
-        return _BOUNDS[kind].format(**{key: _number(value) for key, value in context.items()})
+        return _BOUNDS[kind].format(**{key: _simplify_number(value) for key, value in context.items()})
     if kind in _COUNTS:
         least, key = _COUNTS[kind]
         count = context[key]
@@ -260,41 +268,41 @@ def _bound(kind: str, context: Mapping[str, Any], location: Location) -> str:
     return FORMS.get(str(location[-1]) if location else "", "another value")
 
 
-def _number(value: Any) -> Any:
+def _simplify_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _either(findings: Sequence[Any]) -> str:
+def _join_kinds(findings: Sequence[Any]) -> str:
     kinds = list(dict.fromkeys(_EXPECTED.get(each["type"], "another value") for each in findings))
     if "a number" in kinds and "a whole number" in kinds:
         kinds.remove("a whole number")
     return " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
 
 
-def _unquoted(findings: Sequence[Any], value: Any) -> str:
+def _suggest_quotes(findings: Sequence[Any], value: Any) -> str:
     """What to do about text that YAML takes for a number, a truth value or a date."""
     scalar = value is not None and not isinstance(value, str | list | dict)
     return ", in quotes" if scalar and _EXPECTED[findings[0]["type"]] == "text" else ""
 
 
-def _quoted(findings: Sequence[Any], value: Any, said: str) -> str:
+def _suggest_no_quotes(findings: Sequence[Any], value: Any, said: str) -> str:
     """What to do about a number in quotes, which is text here as it is to the vendors."""
     is_number = isinstance(value, str) and said == repr(value) and _NUMBER.fullmatch(value)
-    return f"; write {value} without quotes" if is_number and _either(findings) in _NUMBERS else ""
+    return f"; write {value} without quotes" if is_number and _join_kinds(findings) in _NUMBERS else ""
 
 
-def _as_list(findings: Sequence[Any], value: Any, said: str) -> str:
+def _suggest_list(findings: Sequence[Any], value: Any, said: str) -> str:
     """One entry where a list is expected is shown as one."""
     is_entry = isinstance(value, str) and said == repr(value) and all(e["type"] == "tuple_type" for e in findings)
     return f", such as [{value}]" if is_entry and value.isidentifier() else ""
 
 
-def shown(value: Any, location: Location) -> str:
+def describe_value(value: Any, location: Location) -> str:
     """The value as far as it can hold no secret, as YAML has it."""
     if any(_CONFIDENTIAL.search(str(step)) for step in location):
         return "(not shown)"
     if isinstance(value, list | dict):
-        return kind_of(value) if value else kind_of(value).replace("a ", "an empty ", 1)
+        return describe_kind(value) if value else describe_kind(value).replace("a ", "an empty ", 1)
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -306,5 +314,5 @@ def shown(value: Any, location: Location) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _closed(text: Any) -> str:
+def _end_sentence(text: Any) -> str:
     return str(text) if str(text).endswith(("?", ".")) else f"{text}."

@@ -92,7 +92,7 @@ _ALIKE: Final = 0.85
 """How much a property must be like an option of Spark's to be taken for one that is misspelt."""
 
 
-def known_options(form: str) -> frozenset[str] | None:
+def list_known_options(form: str) -> frozenset[str] | None:
     """The options of a format, None for one that is not Spark's own."""
     own = OF_FORMAT.get(form.lower())
     if own is None:
@@ -100,12 +100,12 @@ def known_options(form: str) -> frozenset[str] | None:
     return own | _OF_DRIVERS if form.lower() == _JDBC else own | _EVERY_FILE
 
 
-def unknown_option(form: str, options: Iterable[str]) -> str | None:
+def find_unknown_option(form: str, options: Iterable[str]) -> str | None:
     """What is wrong with the first option that the format's reader does not know; None where it knows all.
 
     A name with a dot is a setting of Hadoop's, which Spark hands on.
     """
-    known = known_options(form)
+    known = list_known_options(form)
     if known is None:
         return None
     names = {name.lower(): name for name in known}
@@ -120,9 +120,9 @@ def unknown_option(form: str, options: Iterable[str]) -> str | None:
     return None
 
 
-def passed_on(form: str, options: Mapping[str, Any]) -> str | None:
+def note_unknown_options(form: str, options: Mapping[str, Any]) -> str | None:
     """A note on options that are handed on unseen; None where there are none."""
-    known = known_options(form)
+    known = list_known_options(form)
     names = {name.lower() for name in known or ()}
     unseen = ", ".join(repr(option) for option in options if option.lower() not in names)
     if not unseen:

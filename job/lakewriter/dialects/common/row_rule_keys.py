@@ -20,7 +20,7 @@ class ContractEntry(Model):
     types: Literal["evolve", "freeze"] | None = None
     """Types that grow without loss: widened, or an error."""
 
-    def over(self, default: "ContractEntry") -> "ContractEntry":
+    def fill_from(self, default: "ContractEntry") -> "ContractEntry":
         """This entry, with the default's values where it has none."""
         return ContractEntry(columns=self.columns or default.columns, types=self.types or default.types)
 
@@ -31,7 +31,7 @@ class ContractEntry(Model):
         return Contract.model_validate(given) if given else None
 
 
-def _or_its_action(schema: dict[str, Any]) -> None:
+def _allow_bare_action(schema: dict[str, Any]) -> None:
     whole = dict(schema)
     schema.clear()
     schema["anyOf"] = [{"enum": ["fail", "set_aside"]}, whole]
@@ -40,7 +40,7 @@ def _or_its_action(schema: dict[str, Any]) -> None:
 class BadRowEntry(Model):
     """What becomes of a row that cannot be loaded; the action alone may stand in its place."""
 
-    model_config = ConfigDict(json_schema_extra=_or_its_action)
+    model_config = ConfigDict(json_schema_extra=_allow_bare_action)
 
     action: Literal["fail", "set_aside"]
     """The load fails, or it goes on and the row is kept beside the control objects with what is wrong with it."""
@@ -67,15 +67,15 @@ class BadRowEntry(Model):
 def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
     """``SPEC_INVALID`` for a rule that a table cannot keep: none is left aside in silence. ``data`` is the file's."""
     for number, table in enumerate(spec.tables):
-        for rule, value, why in _unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
+        for rule, value, why in _list_unsupported(table, in_catalog=spec.iceberg or spec.in_glue):
             raise FaultError(
-                _written(data, number, rule),
+                _locate_rule(data, number, rule),
                 f"table {table.source_table!r} has {rule}: {value}, which cannot be kept {why}.",
                 remedy=f"Leave it out; {_DEFAULTS[rule.partition('.')[0]]}",
             )
 
 
-def _written(data: Mapping[str, Any], number: int, rule: str) -> Location:
+def _locate_rule(data: Mapping[str, Any], number: int, rule: str) -> Location:
     """Where a rule of a table stands: in its own entry, or at the top for all tables."""
     keys = tuple(rule.split("."))
     tables = data.get("tables") or ()
@@ -95,7 +95,7 @@ _TEXTS: Final = (*LINES, "xml")
 _UTF_8: Final = ("utf-8", "utf8")
 
 
-def _unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
+def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
     """The rule, its value, and why it cannot be kept."""
     found: list[tuple[str, str, str]] = []
     collection = table.collection
@@ -104,14 +104,14 @@ def _unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, 
         given = {"columns": table.contract.columns, "types": table.contract.types}
         why = "where no catalog tells the table's columns"
         found += [(f"contract.{key}", value, why) for key, value in given.items() if value != "evolve"]
-    if table.sets_aside and (why := _why_not_told_apart(table)):
+    if table.sets_aside and (why := _explain_unmarkable(table)):
         found.append(("on_bad_row", "set_aside", why))
     if table.on_bad_row is not None and table.on_bad_row.action == "fail" and table.stream:
         found.append(("on_bad_row", "fail", "for messages"))
     return found
 
 
-def _why_not_told_apart(table: TableSpec) -> str:
+def _explain_unmarkable(table: TableSpec) -> str:
     """Why bad rows of the source cannot be told from the others; blank where they can."""
     if table.stream is not None:
         return ""

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from lakewriter.dialects.common.yaml_nodes import MAX_DEPTH, Node, compose, plain
+from lakewriter.dialects.common.yaml_nodes import MAX_DEPTH, Node, compose, to_python
 from lakewriter.dialects.common.yaml_problems import YamlProblemError
 from lakewriter.errors import SpecInvalidError
 
@@ -30,7 +30,7 @@ _KINDS: Final[Mapping[type, str]] = {
 }
 
 
-def kind_of(value: Any) -> str:
+def describe_kind(value: Any) -> str:
     """What a value is, as a person says it."""
     return _KINDS.get(type(value), "a date")
 
@@ -44,12 +44,12 @@ class SourceFile:
         self._node = node
         self._text = text
 
-    def where(self, location: Location) -> str:
+    def describe_place(self, location: Location) -> str:
         """``lake.yaml:12: tables.0.read``: the nearest line to ``location`` that the file has, keys as it has them."""
         node, line, steps = self._root, None, []
         line = node and node.line if not location else None
         for step in location:
-            found = node.child(step) if node is not None else None
+            found = node.get_child(step) if node is not None else None
             node, line = (found.node, found.line) if found else (None, line)
             steps.append(found.text if found else str(step))
         place = f"{self.name}:{line}" if line else self.name
@@ -73,28 +73,28 @@ class Place:
     file: SourceFile
     steps: Location = ()
 
-    def inside(self, *steps: str | int) -> "Place":
+    def get_child(self, *steps: str | int) -> "Place":
         """The place of a key in the mapping or the list here."""
         return Place(self.file, (*self.steps, *steps))
 
     def __str__(self) -> str:
-        return self.file.where(self.steps)
+        return self.file.describe_place(self.steps)
 
 
 def read_yaml(path: Path, called: str = "") -> SourceFile:
     """The YAML or JSON file at ``path``; ``called`` is the key that names it."""
     name = path.name
-    text = _text(path, called, MAX_MIB)
+    text = _read_text(path, called, MAX_MIB)
     try:
         node = compose(text)
     except YamlProblemError as problem:
         raise SpecInvalidError(f"{name}:{problem.line}: {problem.text}.") from problem
-    return SourceFile(name, None if node is None else plain(node), node)
+    return SourceFile(name, None if node is None else to_python(node), node)
 
 
 def read_json(path: Path, called: str = "") -> SourceFile:
     """The JSON file at ``path``; ``called`` is the key that names it."""
-    text = _text(path, called, MAX_JSON_MIB)
+    text = _read_text(path, called, MAX_JSON_MIB)
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -109,20 +109,20 @@ def read_json(path: Path, called: str = "") -> SourceFile:
     return SourceFile(path.name, content, text=text)
 
 
-def mapping_of(file: SourceFile, expected: str = "a mapping") -> dict[str, Any]:
+def require_mapping(file: SourceFile, expected: str = "a mapping") -> dict[str, Any]:
     """The content where it is a mapping."""
     if not isinstance(file.content, dict):
-        raise SpecInvalidError(f"{file.name}: the file holds {kind_of(file.content)}, expected {expected}.")
+        raise SpecInvalidError(f"{file.name}: the file holds {describe_kind(file.content)}, expected {expected}.")
     return file.content
 
 
-def _text(path: Path, called: str, limit: int) -> str:
+def _read_text(path: Path, called: str, limit: int) -> str:
     prefix = f"{called}: " if called else ""
     try:
         with path.open("rb") as stream:
             content = stream.read(limit * 1024 * 1024 + 1)
     except FileNotFoundError as error:
-        raise SpecInvalidError(f"{prefix}there is no file {str(path)!r}.", remedy=_beside(path)) from error
+        raise SpecInvalidError(f"{prefix}there is no file {str(path)!r}.", remedy=_list_similar_files(path)) from error
     except IsADirectoryError as error:
         raise SpecInvalidError(f"{prefix}{str(path)!r} is a folder.", remedy="Name a file in it.") from error
     except (OSError, ValueError) as error:
@@ -139,7 +139,7 @@ def _text(path: Path, called: str, limit: int) -> str:
         ) from error
 
 
-def _beside(path: Path) -> str:
+def _list_similar_files(path: Path) -> str:
     """What to name instead: files of its kind that lie where the missing one was looked for."""
     kinds = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
     try:
@@ -160,13 +160,13 @@ def _refuse_unbounded(name: str, content: Any) -> None:
             raise SpecInvalidError(f"{name}: has more than {MAX_VALUES:,} keys and values.")
         if not all(_is_utf8(each) for each in level if isinstance(each, str)):
             raise SpecInvalidError(f"{name}: has half of a pair of \\u escapes, which is no character.")
-        level = [inner for each in level for inner in _inside(each)]
+        level = [inner for each in level for inner in _list_children(each)]
         if not level:
             return
     raise SpecInvalidError(f"{name}: has more than {MAX_DEPTH} lists and objects inside each other.")
 
 
-def _inside(value: Any) -> Iterator[Any]:
+def _list_children(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         yield from value
         yield from value.values()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from lakewriter.dialects.common.reader_options import passed_on, unknown_option
+from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model, require_one
@@ -51,7 +51,7 @@ class ReadEntry(Model):
     @field_validator("options")
     @classmethod
     def _known(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        if problem := unknown_option(info.data.get("format") or "", options):
+        if problem := find_unknown_option(info.data.get("format") or "", options):
             raise ValueError(problem)
         return options
 
@@ -76,30 +76,30 @@ class ReadEntry(Model):
             raise ValueError(f"'partition' finds the bounds itself: leave out {given[0]!r}, or leave out 'partition'")
         return self
 
-    def at(self, root: str) -> Read:
+    def make_read(self, root: str) -> Read:
         """The neutral form, with relative paths made absolute from ``root``."""
         paths = (self.path,) if isinstance(self.path, str) else self.path
         return Read(
             format=self.format,
-            path=tuple(absolute(path, root) for path in paths) if paths else None,
-            options={key: _option(value) for key, value in self.options.items()},
+            path=tuple(make_absolute(path, root) for path in paths) if paths else None,
+            options={key: _to_option_text(value) for key, value in self.options.items()},
             columns=self.columns,
             partition=self.partition and JdbcPartition(column=self.partition.column, count=self.partition.count),
             sql=self.sql,
-            views={name: view.at(root) for name, view in self.views.items()},
+            views={name: view.make_read(root) for name, view in self.views.items()},
         )
 
 
-def option_notes(table: str, read: Read) -> Iterator[str]:
+def list_option_notes(table: str, read: Read) -> Iterator[str]:
     """Notes on options of a table that nothing here knows."""
     for view in read.views.values():
-        yield from option_notes(table, view)
-    if note := passed_on(read.format or "", read.options):
+        yield from list_option_notes(table, view)
+    if note := note_unknown_options(read.format or "", read.options):
         yield f"table {table!r}: read.options {note}"
 
 
-def _as_partition_field(text: str) -> str:
-    partition_field(text)
+def _check_partition_field(text: str) -> str:
+    parse_partition_field(text)
     return text
 
 
@@ -125,7 +125,7 @@ class TableEntry(Model):
     index: Literal["contiguous", "sparse"] = "contiguous"
     """``sparse`` saves the count before the load; row numbers then have gaps."""
 
-    partition_by: tuple[Annotated[str, AfterValidator(_as_partition_field)], ...] = ()
+    partition_by: tuple[Annotated[str, AfterValidator(_check_partition_field)], ...] = ()
     """Iceberg only: columns, and ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
     ``truncate(4, c)``."""
     contract: ContractEntry = ContractEntry()
@@ -144,17 +144,17 @@ class TableEntry(Model):
             raise ValueError("'cursor_lag' needs 'cursor' beside it")
         return self
 
-    def with_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:
+    def apply_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:
         """The entry with what the pipeline decides for all of its tables."""
-        rules = {"contract": self.contract.over(contract), "on_bad_row": self.on_bad_row or on_bad_row}
+        rules = {"contract": self.contract.fill_from(contract), "on_bad_row": self.on_bad_row or on_bad_row}
         return self.model_copy(update=rules)
 
-    def at(self, root: str) -> "TableSource":
+    def make_source(self, root: str) -> "TableSource":
         """The entry with its paths made absolute."""
         return TableSource(
             source_schema=self.schema_,
             source_table=self.table,
-            read=self.read.at(root),
+            read=self.read.make_read(root),
             primary_key=self.primary_key,
             unique_key=self.unique_key,
             mode=self.mode,
@@ -163,7 +163,7 @@ class TableEntry(Model):
             deleted=self.deleted,
             columns=self.columns,
             index=IndexKind(self.index),
-            partition_by=tuple(partition_field(text) for text in self.partition_by),
+            partition_by=tuple(parse_partition_field(text) for text in self.partition_by),
             contract=self.contract.contract,
             on_bad_row=self.on_bad_row and self.on_bad_row.bad_rows,
         )
@@ -188,7 +188,7 @@ class TableSource(Model):
     on_bad_row: BadRows | None
 
 
-def partition_field(text: str) -> PartitionField:
+def parse_partition_field(text: str) -> PartitionField:
     """A column, or a transform of one as Spark and Athena spell it."""
     if found := _OF_TIME.fullmatch(text):
         return PartitionField(column=found[2], transform=found[1])
@@ -199,13 +199,13 @@ def partition_field(text: str) -> PartitionField:
     return PartitionField(column=text)
 
 
-def _option(value: SecretText | bool | int | float) -> SecretText | str:
+def _to_option_text(value: SecretText | bool | int | float) -> SecretText | str:
     if isinstance(value, SecretText):
         return value if value.reference else value.text
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def absolute(path: str, root: str) -> str:
+def make_absolute(path: str, root: str) -> str:
     """``path`` as it is where it is a URI or absolute, else below ``root``, a folder or a URI."""
     if _URI.match(path) or Path(path).is_absolute():
         return path

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from lakewriter.dialects.common.yaml_problems import YamlProblemError, explain, refuse_unprintable
+from lakewriter.dialects.common.yaml_problems import YamlProblemError, explain_error, refuse_unprintable
 
 MAX_NODES: Final = 100_000
 """Keys and values, those that an alias stands for counted wherever it stands: each of them is checked and copied."""
@@ -36,7 +36,7 @@ class Node:
     height: int = 0
     is_open: bool = False
 
-    def child(self, step: str | int) -> "Key | None":
+    def get_child(self, step: str | int) -> "Key | None":
         """What ``step`` leads to, a key as Python has it or an item's number."""
         if self.items is not None:
             if not isinstance(step, int) or step >= len(self.items):
@@ -73,23 +73,23 @@ def compose(text: str) -> Node | None:
         for event in yaml.parse(text, Loader=PARSER):
             composer.take(event)
     except yaml.YAMLError as error:
-        raise explain(error, text) from error
+        raise explain_error(error, text) from error
     return composer.root
 
 
-def plain(node: Node) -> Any:
+def to_python(node: Node) -> Any:
     """The values of a node. What an alias stands for is one object, wherever it stands."""
-    return _plain(node, {})
+    return _to_python(node, {})
 
 
-def _plain(node: Node, known: dict[int, Any]) -> Any:
+def _to_python(node: Node, known: dict[int, Any]) -> Any:
     if node.items is None and node.keys is None:
         return node.value
     if id(node) not in known:
         if node.items is not None:
-            known[id(node)] = [_plain(item, known) for item in node.items]
+            known[id(node)] = [_to_python(item, known) for item in node.items]
         else:
-            known[id(node)] = {name: _plain(key.node, known) for name, key in (node.keys or {}).items()}
+            known[id(node)] = {name: _to_python(key.node, known) for name, key in (node.keys or {}).items()}
     return known[id(node)]
 
 
@@ -109,11 +109,11 @@ class _Composer:
         if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             raise YamlProblemError(line, "a second document begins here; expected one in the file")
         if isinstance(event, yaml.AliasEvent):
-            node = self._aliased(event.anchor, line)
+            node = self._resolve_alias(event.anchor, line)
             self._add(node, line, node.size)
         elif isinstance(event, yaml.ScalarEvent):
-            node = Node(line, None if self._is_merge(event) else _value(event, line))
-            self._anchor(event.anchor, node)
+            node = Node(line, None if self._is_merge(event) else _parse_value(event, line))
+            self._add_anchor(event.anchor, node)
             self._add(node, line, 1, event.value, is_merge=self._is_merge(event))
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             self._begin(event, line)
@@ -125,18 +125,18 @@ class _Composer:
     def _begin(self, event: Any, line: int) -> None:
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in (None, "!", f"{_TAG}{'seq' if is_list else 'map'}"):
-            raise YamlProblemError(line, f"the tag {_shown(event.tag)} is not known; leave it out")
+            raise YamlProblemError(line, f"the tag {_describe_tag(event.tag)} is not known; leave it out")
         if len(self._stack) >= MAX_DEPTH:
             raise YamlProblemError(line, f"more than {MAX_DEPTH} lists and mappings inside each other")
         node = Node(line, items=[], is_open=True) if is_list else Node(line, keys={}, is_open=True)
-        self._anchor(event.anchor, node)
+        self._add_anchor(event.anchor, node)
         self._stack.append(_Open(node))
 
-    def _anchor(self, name: str | None, node: Node) -> None:
+    def _add_anchor(self, name: str | None, node: Node) -> None:
         if name is not None:
             self._anchors[name] = node
 
-    def _aliased(self, name: str | None, line: int) -> Node:
+    def _resolve_alias(self, name: str | None, line: int) -> Node:
         self._aliases += 1
         node = self._anchors.get(str(name))
         if node is None:
@@ -168,7 +168,11 @@ class _Composer:
         if opened.node.items is not None:
             opened.node.items.append(node)
         elif opened.key is None:
-            opened.key = (_MERGE if is_merge else _key(node, line), str(node.value) if text is None else text, line)
+            opened.key = (
+                _MERGE if is_merge else _require_key(node, line),
+                str(node.value) if text is None else text,
+                line,
+            )
         else:
             _add_value(opened, node)
 
@@ -177,7 +181,7 @@ _MERGE: Final = object()
 """In place of the key ``<<``."""
 
 
-def _key(node: Node, line: int) -> Hashable:
+def _require_key(node: Node, line: int) -> Hashable:
     if node.items is not None or node.keys is not None:
         raise YamlProblemError(line, "a list or a mapping stands where a key is expected; put text with '{' or '[' in "
                                "quotes")  # fmt: skip
@@ -214,7 +218,7 @@ def _close(opened: _Open) -> None:
     node.is_open = False
 
 
-def _value(event: Any, line: int) -> Any:
+def _parse_value(event: Any, line: int) -> Any:
     """A scalar as Python has it: of its own type where it is not quoted, of that which its tag names otherwise."""
     own = _RESOLVER.resolve(yaml.ScalarNode, event.value, (event.implicit[0], event.implicit[1]))
     tag = own if event.tag in (None, "!") else event.tag
@@ -223,7 +227,7 @@ def _value(event: Any, line: int) -> Any:
     implicit = _RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))
     if tag not in (implicit, f"{_TAG}float") or (tag != implicit and implicit != f"{_TAG}int"):
         raise YamlProblemError(
-            line, f"the tag {_shown(tag)} is not known, or its value is of another type; leave it out"
+            line, f"the tag {_describe_tag(tag)} is not known, or its value is of another type; leave it out"
         )
     if len(event.value) > MAX_NUMBER:
         raise YamlProblemError(line, f"a number of more than {MAX_NUMBER} characters; put it in quotes if it is text")
@@ -234,6 +238,6 @@ def _value(event: Any, line: int) -> Any:
                                "is text") from error  # fmt: skip
 
 
-def _shown(tag: str) -> str:
+def _describe_tag(tag: str) -> str:
     name = tag if len(tag) <= 60 else tag[:57] + "..."
     return f"'!!{name.removeprefix(_TAG)}'" if name.startswith(_TAG) else f"'{name}'"

@@ -28,28 +28,28 @@ def refuse_unprintable(text: str) -> None:
         raise YamlProblemError(line, f"the character U+{ord(found[0]):04X} cannot stand in YAML; remove it")
 
 
-def explain(error: Any, text: str) -> YamlProblemError:
+def explain_error(error: Any, text: str) -> YamlProblemError:
     """What a parser has found. The two parsers differ in words and marks; the fault is told by what both share."""
     problem, context = str(getattr(error, "problem", None) or ""), str(getattr(error, "context", None) or "")
     mark = getattr(error, "problem_mark", None)
     begun = getattr(error, "context_mark", None) or mark
     lines = _BREAK.split(text.rstrip())
     line, begins = (min(place.line, len(lines) - 1) + 1 if place else 1 for place in (mark, begun))
-    before, at = _around(lines[line - 1], mark)
+    before, at = _split_at_mark(lines[line - 1], mark)
     for pattern, said, is_of_context in _FAULTS:
-        if re.search(pattern, f"{context}: {problem}: {_position(before)}"):
+        if re.search(pattern, f"{context}: {problem}: {_describe_position(before)}"):
             place = begins if is_of_context else line
             return YamlProblemError(place, said.format(at=at))
     return YamlProblemError(line, "this is not YAML; put text with special characters in quotes")
 
 
-def _around(line: str, mark: Any) -> tuple[str, str]:
+def _split_at_mark(line: str, mark: Any) -> tuple[str, str]:
     """What stands before the mark in its line, and the character at it."""
     column = mark.column if mark else 0
     return line[:column], repr(line[column]) if column < len(line) else "the end"
 
 
-def _position(before: str) -> str:
+def _describe_position(before: str) -> str:
     return "first in line" if not before.strip() else "further on"
 
 

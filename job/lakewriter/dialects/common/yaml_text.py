@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lakewriter.dialects.common.source_files import Location, Place, SourceFile, kind_of, mapping_of, read_yaml
+from lakewriter.dialects.common.source_files import (
+    Location,
+    Place,
+    SourceFile,
+    describe_kind,
+    read_yaml,
+    require_mapping,
+)
 from lakewriter.errors import SpecInvalidError
 
 
@@ -23,48 +30,50 @@ class Document:
         """The file's."""
         return self.file.name
 
-    def place(self, location: Location) -> Place:
+    def find_place(self, location: Location) -> Place:
         """Where what is at ``location`` really stands."""
         for end in range(len(location), 0, -1):
             if location[:end] in self.origins:
-                return self.origins[location[:end]].inside(*location[end:])
+                return self.origins[location[:end]].get_child(*location[end:])
         return Place(self.file, location)
 
-    def where(self, location: Location) -> str:
+    def describe_place(self, location: Location) -> str:
         """``lake.yaml:12: tables.0.read``, or ``flow.yaml:7: materializations.m.bindings.0`` for what is from there."""
-        return str(self.place(location))
+        return str(self.find_place(location))
 
 
 def read(path: Path, *, stage: str | None = None) -> Document:
     """The file at ``path``, with the overrides of ``deployment.stages.{stage}`` merged over it."""
     file = read_yaml(path)
-    data = mapping_of(file, "a mapping with the keys 'pipeline', 'destination' and 'tables'")
-    over = _overrides(data, stage, file) if stage is not None else {}
+    data = require_mapping(file, "a mapping with the keys 'pipeline', 'destination' and 'tables'")
+    over = _read_overrides(data, stage, file) if stage is not None else {}
     above = Place(file, ("deployment", "stages", str(stage)))
-    origins = {place: above.inside(*place) for place in _places(over, ())}
+    origins = {place: above.get_child(*place) for place in _list_places(over, ())}
     return Document(file, path.resolve().parent, merge(data, over), origins)
 
 
-def _overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Mapping[str, Any]:
+def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Mapping[str, Any]:
     deployment = data.get("deployment")
     stages = deployment.get("stages") if isinstance(deployment, dict) else None
     if not isinstance(stages, dict) or stage not in stages:
         known = ", ".join(sorted(map(str, stages))) if isinstance(stages, dict) and stages else "none"
-        where = file.where(("deployment", "stages"))
+        where = file.describe_place(("deployment", "stages"))
         raise SpecInvalidError(f"{where}: there is no stage {stage!r}; known stages: {known}.")
     over = stages[stage] or {}
     if not isinstance(over, dict):
-        where = file.where(("deployment", "stages", stage))
-        raise SpecInvalidError(f"{where}: {kind_of(over)}, expected a mapping of what the stage lays over the file.")
+        where = file.describe_place(("deployment", "stages", stage))
+        raise SpecInvalidError(
+            f"{where}: {describe_kind(over)}, expected a mapping of what the stage lays over the file."
+        )
     return over
 
 
-def _places(over: Any, above: Location) -> Iterator[Location]:
+def _list_places(over: Any, above: Location) -> Iterator[Location]:
     """Those of a stage's values: mappings are merged key by key, everything else stands as it is."""
     for key, value in over.items():
         place = (*above, str(key))
         if isinstance(value, dict) and value:
-            yield from _places(value, place)
+            yield from _list_places(value, place)
         else:
             yield place
 
@@ -79,11 +88,13 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def file_name(document: Document, location: Location) -> str:
+def require_file_name(document: Document, location: Location) -> str:
     """The name of a file that stands at ``location``."""
     value: Any = document.data
     for step in location:
         value = value[step]
     if not isinstance(value, str) or not value:
-        raise SpecInvalidError(f"{document.where(location)}: {kind_of(value)}, expected the name of a file.")
+        raise SpecInvalidError(
+            f"{document.describe_place(location)}: {describe_kind(value)}, expected the name of a file."
+        )
     return value

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from lakewriter.dialects.common.dialect import ForeignFiles
 from lakewriter.dialects.common.foreign_files import refuse_other
-from lakewriter.dialects.common.problems import nearest, shown
-from lakewriter.dialects.common.source_files import Location, Place, kind_of, mapping_of, read_yaml
-from lakewriter.dialects.common.yaml_text import Document, file_name
+from lakewriter.dialects.common.problems import describe_value, suggest_nearest
+from lakewriter.dialects.common.source_files import Location, Place, describe_kind, read_yaml, require_mapping
+from lakewriter.dialects.common.yaml_text import Document, require_file_name
 from lakewriter.dialects.estuary.flow_keys import Data, FlowKeys
 from lakewriter.dialects.estuary.foreign_files import FLOW
 from lakewriter.dialects.estuary.schema_files import opened
@@ -30,7 +30,7 @@ def with_flow(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple[
     warnings: Sequence[str] = ()
     if "config_file" in destination:
         flow = _Flow(document, destination.get("materialization"), kinds)
-        document, warnings = flow.laid_under(document, destination), flow.keys.warnings
+        document, warnings = flow.lay_under(document, destination), flow.keys.warnings
     tables = document.data.get("tables")
     if isinstance(tables, list):
         tables = [_with_schemas(entry, document, number) for number, entry in enumerate(tables)]
@@ -42,7 +42,9 @@ def _with_schemas(entry: Any, document: Document, number: int) -> Any:
     collection = entry.get("collection") if isinstance(entry, dict) else None
     if not isinstance(collection, dict):
         return entry
-    return entry | {"collection": opened(collection, document.folder, document.place(("tables", number, "collection")))}
+    return entry | {
+        "collection": opened(collection, document.folder, document.find_place(("tables", number, "collection")))
+    }
 
 
 @dataclass(frozen=True)
@@ -60,134 +62,142 @@ class _Flow:
     def __init__(self, document: Document, name: Any, kinds: ForeignFiles) -> None:
         self.keys = FlowKeys()
         location: Location = ("destination", "config_file")
-        self._path = document.folder / file_name(document, location)
-        self._file = read_yaml(self._path, document.where(location))
-        refuse_other(self._file, (FLOW,), document.where(location), kinds)
-        self._data = mapping_of(self._file, "a Flow specification with 'materializations'")
-        self._name = self._chosen(name)
+        self._path = document.folder / require_file_name(document, location)
+        self._file = read_yaml(self._path, document.describe_place(location))
+        refuse_other(self._file, (FLOW,), document.describe_place(location), kinds)
+        self._data = require_mapping(self._file, "a Flow specification with 'materializations'")
+        self._name = self._choose_name(name)
         self._place = Place(self._file, ("materializations", self._name))
-        self._own = self._materialization()
+        self._own = self._find_materialization()
 
-    def laid_under(self, document: Document, destination: Data) -> Document:
+    def lay_under(self, document: Document, destination: Data) -> Document:
         """``document`` with what the file says, except where it says something itself."""
         own = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
-        endpoint, origins = self._endpoint()
-        entries = _entries(document)
-        tables = self._tables(entries, document)
+        endpoint, origins = self._read_endpoint()
+        entries = _require_entries(document)
+        tables = self._make_tables(entries, document)
         for number, table in enumerate(tables):
-            place = document.place(("tables", table.number))
+            place = document.find_place(("tables", table.number))
             origins[("tables", number)] = place
             origins |= {("tables", number, key): at for key, at in table.origins.items()}
-            origins |= {("tables", number, key): place.inside(key) for key in entries[table.number]}
+            origins |= {("tables", number, key): place.get_child(key) for key in entries[table.number]}
         data = {**document.data, "destination": endpoint | own, "tables": [table.content for table in tables]}
         origins = {at: place for at, place in origins.items() if at[0] == "tables" or at[1] not in own}
         return replace(document, data=data, origins={**document.origins, **origins})
 
-    def _chosen(self, name: Any) -> str:
+    def _choose_name(self, name: Any) -> str:
         """The name of the one materialization, or of the one asked for."""
         materializations = self._data.get("materializations")
         if not isinstance(materializations, dict) or not materializations:
             raise SpecInvalidError(
-                f"{self._file.where(())}: there are no 'materializations'.",
+                f"{self._file.describe_place(())}: there are no 'materializations'.",
                 remedy="Name the Flow specification that has the materialization, its endpoint and its bindings.",
             )
         names = [str(each) for each in materializations]
         if name is None and len(names) > 1:
             raise SpecInvalidError(
-                f"{self._file.where(('materializations',))}: there are {len(names)}: {', '.join(map(repr, names))}.",
+                f"{self._file.describe_place(('materializations',))}: there are {len(names)}: "
+                f"{', '.join(map(repr, names))}.",
                 remedy="Name one as destination.materialization.",
             )
         chosen = names[0] if name is None else str(name)
         if chosen not in names:
             raise SpecInvalidError(
-                f"{self._file.where(('materializations',))}: there is no {chosen!r}"
-                f"{nearest(chosen, names) or '; expected ' + ' or '.join(map(repr, names)) + '.'}"
+                f"{self._file.describe_place(('materializations',))}: there is no {chosen!r}"
+                f"{suggest_nearest(chosen, names) or '; expected ' + ' or '.join(map(repr, names)) + '.'}"
             )
         return chosen
 
-    def _materialization(self) -> Data:
+    def _find_materialization(self) -> Data:
         own = next(each for name, each in self._data["materializations"].items() if str(name) == self._name)
-        bindings = _at(own, "bindings")
+        bindings = _get(own, "bindings")
         if not isinstance(bindings, list) or not bindings:
             raise SpecInvalidError(
-                f"{self._place.inside('bindings')}: {kind_of(bindings)}, expected a list of bindings.",
+                f"{self._place.get_child('bindings')}: {describe_kind(bindings)}, expected a list of bindings.",
                 remedy="Give each collection a binding with 'source' and 'resource'.",
             )
         self.keys.note(own, ("endpoint", "bindings"), self._place)
         return dict(own)
 
-    def _endpoint(self) -> tuple[dict[str, Any], dict[Location, Place]]:
+    def _read_endpoint(self) -> tuple[dict[str, Any], dict[Location, Place]]:
         """The connector's configuration, from the file that it names where it is a name; and where it stands."""
-        config = _at(_at(self._own.get("endpoint"), "connector"), "config")
-        place = self._place.inside(*_CONFIG)
+        config = _get(_get(self._own.get("endpoint"), "connector"), "config")
+        place = self._place.get_child(*_CONFIG)
         if isinstance(config, str):
             file = read_yaml(self._path.parent / config, str(place))
-            config, place = mapping_of(file, "the endpoint's configuration"), Place(file)
+            config, place = require_mapping(file, "the endpoint's configuration"), Place(file)
         if not isinstance(config, dict):
             raise SpecInvalidError(
-                f"{place}: {kind_of(config)}, expected the endpoint's configuration or the name of its file."
+                f"{place}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
             )
-        kept = self.keys.kept(config, EstuaryS3Parquet, place, ENDPOINT_KEYS)
-        return kept, {("destination", key): place.inside(key) for key in kept}
+        kept = self.keys.select_keys(config, EstuaryS3Parquet, place, ENDPOINT_KEYS)
+        return kept, {("destination", key): place.get_child(key) for key in kept}
 
-    def _tables(self, entries: Sequence[Data], document: Document) -> list[_Table]:
+    def _make_tables(self, entries: Sequence[Data], document: Document) -> list[_Table]:
         """The lake.yaml's tables in their order, each with the binding of the same source."""
         waiting = dict(enumerate(entries))
         tables, disabled = [], []
         for number, binding in enumerate(self._own["bindings"]):
-            place = self._place.inside("bindings", number)
+            place = self._place.get_child("bindings", number)
             if not isinstance(binding, dict):
-                raise SpecInvalidError(f"{place}: {kind_of(binding)}, expected a mapping with 'source' and 'resource'.")
+                raise SpecInvalidError(
+                    f"{place}: {describe_kind(binding)}, expected a mapping with 'source' and 'resource'."
+                )
             source = binding.get("source")
             if binding.get("disable"):
-                disabled.append(_at(source, "name") or source)
+                disabled.append(_get(source, "name") or source)
                 continue
-            name = self.keys.source(source, place.inside("source"))
+            name = self.keys.read_source(source, place.get_child("source"))
             old = next((each for each, entry in waiting.items() if entry.get("source") == name), None)
-            if not isinstance(_at(source, "name") or source, str):
-                raise SpecInvalidError(f"{place.inside('source')}: {kind_of(source)}, expected a collection's name.")
+            if not isinstance(_get(source, "name") or source, str):
+                raise SpecInvalidError(
+                    f"{place.get_child('source')}: {describe_kind(source)}, expected a collection's name."
+                )
             if old is None:
-                known = ", ".join(shown(each.get("source"), ()) for each in entries) or "none"
+                known = ", ".join(describe_value(each.get("source"), ()) for each in entries) or "none"
                 raise SpecInvalidError(
                     f"{place}: collection {name!r} has no source of documents; tables has: {known}.",
                     remedy=f"Add to tables: {{source: {name}, read: ...}}.",
                 )
-            tables.append(self._table(binding, name, old, waiting.pop(old), place))
+            tables.append(self._make_table(binding, name, old, waiting.pop(old), place))
         for number, entry in waiting.items():
             if entry.get("source") not in disabled:
-                where = document.where(("tables", number, "source"))
+                where = document.describe_place(("tables", number, "source"))
                 raise SpecInvalidError(
-                    f"{where}: {shown(entry.get('source'), ())} is the source of no binding of {self._file.name}.",
+                    f"{where}: {describe_value(entry.get('source'), ())} is the source of no binding of "
+                    f"{self._file.name}.",
                     remedy="Leave it out of tables, or add a binding with this source.",
                 )
             self.keys.warnings.append(f"tables has {entry.get('source')!r}, whose binding is disabled: it is left out.")
         return sorted(tables, key=lambda table: table.number)
 
-    def _table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
+    def _make_table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
         self.keys.note(binding, (*_BINDING, "source", "disable", "backfill"), place)
-        self.keys.backfill(binding.get("backfill"), place.inside("backfill"))
+        self.keys.note_backfill(binding.get("backfill"), place.get_child("backfill"))
         own = {key: value for key, value in binding.items() if key in _BINDING}
-        kept = self.keys.kept(own, BindingEntry, place)
-        origins = {key: place.inside(key) for key in kept}
-        collection = _at(self._data.get("collections"), source)
+        kept = self.keys.select_keys(own, BindingEntry, place)
+        origins = {key: place.get_child(key) for key in kept}
+        collection = _get(self._data.get("collections"), source)
         if isinstance(collection, dict) and "collection" not in entry:
             at = Place(self._file, ("collections", source))
             known = {key: value for key, value in collection.items() if key in _COLLECTION}
-            kept["collection"] = opened(self.keys.kept(known, CollectionEntry, at), self._path.parent, at)
+            kept["collection"] = opened(self.keys.select_keys(known, CollectionEntry, at), self._path.parent, at)
             origins["collection"] = at
         return _Table(number, kept | {"source": source} | dict(entry), origins)
 
 
-def _entries(document: Document) -> list[Data]:
+def _require_entries(document: Document) -> list[Data]:
     """The lake.yaml's own tables."""
     given = document.data.get("tables") or []
     if not isinstance(given, list):
-        raise SpecInvalidError(f"{document.where(('tables',))}: {kind_of(given)}, expected a list.")
+        raise SpecInvalidError(f"{document.describe_place(('tables',))}: {describe_kind(given)}, expected a list.")
     for number, entry in enumerate(given):
         if not isinstance(entry, dict):
-            raise SpecInvalidError(f"{document.where(('tables', number))}: {kind_of(entry)}, expected a mapping.")
+            raise SpecInvalidError(
+                f"{document.describe_place(('tables', number))}: {describe_kind(entry)}, expected a mapping."
+            )
     return given
 
 
-def _at(value: Any, key: str) -> Any:
+def _get(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, dict) else None

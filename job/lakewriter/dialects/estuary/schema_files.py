@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from lakewriter.dialects.common.source_files import Place, mapping_of, read_yaml
+from lakewriter.dialects.common.source_files import Place, read_yaml, require_mapping
 from lakewriter.errors import SpecInvalidError
 from lakewriter.json_schema.references import NAMED, VALUES, iterate_bundled
 
@@ -14,7 +14,9 @@ _SCHEMAS: Final = ("schema", "readSchema", "writeSchema")
 
 def opened(collection: Mapping[str, Any], folder: Path, place: Place) -> dict[str, Any]:
     """The collection at ``place`` with schemas instead of the names of their files, which start at ``folder``."""
-    return {key: _schema(own, folder, place.inside(key)) if key in _SCHEMAS else own for key, own in collection.items()}
+    return {
+        key: _schema(own, folder, place.get_child(key)) if key in _SCHEMAS else own for key, own in collection.items()
+    }
 
 
 def _schema(own: Any, folder: Path, place: Place) -> Any:
@@ -22,7 +24,7 @@ def _schema(own: Any, folder: Path, place: Place) -> Any:
         name, _, fragment = own.partition("#")
         if fragment:
             return _schema({"$ref": own}, folder, place)
-        own, start = mapping_of(read_yaml(folder / name, str(place))), (folder / name).parent
+        own, start = require_mapping(read_yaml(folder / name, str(place))), (folder / name).parent
     else:
         start = folder
     if not isinstance(own, Mapping):
@@ -69,6 +71,6 @@ class _Bundle:
         known = "file:" + Path(os.path.relpath(path, self._folder.resolve())).as_posix()
         if known not in self.files:
             self.files[known] = {}
-            content = mapping_of(read_yaml(path, str(self._place)))
+            content = require_mapping(read_yaml(path, str(self._place)))
             self.files[known] = self.rewritten(content, path.parent, content)
         return f"{known}{mark}{fragment}"

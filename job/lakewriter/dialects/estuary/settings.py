@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.destination import BucketName, Destination, ExternalId, RoleArn, require_region
-from lakewriter.dialects.common.form import or_config_file
+from lakewriter.dialects.common.form import allow_config_file
 from lakewriter.dialects.common.places import require_path, require_url
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read_schema
@@ -30,12 +30,12 @@ class Advanced(Model):
         return require_url(value, "https://s3.example.com") if value else None
 
 
-def _or_flow_file(schema: dict[str, Any]) -> None:
-    or_config_file(schema)
+def _allow_flow_file(schema: dict[str, Any]) -> None:
+    allow_config_file(schema)
     schema["properties"]["materialization"] = {"type": "string"}
 
 
-def _resource_of_a_flow_file(schema: dict[str, Any]) -> None:
+def _make_resource_optional(schema: dict[str, Any]) -> None:
     """An editor takes an entry without a resource, since a Flow file's binding may have it."""
     schema["required"] = [key for key in schema["required"] if key != "resource"]
 
@@ -43,7 +43,7 @@ def _resource_of_a_flow_file(schema: dict[str, Any]) -> None:
 class EstuaryS3Parquet(Destination):
     """The endpoint's keys as the vendor spells them, then what is this project's own."""
 
-    model_config = ConfigDict(json_schema_extra=_or_flow_file)
+    model_config = ConfigDict(json_schema_extra=_allow_flow_file)
 
     key_names: ClassVar = KeyNames(
         bucket="bucket",
@@ -173,7 +173,7 @@ class CollectionEntry(Model):
 class BindingEntry(TableEntry):
     """One binding of the materialization, and where its collection's documents come from."""
 
-    model_config = ConfigDict(json_schema_extra=_resource_of_a_flow_file)
+    model_config = ConfigDict(json_schema_extra=_make_resource_optional)
 
     table: str = ""
     """By default the last part of ``source``."""
@@ -191,7 +191,7 @@ class BindingEntry(TableEntry):
             raise ValueError("the collection has no key: give 'collection.key', or 'primary_key'")
         return self
 
-    def documents_of(self, separator: str) -> Collection:
+    def make_collection(self, separator: str) -> Collection:
         """The neutral form."""
         schema = self.collection.read
         named = {

@@ -28,23 +28,28 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
     """The neutral Spec of a materialization."""
     destination = file.destination
-    bindings = [_binding(number, entry) for number, entry in enumerate(file.tables)]
-    specs = tuple(_table(destination, number, entry, file.root) for number, entry in enumerate(bindings))
+    bindings = [_require_binding(number, entry) for number, entry in enumerate(file.tables)]
+    specs = tuple(_translate_table(destination, number, entry, file.root) for number, entry in enumerate(bindings))
     _refuse_twins(specs)
     return Spec(
         pipeline=file.pipeline,
         dialect=destination.type,
-        access=destination.access(),
+        access=destination.make_access(),
         catalog=NoCatalog(),
         tracking=(),
         tables=specs,
         roots=tuple(table.path for table in specs),
         interval_seconds=destination.uploadIntervalInSeconds,
-        warnings=(*destination.notes_on_secrets(), *_unplaced(destination), *_nested(specs), *_unused(bindings)),
+        warnings=(
+            *destination.warn_of_secrets(),
+            *_warn_of_no_region(destination),
+            *_warn_of_nested(specs),
+            *_warn_of_unused(bindings),
+        ),
     )
 
 
-def form_fields(destination: EstuaryS3Parquet) -> tuple[FormField, ...]:
+def make_form_fields(destination: EstuaryS3Parquet) -> tuple[FormField, ...]:
     """What the vendor's form asks for; a field that stays blank is left out."""
     values: dict[str, str | Provided] = {
         "Access Key ID": Provided.ACCESS_KEY_ID,
@@ -57,7 +62,7 @@ def form_fields(destination: EstuaryS3Parquet) -> tuple[FormField, ...]:
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
-def _binding(number: int, entry: TableEntry) -> BindingEntry:
+def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
     if not isinstance(entry, BindingEntry):
         raise FaultError(
             ("tables", number),
@@ -81,7 +86,7 @@ def _binding(number: int, entry: TableEntry) -> BindingEntry:
     return entry
 
 
-def _table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root: str) -> TableSpec:
+def _translate_table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root: str) -> TableSpec:
     path = join_key(entry.resource.pathPrefix)
     if f"{path}/".startswith(f"{CONTROL_DIRECTORY}/"):
         raise FaultError(
@@ -93,24 +98,24 @@ def _table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root
     # Paths are any text and names of control objects are not: what is replaced lives on as a code.
     name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
     return TableSpec(
-        **entry.at(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
+        **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
         source_table=entry.table or entry.source.rpartition("/")[2],
-        read=entry.read.at(root),
+        read=entry.read.make_read(root),
         index=IndexKind.SPARSE,
         schema_name="",
         name=name,
         layout=Layout(path, FILE),
         path=path,
-        collection=entry.documents_of(destination.flatten_separator),
+        collection=entry.make_collection(destination.flatten_separator),
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],
     )
 
 
-def _unplaced(destination: EstuaryS3Parquet) -> list[str]:
+def _warn_of_no_region(destination: EstuaryS3Parquet) -> list[str]:
     return [] if destination.region else [f"region is not given; bucket {destination.bucket!r} is asked for it."]
 
 
-def _nested(tables: Sequence[TableSpec]) -> list[str]:
+def _warn_of_nested(tables: Sequence[TableSpec]) -> list[str]:
     """A reader of the outer path sees the inner one's files as its own."""
     return [
         f"binding at {inner.path!r} lies under that at {outer.path!r}: read them by v*/*.parquet, not by folder."
@@ -120,7 +125,7 @@ def _nested(tables: Sequence[TableSpec]) -> list[str]:
     ]
 
 
-def _unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
+def _warn_of_unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
     for binding in bindings:
         for what in binding.fields.unused:
             yield f"binding {binding.source!r}: fields.include.{what} has no effect; a column's type is the schema's."

@@ -4,11 +4,11 @@ from typing import Final
 
 from lakewriter.dialects.common.dialect import Dialect
 from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
-from lakewriter.dialects.lakewriter_s3.translate import form_fields, limits, translate
+from lakewriter.dialects.lakewriter_s3.translate import adjust_limits, make_form_fields, translate
 
 DIALECT: Final = Dialect[LakewriterS3](
     types={"lakewriter-s3": LakewriterS3},
     translate=translate,
-    form_fields=form_fields,
-    limits=limits,
+    form_fields=make_form_fields,
+    limits=adjust_limits,
 )

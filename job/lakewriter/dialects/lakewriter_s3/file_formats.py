@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from lakewriter.dialects.common.problems import listed
+from lakewriter.dialects.common.problems import list_words
 from lakewriter.spec.specification import Encoding, FileEncoding
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
@@ -59,7 +59,9 @@ def check_compression(kind: str, compression: str | None, level: int | None) -> 
     """``ValueError`` for a codec that the format does not have, or a level that the codec does not have."""
     codecs = FORMATS[kind].codecs
     if compression is not None and compression not in codecs:
-        raise ValueError(f"'compression' {compression!r} is not for 'format: {kind}'; expected {listed(list(codecs))}")
+        raise ValueError(
+            f"'compression' {compression!r} is not for 'format: {kind}'; expected {list_words(list(codecs))}"
+        )
     name = compression or next(iter(codecs))
     levels = codecs[name].levels
     if level is not None and not levels:
@@ -71,7 +73,7 @@ def check_compression(kind: str, compression: str | None, level: int | None) -> 
         )
 
 
-def encoding(kind: str, compression: str | None, level: int | None) -> FileEncoding:
+def make_encoding(kind: str, compression: str | None, level: int | None) -> FileEncoding:
     """The neutral encoding."""
     codecs = FORMATS[kind].codecs
     codec = codecs[compression or next(iter(codecs))]
@@ -84,7 +86,7 @@ def encoding(kind: str, compression: str | None, level: int | None) -> FileEncod
     return TextEncoding.model_validate({"kind": kind, "gzip": codec.name == "gzip"})
 
 
-def extension(kind: str, compression: str | None) -> str:
+def name_extension(kind: str, compression: str | None) -> str:
     """What file names end with: of text the codec too, since readers go by it."""
     form = FORMATS[kind]
     packed = form.codecs[compression or next(iter(form.codecs))].name == "gzip" and kind != "parquet"

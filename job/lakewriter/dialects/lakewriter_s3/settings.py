@@ -13,7 +13,7 @@ from lakewriter.dialects.common.iceberg import (
     find_missing_keys,
 )
 from lakewriter.dialects.common.places import require_plain, require_url
-from lakewriter.dialects.common.problems import listed, nearest
+from lakewriter.dialects.common.problems import list_words, suggest_nearest
 from lakewriter.dialects.lakewriter_s3.file_formats import check_compression
 from lakewriter.naming import join_key
 from lakewriter.spec.access import KeyNames, SecretText
@@ -116,7 +116,9 @@ class LakewriterS3(Destination):
     def _columns(cls, value: dict[str, str]) -> dict[str, str]:
         for word, column in value.items():
             if word not in TRACKING:
-                raise ValueError(f"{word!r} is not known; expected {listed(list(TRACKING))}{nearest(word, TRACKING)}")
+                raise ValueError(
+                    f"{word!r} is not known; expected {list_words(list(TRACKING))}{suggest_nearest(word, TRACKING)}"
+                )
             if not _COLUMN.fullmatch(column):
                 raise ValueError(f"{column!r} is no column's name; expected letters, digits and '_', no digit first")
         if len({column.lower() for column in value.values()}) < len(value):

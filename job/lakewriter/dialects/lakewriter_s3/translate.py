@@ -8,7 +8,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.tables import TableSource, find_nested
-from lakewriter.dialects.lakewriter_s3.file_formats import encoding, extension
+from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key, name_schema, name_tables
@@ -28,28 +28,28 @@ PARTITIONS: Final = {
 def translate(file: CheckedFile[LakewriterS3]) -> Spec:
     """The neutral Spec."""
     own = file.destination
-    key, _ = _partition(own)
+    key, _ = _choose_partition(own)
     return Spec(
         pipeline=file.pipeline,
         dialect=own.type,
-        access=own.access(bucket=own.bucket, prefix=own.prefix),
-        catalog=_catalog(own),
+        access=own.make_access(bucket=own.bucket, prefix=own.prefix),
+        catalog=_make_catalog(own),
         tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in own.tracking.items()),
-        tables=_tables(own, [entry.at(file.root) for entry in file.tables]),
-        encoding=encoding(own.format, own.compression, own.compression_level),
+        tables=_translate_tables(own, [entry.make_source(file.root) for entry in file.tables]),
+        encoding=make_encoding(own.format, own.compression, own.compression_level),
         database_prefix=name_schema(own.database) if own.catalog in ("glue", "iceberg") else "",
         folder_keys=(key,) if key else (),
         column_names=own.column_names,
-        warnings=own.notes_on_secrets(),
+        warnings=own.warn_of_secrets(),
     )
 
 
-def limits(own: LakewriterS3, wanted: Limits) -> Limits:
+def adjust_limits(own: LakewriterS3, wanted: Limits) -> Limits:
     """``wanted``, with smaller blocks for formats without row groups."""
     return wanted if own.format == "parquet" else wanted.without_row_groups()
 
 
-def form_fields(own: LakewriterS3) -> tuple[FormField, ...]:
+def make_form_fields(own: LakewriterS3) -> tuple[FormField, ...]:
     """What somebody needs who reads the lake, or writes to it from elsewhere."""
     return (
         FormField("Location", own.location),
@@ -58,14 +58,14 @@ def form_fields(own: LakewriterS3) -> tuple[FormField, ...]:
     )
 
 
-def _partition(own: LakewriterS3) -> tuple[str, str]:
+def _choose_partition(own: LakewriterS3) -> tuple[str, str]:
     """Key and value of the folders that files lie in; blank for none."""
     return ("", "") if own.is_iceberg else PARTITIONS[own.partition_strategy]
 
 
-def _catalog(own: LakewriterS3) -> Catalog:
+def _make_catalog(own: LakewriterS3) -> Catalog:
     if own.catalog == "glue":
-        return GlueCatalog(partition_key=_partition(own)[0] or None, strategy=own.partition_strategy)
+        return GlueCatalog(partition_key=_choose_partition(own)[0] or None, strategy=own.partition_strategy)
     if own.catalog == "iceberg":
         return IcebergCatalog(service=GlueService())
     if own.catalog == "open_catalog":
@@ -73,13 +73,13 @@ def _catalog(own: LakewriterS3) -> Catalog:
     return NoCatalog()
 
 
-def _tables(own: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
-    tables = tuple(_table(own, number, source) for number, source in enumerate(sources))
+def _translate_tables(own: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
+    tables = tuple(_translate_table(own, number, source) for number, source in enumerate(sources))
     _refuse_shared(tables, join_key(own.prefix, CONTROL_DIRECTORY))
     return tables
 
 
-def _table(own: LakewriterS3, number: int, source: TableSource) -> TableSpec:
+def _translate_table(own: LakewriterS3, number: int, source: TableSource) -> TableSpec:
     _refuse_unfit(own, number, source)
     schema = name_schema(own.database, source.source_schema)
     if own.catalog != "none" and not schema:
@@ -99,17 +99,17 @@ def _table(own: LakewriterS3, number: int, source: TableSource) -> TableSpec:
         index=index,
         schema_name=schema,
         name=name,
-        layout=_layout(own, path, len(source.partition_by)),
+        layout=_make_layout(own, path, len(source.partition_by)),
         path=path,
     )
 
 
-def _layout(own: LakewriterS3, path: str, depth: int) -> Layout:
+def _make_layout(own: LakewriterS3, path: str, depth: int) -> Layout:
     """The one place that knows how a key is made up."""
-    end = extension(own.format, own.compression)
+    end = name_extension(own.format, own.compression)
     if own.is_iceberg:
         return lay_out_iceberg(path, depth, end)
-    key, value = _partition(own)
+    key, value = _choose_partition(own)
     folder = f"{key}={value}/" if key else ""
     return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
 

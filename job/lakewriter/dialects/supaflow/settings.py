@@ -13,7 +13,7 @@ from lakewriter.dialects.common.iceberg import (
     find_missing_keys,
 )
 from lakewriter.dialects.common.places import require_path, require_plain, require_url
-from lakewriter.dialects.common.problems import nearest
+from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.layout import Template
 
@@ -49,7 +49,7 @@ class SupaflowDestination(Destination):
     def _blank_is_absent(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        return {key: value for key, value in data.items() if not _blank(key, value)}
+        return {key: value for key, value in data.items() if not _is_blank(key, value)}
 
     @field_validator("bucket_region")
     @classmethod
@@ -78,7 +78,7 @@ class ParquetDestination(SupaflowDestination):
     @field_validator("file_name_pattern")
     @classmethod
     def _file(cls, value: str) -> str:
-        file_template(require_plain(value, "part-{supa_job_id}-{seq}"))
+        parse_file_name(require_plain(value, "part-{supa_job_id}-{seq}"))
         return value
 
 
@@ -104,7 +104,7 @@ class S3DataLakeParquet(ParquetDestination):
     @model_validator(mode="before")
     @classmethod
     def _no_iceberg_keys(cls, data: Any) -> Any:
-        return refused(data, ICEBERG_ONLY, "table_format: ICEBERG")
+        return refuse_keys(data, ICEBERG_ONLY, "table_format: ICEBERG")
 
     @field_validator("table_format", mode="before")
     @classmethod
@@ -135,9 +135,9 @@ class S3DataLakeIceberg(SupaflowDestination):
     @model_validator(mode="before")
     @classmethod
     def _own_keys(cls, data: Any) -> Any:
-        data = refused(data, PARQUET_ONLY, "table_format: PARQUET")
+        data = refuse_keys(data, PARQUET_ONLY, "table_format: PARQUET")
         if isinstance(data, dict) and data.get("iceberg_catalog") != "SNOWFLAKE_OPEN_CATALOG":
-            data = refused(data, OPEN_CATALOG_ONLY, "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG")
+            data = refuse_keys(data, OPEN_CATALOG_ONLY, "iceberg_catalog: SNOWFLAKE_OPEN_CATALOG")
         return data
 
     @model_validator(mode="after")
@@ -164,27 +164,27 @@ _MAY_BE_BLANK: Final = frozenset(
 )
 
 
-def _blank(key: str, value: Any) -> bool:
+def _is_blank(key: str, value: Any) -> bool:
     """Whether this field of the form was left empty, which is as if it were not there."""
     return key in _MAY_BE_BLANK and value == ""
 
 
-def refused(data: Any, keys: tuple[str, ...], with_: str) -> Any:
+def refuse_keys(data: Any, keys: tuple[str, ...], with_: str) -> Any:
     """``data``; ``ValueError`` when it has keys that go with another setting."""
     # What a class asks for itself is asked before the blank fields are taken out.
-    found = [key for key in keys if isinstance(data, dict) and key in data and not _blank(key, data[key])]
+    found = [key for key in keys if isinstance(data, dict) and key in data and not _is_blank(key, data[key])]
     if found:
         verb = "are" if len(found) > 1 else "is"
         raise ValueError(f"{', '.join(map(repr, found))} {verb} only for '{with_}'")
     return data
 
 
-def file_template(pattern: str) -> Template:
+def parse_file_name(pattern: str) -> Template:
     """The file name's template; ``ValueError`` when it could give two files one name."""
     for variable in _BRACED.findall(pattern):
         if variable not in FILE_VARIABLES:
             known = ", ".join(FILE_VARIABLES)
-            raise ValueError(f"{variable!r} is no variable; known: {known}{nearest(variable, FILE_VARIABLES)}")
+            raise ValueError(f"{variable!r} is no variable; known: {known}{suggest_nearest(variable, FILE_VARIABLES)}")
     if "/" in pattern:
         raise ValueError("'/' cannot be in a file name; folders follow from 'partition_strategy'")
     if pattern.startswith(("_", ".")):

@@ -13,7 +13,7 @@ from lakewriter.dialects.supaflow.settings import (
     ParquetDestination,
     S3DataLakeIceberg,
     S3Parquet,
-    file_template,
+    parse_file_name,
 )
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key, name_schema, name_tables
@@ -37,21 +37,21 @@ PARTITIONS: Final = {"NONE": "", "DAY": "{date:%Y/%m/%d}", "HOUR": "{date:%Y/%m/
 def translate(file: CheckedFile[AnyDestination]) -> Spec:
     """The neutral Spec of a Supaflow pipeline."""
     destination = file.destination
-    tables, warnings = _tables(destination, [entry.at(file.root) for entry in file.tables])
+    tables, warnings = _translate_tables(destination, [entry.make_source(file.root) for entry in file.tables])
     return Spec(
         pipeline=file.pipeline,
         dialect=destination.type,
-        access=destination.access(prefix=join_key(destination.s3_path_prefix)),
-        catalog=_catalog(destination),
+        access=destination.make_access(prefix=join_key(destination.s3_path_prefix)),
+        catalog=_make_catalog(destination),
         tracking=TRACKING,
         tables=tables,
         database_prefix=name_schema(destination.glue_database_prefix) if destination.glue else "",
         encoding=ICEBERG_ENCODING if isinstance(destination, S3DataLakeIceberg) else Encoding(),
-        warnings=(*warnings, *destination.notes_on_secrets()),
+        warnings=(*warnings, *destination.warn_of_secrets()),
     )
 
 
-def _catalog(destination: AnyDestination) -> Catalog:
+def _make_catalog(destination: AnyDestination) -> Catalog:
     if isinstance(destination, S3DataLakeIceberg):
         return IcebergCatalog(service=GlueService() if destination.glue else make_open_catalog(destination))
     if not destination.glue:
@@ -60,7 +60,7 @@ def _catalog(destination: AnyDestination) -> Catalog:
     return GlueCatalog(partition_key=None if strategy == "NONE" else PARTITION_KEY, strategy=strategy)
 
 
-def form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
+def make_form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
     """What the connector's form asks for, in its order; a field that stays blank is left out."""
     connection: dict[str, str | Provided] = {
         "S3 Bucket Name": destination.s3_bucket_name,
@@ -74,23 +74,23 @@ def form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
     if isinstance(destination, S3Parquet):
         switch = {"Sync Schema with AWS Glue Catalog": str(destination.glue).lower()}
         parallelism = {"Upload Parallelism": str(destination.upload_parallelism)}
-        values = connection | switch | prefix | _parquet_fields(destination) | parallelism | endpoint
+        values = connection | switch | prefix | _make_parquet_fields(destination) | parallelism | endpoint
     elif isinstance(destination, S3DataLakeIceberg):
-        values = connection | endpoint | _iceberg_fields(destination) | prefix
+        values = connection | endpoint | _make_iceberg_fields(destination) | prefix
     else:
         form = {"Table Format": destination.table_format, "Update AWS Glue Catalog": str(destination.glue).lower()}
-        values = connection | endpoint | form | _parquet_fields(destination) | prefix
+        values = connection | endpoint | form | _make_parquet_fields(destination) | prefix
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
-def _parquet_fields(destination: ParquetDestination) -> dict[str, str]:
+def _make_parquet_fields(destination: ParquetDestination) -> dict[str, str]:
     return {
         "Partition Strategy": destination.partition_strategy,
         "File Name Pattern": destination.file_name_pattern,
     }
 
 
-def _iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
+def _make_iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
     secret = destination.client_secret
     return {
         "Table Format": destination.table_format,
@@ -103,11 +103,11 @@ def _iceberg_fields(destination: S3DataLakeIceberg) -> dict[str, str]:
     }
 
 
-def _tables(
+def _translate_tables(
     destination: AnyDestination, sources: Sequence[TableSource]
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
     _refuse_twins(sources)
-    schemas = [_schema(destination, number, source) for number, source in enumerate(sources)]
+    schemas = [_name_schema(destination, number, source) for number, source in enumerate(sources)]
     names = [""] * len(sources)
     warnings = []
     for schema in dict.fromkeys(schemas):
@@ -120,12 +120,12 @@ def _tables(
                 source = sources[number].source_table
                 warnings.append(f"table {source!r} becomes {name!r}: {alone!r} is taken in {schema!r}.")
     wanted_tables = zip(sources, schemas, names, strict=True)
-    tables = tuple(_table(destination, number, *table) for number, table in enumerate(wanted_tables))
+    tables = tuple(_translate_table(destination, number, *table) for number, table in enumerate(wanted_tables))
     _refuse_nested(tables, join_key(destination.s3_path_prefix, CONTROL_DIRECTORY))
     return tables, tuple(warnings)
 
 
-def _schema(destination: AnyDestination, number: int, source: TableSource) -> str:
+def _name_schema(destination: AnyDestination, number: int, source: TableSource) -> str:
     iceberg = isinstance(destination, S3DataLakeIceberg)
     glue = destination.glue
     # Without Glue the default prefix says nothing; one that is written down is meant.
@@ -142,7 +142,9 @@ def _schema(destination: AnyDestination, number: int, source: TableSource) -> st
     return schema
 
 
-def _table(destination: AnyDestination, number: int, source: TableSource, schema: str, name: str) -> TableSpec:
+def _translate_table(
+    destination: AnyDestination, number: int, source: TableSource, schema: str, name: str
+) -> TableSpec:
     if source.mode is not Mode.APPEND:
         raise FaultError(
             ("tables", number, "mode"),
@@ -162,16 +164,16 @@ def _table(destination: AnyDestination, number: int, source: TableSource, schema
         partition_by=source.partition_by,
         schema_name=schema,
         name=name,
-        layout=_layout(destination, path, len(source.partition_by)),
+        layout=_make_layout(destination, path, len(source.partition_by)),
         path=path,
         must_be_empty=destination.destination_table_handling == "FAIL",
     )
 
 
-def _layout(destination: AnyDestination, path: str, depth: int) -> Layout:
+def _make_layout(destination: AnyDestination, path: str, depth: int) -> Layout:
     if isinstance(destination, ParquetDestination):
         folders = Template.parse(f"{PARTITIONS[destination.partition_strategy]}/")
-        parts = (*folders.parts, *file_template(destination.file_name_pattern).parts, EXTENSION)
+        parts = (*folders.parts, *parse_file_name(destination.file_name_pattern).parts, EXTENSION)
         return Layout(path, Template.of(*parts))
     return lay_out_iceberg(path, depth, ".parquet")
 

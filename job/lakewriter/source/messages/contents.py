@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lakewriter.source.messages.lines import Descriptor, Message, StreamState, parsed
-from lakewriter.source.messages.odd_lines import Odd, is_cut_off, odd
+from lakewriter.source.messages.lines import Descriptor, Message, StreamState, parse_line
+from lakewriter.source.messages.odd_lines import Odd, is_cut_off, parse_odd_line
 from lakewriter.spec.stream import StreamKey
 
 MOST_SAMPLES: Final = 5
@@ -132,24 +132,24 @@ class Contents:
 
     def take(self, place: int, line: bytes) -> Message | None:
         """One more line; its message, unless it is none."""
-        message = parsed(line)
+        message = parse_line(line)
         if message is not None:
             self.last_line = place
         elif line.strip():
             self.last_line = place
-            message = self._odd(place, line, odd(line))
+            message = self._take_odd(place, line, parse_odd_line(line))
         if message is None:
             return None
         if message.record is not None:
             self.records[message.record.key] += 1
             self.last_records[message.record.key] = place
             return message
-        event = event_of(place, message)
+        event = parse_event(place, message)
         if event is not None:
             self.events.append(event)
         return message
 
-    def _odd(self, place: int, line: bytes, found: Odd) -> Message | None:
+    def _take_odd(self, place: int, line: bytes, found: Odd) -> Message | None:
         if found.mended:
             self.mended += 1
             if len(self.replaced) < MOST_SAMPLES:
@@ -177,41 +177,41 @@ def scan(lines: Iterable[tuple[int, bytes]]) -> Contents:
     return found
 
 
-def event_of(place: int, message: Message) -> Event | None:
+def parse_event(place: int, message: Message) -> Event | None:
     """What a message that is no record means; None for one that means nothing here."""
     try:
         if message.type == "STATE" and bytes(message.state):
-            return _state(place, bytes(message.state))
+            return _parse_state(place, bytes(message.state))
         if message.type == "TRACE" and bytes(message.trace):
-            return _trace(place, _TRACE.decode(message.trace))
+            return _parse_trace(place, _TRACE.decode(message.trace))
     except msgspec.MsgspecError:
         return None
     return None
 
 
-def _state(place: int, text: bytes) -> Event:
+def _parse_state(place: int, text: bytes) -> Event:
     found = _STATE.decode(text)
     own = found.stream.stream_descriptor if found.type == "STREAM" and found.stream else None
     digest = hashlib.sha256(msgspec.json.encode(_EXACT.decode(text), order="sorted")).hexdigest()
-    return Event(place, "state", _key(own), text.decode(), digest)
+    return Event(place, "state", _to_key(own), text.decode(), digest)
 
 
-def _trace(place: int, trace: _Trace) -> Event | None:
+def _parse_trace(place: int, trace: _Trace) -> Event | None:
     if trace.type == "STREAM_STATUS" and trace.stream_status is not None:
         status = trace.stream_status
-        return Event(place, "status", _key(status.stream_descriptor), status.status)
+        return Event(place, "status", _to_key(status.stream_descriptor), status.status)
     if trace.type == "ERROR" and trace.error is not None:
         error = trace.error
         said = error.message or error.internal_message or "no reason given"
-        return Event(place, "error", _key(error.stream_descriptor), said)
+        return Event(place, "error", _to_key(error.stream_descriptor), said)
     return None
 
 
-def _key(descriptor: Descriptor | None) -> StreamKey | None:
+def _to_key(descriptor: Descriptor | None) -> StreamKey | None:
     return None if descriptor is None else descriptor.key
 
 
-def unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:
+def count_unknown_streams(contents: Contents, known: Iterable[StreamKey]) -> Counter[StreamKey]:
     """Records of streams that no catalog names."""
     named = set(known)
     return Counter({key: count for key, count in contents.records.items() if key not in named})

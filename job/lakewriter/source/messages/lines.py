@@ -64,7 +64,7 @@ class Message(msgspec.Struct):
 MESSAGE: Final = msgspec.json.Decoder(Message)
 
 
-def parsed(line: bytes) -> Message | None:
+def parse_line(line: bytes) -> Message | None:
     """The message of a line, None for a line that is none, or an odd one: see ``odd``."""
     if is_too_deep(line, MESSAGE_LEVELS):
         return None

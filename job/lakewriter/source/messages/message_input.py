@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from lakewriter.report import format_count
-from lakewriter.source.messages.contents import Contents, Event, unknown_streams
-from lakewriter.source.messages.splits import MessageFiles, MessagesFeed, Piece, Stretch, holding, index, pieces_of
+from lakewriter.source.messages.contents import Contents, Event, count_unknown_streams
+from lakewriter.source.messages.splits import (
+    MessageFiles,
+    MessagesFeed,
+    Piece,
+    Stretch,
+    pack_pieces,
+    scan_pieces,
+    select_pieces,
+)
 from lakewriter.source.storage import AnyStore
 from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
@@ -41,17 +49,17 @@ class Messages:
             files[piece.number].add(own)
         return any(file.is_cut for file in files.values())
 
-    def feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
+    def open_feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
         """The records of one table."""
-        partitions = holding(dict(self.contents), self.partitions, stretch.stream)
+        partitions = select_pieces(dict(self.contents), self.partitions, stretch.stream)
         return MessagesFeed(spark, self.store, stretch, partitions, table.id, sets_aside=table.sets_aside)
 
-    def notes(self, known: Collection[StreamKey]) -> Iterator[str]:
+    def describe(self, known: Collection[StreamKey]) -> Iterator[str]:
         """What is odd about it."""
         whole = Contents()
         for own in self.contents.values():
             whole.add(own)
-        yield from notes(whole, known)
+        yield from describe_messages(whole, known)
         if self.failure:
             # Streams that had come to their end before are done, whatever became of the source.
             yield f"After what was read, {self.failure}"
@@ -59,11 +67,11 @@ class Messages:
 
 def look_through(spark: SparkSession, found: MessageFiles, failure: str) -> Messages:
     """All of the files, read by tasks."""
-    partitions = tuple(pieces_of(spark, found))
-    return Messages(found.store, partitions, index(spark, found, partitions), failure)
+    partitions = tuple(pack_pieces(spark, found))
+    return Messages(found.store, partitions, scan_pieces(spark, found, partitions), failure)
 
 
-def notes(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:
+def describe_messages(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:
     """What is odd about messages; ``known`` are the streams of the catalog."""
     if whole.malformed:
         yield f"{format_count(whole.malformed, 'line')} of the input were no message, such as {whole.samples[0]!r}."
@@ -72,6 +80,6 @@ def notes(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:
             f"{format_count(whole.mended, 'record')} of the input held values that JSON or Unicode has not, which were "
             f"replaced, such as {whole.replaced[0]!r}."
         )
-    for (namespace, name), count in sorted(unknown_streams(whole, known).items(), key=str):
+    for (namespace, name), count in sorted(count_unknown_streams(whole, known).items(), key=str):
         shown = ".".join(part for part in (namespace, name) if part)
         yield f"{format_count(count, 'record')} of stream {shown!r}, which the catalog does not name, were left out."

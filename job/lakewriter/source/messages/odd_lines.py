@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lakewriter.documents.nesting import MESSAGE_LEVELS, describe_depth, is_too_deep, outline
+from lakewriter.documents.nesting import MESSAGE_LEVELS, cut_below, describe_depth, is_too_deep
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key
 
@@ -56,18 +56,20 @@ class _State(msgspec.Struct):
     stream: StreamState
 
 
-def odd(line: bytes) -> Odd:
+def parse_odd_line(line: bytes) -> Odd:
     """What a line is that ``parsed`` takes for none."""
     if not line.lstrip().startswith(b"{"):
         return Odd()
     try:
         if is_too_deep(line, MESSAGE_LEVELS):
-            return _deep(line)
-        fault = _fault(line)
-        return _mended(line, fault)
+            return _parse_deep(line)
+        fault = _find_fault(line)
+        return _mend(line, fault)
     except msgspec.MsgspecError:
         begins = _BEGINS.match(line)
-        return Odd(fault=_fault(line), is_record=(begins[1] or begins[2]).upper() == b"RECORD") if begins else Odd()
+        return (
+            Odd(fault=_find_fault(line), is_record=(begins[1] or begins[2]).upper() == b"RECORD") if begins else Odd()
+        )
 
 
 def is_cut_off(line: bytes) -> bool:
@@ -83,7 +85,7 @@ def is_cut_off(line: bytes) -> bool:
     return False
 
 
-def _fault(line: bytes) -> str:
+def _find_fault(line: bytes) -> str:
     if is_too_deep(line, MESSAGE_LEVELS):
         return describe_depth(MESSAGE_LEVELS)
     try:
@@ -94,37 +96,37 @@ def _fault(line: bytes) -> str:
     return "its data is no object"
 
 
-def _deep(line: bytes) -> Odd:
+def _parse_deep(line: bytes) -> Odd:
     """A RECORD or STATE of which no decoder reads all: whose it is stands in its outer levels."""
-    outer = _MEMBERS.decode(outline(line, 5))
+    outer = _MEMBERS.decode(cut_below(line, 5))
     kind = bytes(outer.get("type", _NULL))
     if kind == b'"RECORD"':
         identity = msgspec.json.decode(outer.get("record", _NULL), type=_Identity)
         own = stream_key(identity.namespace, identity.stream)
         return Odd(stream=own, fault=f"its data is refused: {describe_depth()}", is_record=True)
     return (
-        Odd(stream=_owner(outer.get("state", _NULL)), fault=describe_depth(MESSAGE_LEVELS))
+        Odd(stream=_find_stream(outer.get("state", _NULL)), fault=describe_depth(MESSAGE_LEVELS))
         if kind == b'"STATE"'
         else Odd()
     )
 
 
-def _mended(line: bytes, fault: str) -> Odd:
-    text = _PARTS.sub(_part, line.decode(errors="replace").encode())
+def _mend(line: bytes, fault: str) -> Odd:
+    text = _PARTS.sub(_replace_part, line.decode(errors="replace").encode())
     outer = _MEMBERS.decode(text)
     kind = bytes(outer.get("type", _NULL))
     if kind == b'"RECORD"':
-        return _record(line, outer.get("record", _NULL), fault, changed=text != line)
+        return _mend_record(line, outer.get("record", _NULL), fault, changed=text != line)
     if kind == b'"STATE"':
         # No value of a state is replaced: it goes back to the source, which would take it for its own.
-        return Odd(stream=_owner(outer.get("state", _NULL)), fault=fault)
+        return Odd(stream=_find_stream(outer.get("state", _NULL)), fault=fault)
     try:
         return Odd(MESSAGE.decode(text))
     except msgspec.MsgspecError:
         return Odd()
 
 
-def _record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool) -> Odd:
+def _mend_record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool) -> Odd:
     try:
         identity = msgspec.json.decode(record, type=_Identity)
     except msgspec.MsgspecError:
@@ -132,37 +134,37 @@ def _record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool) -> O
     own, members = stream_key(identity.namespace, identity.stream), _MEMBERS.decode(record)
     data = members.get("data", _NULL)
     try:
-        values = _values(line.decode()) if changed else None
+        values = _load_values(line.decode()) if changed else None
     except UnicodeDecodeError:
         return Odd(stream=own, fault=fault, is_record=True)
     if not is_object(data):
         return Odd(stream=own, fault=fault, is_record=True)
-    changes = list(_changes(values["record"]["data"], "")) if values else []
-    meta = _meta(members.get("meta", _NULL), changes)
+    changes = list(_list_changes(values["record"]["data"], "")) if values else []
+    meta = _merge_changes(members.get("meta", _NULL), changes)
     said = members.get("emitted_at", _NULL)
-    emitted_at = _millis(said)
+    emitted_at = _parse_milliseconds(said)
     mended = [change["field"] for change in changes]
     if emitted_at is None and bytes(said) != b"null":
         mended.append("emitted_at")
     return Odd(Message("RECORD", Record(identity.stream, data, emitted_at, identity.namespace, meta)), tuple(mended))
 
 
-def _part(found: re.Match[bytes]) -> bytes:
-    return _ESCAPES.sub(_escape, found[0]) if found[0].startswith(b'"') else b"null"
+def _replace_part(found: re.Match[bytes]) -> bytes:
+    return _ESCAPES.sub(_replace_half_pair, found[0]) if found[0].startswith(b'"') else b"null"
 
 
-def _escape(found: re.Match[bytes]) -> bytes:
+def _replace_half_pair(found: re.Match[bytes]) -> bytes:
     return rb"\ufffd" if found[1] else found[0]
 
 
-def _values(line: str) -> Any:
+def _load_values(line: str) -> Any:
     """The line as Python reads it; numbers are no matter here, and may have more digits than it takes."""
     return json.loads(
         line, strict=False, parse_constant=lambda _: _CONSTANT, parse_int=lambda _: 0, parse_float=lambda _: 0
     )
 
 
-def _changes(value: Any, path: str) -> Iterator[dict[str, str]]:
+def _list_changes(value: Any, path: str) -> Iterator[dict[str, str]]:
     """The paths at which the text is not what the source wrote."""
     if value is _CONSTANT:
         yield {"field": path, **_NO_NUMBER}
@@ -170,17 +172,17 @@ def _changes(value: Any, path: str) -> Iterator[dict[str, str]]:
         yield {"field": path, **_CUT}
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _changes(item, f"{path}[{position}]")
+            yield from _list_changes(item, f"{path}[{position}]")
     elif isinstance(value, dict):
         for name, own in value.items():
             plain = _HALVES.sub("\ufffd", name)
             full = f"{path}.{plain}" if path else plain
             if plain != name:
                 yield {"field": full, **_CUT}
-            yield from _changes(own, full)
+            yield from _list_changes(own, full)
 
 
-def _meta(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta | None:
+def _merge_changes(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta | None:
     """What the source says it changed, then what was changed here."""
     try:
         found = msgspec.json.decode(supplied, type=Meta | None)
@@ -194,7 +196,7 @@ def _meta(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta | None:
     return Meta(msgspec.Raw(msgspec.json.encode([*entries, *changes])))
 
 
-def _millis(raw: msgspec.Raw) -> int | None:
+def _parse_milliseconds(raw: msgspec.Raw) -> int | None:
     """A time in milliseconds, in quotes too; None for what is no number of 64 bits."""
     try:
         found = int(float(bytes(raw).strip(b'"')))
@@ -203,7 +205,7 @@ def _millis(raw: msgspec.Raw) -> int | None:
     return found if -(2**63) <= found < 2**63 else None
 
 
-def _owner(state: msgspec.Raw) -> StreamKey | None:
+def _find_stream(state: msgspec.Raw) -> StreamKey | None:
     try:
         return msgspec.json.decode(state, type=_State).stream.stream_descriptor.key
     except msgspec.MsgspecError:

@@ -14,11 +14,11 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS
-from lakewriter.source.failures import SPARK_ERRORS, Origin, unreadable
+from lakewriter.source.failures import SPARK_ERRORS, Origin, make_unreadable_error
 from lakewriter.source.messages.contents import Contents, scan
-from lakewriter.source.messages.lines import parsed
-from lakewriter.source.messages.odd_lines import odd
-from lakewriter.source.packing import Chunk, SourceFile, pack, sizes_of
+from lakewriter.source.messages.lines import parse_line
+from lakewriter.source.messages.odd_lines import parse_odd_line
+from lakewriter.source.packing import Chunk, SourceFile, pack, read_sizes
 from lakewriter.source.storage import AnyStore, NotListable, list_files
 from lakewriter.spec.stream import StreamKey
 
@@ -73,12 +73,12 @@ class Stretch:
     start: int = 0
     end: int = 1 << 62
 
-    def holds(self, piece: Piece) -> bool:
+    def has_piece(self, piece: Piece) -> bool:
         """Whether any place of the piece is in it."""
         return piece.start < self.end and piece.end > self.start
 
 
-def message_files(paths: Sequence[str]) -> MessageFiles:
+def list_message_files(paths: Sequence[str]) -> MessageFiles:
     """The files in the order of the paths, those of a folder by their names; ``SOURCE_FAILED`` where there are none."""
     try:
         store, files = list_files(tuple(paths), by_name=True)
@@ -89,16 +89,18 @@ def message_files(paths: Sequence[str]) -> MessageFiles:
     return MessageFiles(store, tuple(files))
 
 
-def pieces_of(spark: SparkSession, found: MessageFiles) -> list[tuple[Piece, ...]]:
+def pack_pieces(spark: SparkSession, found: MessageFiles) -> list[tuple[Piece, ...]]:
     """The pieces of each partition; a compressed file is one piece."""
     numbers = found.numbers
     whole = [file for file in found.files if file.path.endswith(_GZIP) and file.length]
     plain = [file for file in found.files if not file.path.endswith(_GZIP)]
-    packed = [*pack(plain, sizes_of(spark)), *((Chunk(file.path, 0, file.length),) for file in whole)]
+    packed = [*pack(plain, read_sizes(spark)), *((Chunk(file.path, 0, file.length),) for file in whole)]
     return [tuple(Piece(chunk, numbers[chunk.path]) for chunk in partition) for partition in packed]
 
 
-def index(spark: SparkSession, found: MessageFiles, partitions: Sequence[tuple[Piece, ...]]) -> dict[Piece, Contents]:
+def scan_pieces(
+    spark: SparkSession, found: MessageFiles, partitions: Sequence[tuple[Piece, ...]]
+) -> dict[Piece, Contents]:
     """What each piece holds, in the order of the places; read by tasks."""
     pieces = sorted((piece for partition in partitions for piece in partition), key=lambda piece: piece.start)
     if not pieces:
@@ -107,7 +109,7 @@ def index(spark: SparkSession, found: MessageFiles, partitions: Sequence[tuple[P
     try:
         texts = listed.map(partial(_scan, found.store)).collect()
     except SPARK_ERRORS as error:
-        raise Origin("messages", "Airbyte messages").failed(error) from error
+        raise Origin("messages", "Airbyte messages").make_error(error) from error
     return {piece: Contents.from_json(json.loads(text)) for piece, text in zip(pieces, texts, strict=True)}
 
 
@@ -147,7 +149,7 @@ class MessagesFeed:
         *,
         sets_aside: bool = False,
     ) -> None:
-        kept = (tuple(piece for piece in partition if stretch.holds(piece)) for partition in partitions)
+        kept = (tuple(piece for piece in partition if stretch.has_piece(piece)) for partition in partitions)
         self._pieces = [partition for partition in kept if partition]
         self.partitions = len(self._pieces)
         self.reason = "Airbyte messages, read by the tasks themselves"
@@ -161,12 +163,12 @@ class MessagesFeed:
             return []
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
         try:
-            task = partial(_task, self._store, self._stretch, body, self._sets_aside)
+            task = partial(_run_task, self._store, self._stretch, body, self._sets_aside)
             return list(pieces.mapPartitionsWithIndex(task).collect())
         except SPARK_ERRORS as error:
-            raise self._origin.failed(error) from error
+            raise self._origin.make_error(error) from error
 
-    def merged(self) -> "MessagesFeed":
+    def merge(self) -> "MessagesFeed":
         """The same records in one partition."""
         self._pieces = [tuple(piece for partition in self._pieces for piece in partition)] if self._pieces else []
         self.partitions = len(self._pieces)
@@ -176,7 +178,7 @@ class MessagesFeed:
         """Nothing is held."""
 
 
-def holding(
+def select_pieces(
     contents: dict[Piece, Contents], partitions: Iterable[tuple[Piece, ...]], stream: StreamKey
 ) -> list[tuple[Piece, ...]]:
     """The partitions' pieces that have a record of the stream, or a bad one that may be."""
@@ -184,10 +186,10 @@ def holding(
 
 
 def _scan(store: AnyStore, piece: Piece) -> str:
-    return json.dumps(scan(lines(store.open(), piece)).to_json())
+    return json.dumps(scan(read_lines(store.open(), piece)).to_json())
 
 
-def _task(
+def _run_task(
     store: AnyStore,
     stretch: Stretch,
     body: Body,
@@ -196,26 +198,26 @@ def _task(
     pieces: Iterator[tuple[Piece, ...]],
 ) -> Iterator[str]:
     system = store.open()
-    found = (each for mine in pieces for piece in mine for each in batches(system, piece, stretch, sets_aside))
+    found = (each for mine in pieces for piece in mine for each in read_batches(system, piece, stretch, sets_aside))
     yield from body(partition, found)
 
 
-def batches(
+def read_batches(
     system: fs.FileSystem, piece: Piece, stretch: Stretch, sets_aside: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The documents of a stream in a piece; with ``sets_aside`` bad records too, in batches of marked rows."""
     namespace, name = stretch.stream
     held: list[tuple[int, bytes, int | None, bytes | None]] = []
     size = 0
-    for place, line in lines(system, piece):
+    for place, line in read_lines(system, piece):
         if not stretch.start <= place < stretch.end:
             continue
-        message = parsed(line)
+        message = parse_line(line)
         if message is None:
-            found = odd(line)
+            found = parse_odd_line(line)
             message = found.message
             if sets_aside and found.is_record and found.stream in (None, stretch.stream):
-                yield _bad_record(piece, place, line, found.fault)
+                yield _make_bad_batch(piece, place, line, found.fault)
         record = message.record if message is not None else None
         # As ``stream_key`` has it, without a call for each record.
         if record is None or record.stream != name or (record.namespace or None) != namespace:
@@ -225,44 +227,44 @@ def batches(
         held.append((place, data, None if record.emitted_at is None else int(record.emitted_at), changes))
         size += len(data)
         if len(held) >= _ROWS or size >= _BYTES:
-            yield _batch(held)
+            yield _make_batch(held)
             held, size = [], 0
     if held:
-        yield _batch(held)
+        yield _make_batch(held)
 
 
-def _bad_record(piece: Piece, place: int, line: bytes, fault: str) -> pa.RecordBatch:
+def _make_bad_batch(piece: Piece, place: int, line: bytes, fault: str) -> pa.RecordBatch:
     offset = place - (piece.number << FILE_BITS)
     values = (piece.chunk.path, offset, None, line.decode(errors="backslashreplace"), fault)
     mark = pa.array([dict(zip(FIELDS, values, strict=True))], BAD_FIELD.type)
     return pa.RecordBatch.from_arrays([*(pa.nulls(1, field.type) for field in DOCUMENTS), mark], schema=_MARKED)
 
 
-def _batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:
+def _make_batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:
     columns = zip(*held, strict=True)
     return pa.RecordBatch.from_arrays(
         [pa.array(column, own.type) for column, own in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
     )
 
 
-def lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes]]:
+def read_lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes]]:
     """The lines that begin in the piece, each with its place and without its end."""
     chunk, base = piece.chunk, piece.number << FILE_BITS
     try:
         if chunk.path.endswith(_GZIP):
             with system.open_input_stream(chunk.path, compression="gzip") as stream:
-                yield from _lines(stream.read, 0, None, base)
+                yield from _split_lines(stream.read, 0, None, base)
             return
         with system.open_input_file(chunk.path) as source:
             # The byte before the piece tells whether its first line begins there.
             start = max(chunk.start - 1, 0)
             source.seek(start)
-            yield from _lines(source.read, start, chunk.start + chunk.length, base, skip=chunk.start > 0)
+            yield from _split_lines(source.read, start, chunk.start + chunk.length, base, skip=chunk.start > 0)
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(chunk.path, error) from error
+        raise make_unreadable_error(chunk.path, error) from error
 
 
-def _lines(
+def _split_lines(
     read: Callable[[int], bytes], place: int, end: int | None, base: int, *, skip: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     rest: list[bytes] = []
