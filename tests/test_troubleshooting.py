@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from lakewriter.errors import CODES, EXIT_FAILED, EXIT_RETRY, EXIT_USAGE
+from lakewriter.errors import CODES
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_RETRY, EXIT_USAGE
 
 PAGE = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text("utf-8")
 

@@ -36,7 +36,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_RETRY = 0, 1, 2, 75
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_RETRY, EXIT_USAGE
 
 
 class LakeError(Exception):

@@ -9,8 +9,8 @@ from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import KEPT, clear_batches, is_next
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import Live, SyncState
 from lakewriter.commit.recover import recover
+from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch

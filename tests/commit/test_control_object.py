@@ -11,9 +11,9 @@ from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import Live, SourceState, SyncIntent, SyncState
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.retention import sweep
+from lakewriter.commit.sync_records import Live, SourceState, SyncIntent, SyncState
 from lakewriter.control_object import ControlObject
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys

@@ -13,7 +13,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.ownership import Ownership, OwnershipRecord
-from lakewriter.commit.s3_store import _parse_head
+from lakewriter.commit.s3_requests import _parse_head
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import parse
 from lakewriter.errors import LakeError, SchemaIncompatibleError

@@ -7,9 +7,9 @@ import pytest
 
 from lakewriter.commit.batches import KEPT, clear_batches
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import Live, SyncState
 from lakewriter.commit.retention import sweep
 from lakewriter.commit.state import Pending, Running, TableState
+from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.errors import LakeError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch

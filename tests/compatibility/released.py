@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.s3_requests import S3Store
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys

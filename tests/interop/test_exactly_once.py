@@ -19,7 +19,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
 from lakewriter.spec.access import Access

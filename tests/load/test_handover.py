@@ -11,7 +11,7 @@ import pytest
 from lakewriter.errors import NoAnswerError, SourceFailedError
 from lakewriter.report import RunReport
 from lakewriter.run.continuous_status import RunStatus, TableStatus
-from lakewriter.run.outcome import Counts, leave_outcome, summarize_load, summarize_run
+from lakewriter.run.outcome_file import Counts, leave_outcome, summarize_load, summarize_run
 from tests.load.lakes import BUCKET, Lake, table
 from tests.support.narrow import need
 from tests.support.server import StrictAws

@@ -11,9 +11,9 @@ from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.control import Control, open_control
-from lakewriter.commit.generations import SourceState, SyncIntent
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.s3_requests import S3Store
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 from lakewriter.operate.left_behind import find_highest_numbers, read_leftovers

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.run.resumption import plan_resumption
 

@@ -17,7 +17,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import LakeFile
 from lakewriter.doctor import run_checks
-from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError, SpecInvalidError
+from lakewriter.errors import CODES, LakeError, SpecInvalidError
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.operate import queries, snowflake
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.planning import plan as plan_tables

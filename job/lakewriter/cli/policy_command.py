@@ -8,7 +8,8 @@ import click
 
 from lakewriter.cli.shared import JSON, LAKE, STAGE, print_json, report_errors
 from lakewriter.dialects.lake_yaml import Lake, load
-from lakewriter.errors import EXIT_OK, SpecInvalidError
+from lakewriter.errors import SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
 from lakewriter.policy.arns import Arns, find_partition
 from lakewriter.policy.bucket import make_bucket_policy
 from lakewriter.policy.role_documents import Who, make_documents

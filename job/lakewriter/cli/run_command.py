@@ -13,12 +13,13 @@ from lakewriter.cli import console, job_ids
 from lakewriter.cli.context import Context
 from lakewriter.cli.shared import ERR, JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
 from lakewriter.cli.signals import Signals, handle_signals
-from lakewriter.errors import EXIT_OK, LakeError, SpecInvalidError
+from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
 from lakewriter.report import RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.loader import load, with_messages
-from lakewriter.run.outcome import find_failure, leave_outcome, summarize_load, summarize_run
+from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
 
 

@@ -6,7 +6,8 @@ import click
 
 from lakewriter.cli import console, job_ids
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
-from lakewriter.errors import EXIT_OK, SpecInvalidError
+from lakewriter.errors import SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import Verified, choose_exit_code, verify_all
 from lakewriter.operate.verification import verify as verify_load

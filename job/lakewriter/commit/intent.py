@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from lakewriter.commit.generations import SyncIntent
+from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, is_empty, is_none, parse
 from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, SetAside
 from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport

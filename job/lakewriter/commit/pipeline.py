@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.data_store import OpenClients, reuse_clients
-from lakewriter.commit.s3_store import S3Store
+from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
 

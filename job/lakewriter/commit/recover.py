@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
-from lakewriter.commit.generations import advance_sync
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.old_objects import delete_all
+from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import Store
+from lakewriter.commit.sync_records import advance_sync
 from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.control_object import parse
 from lakewriter.errors import (

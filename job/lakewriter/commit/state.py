@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from lakewriter.commit.backoff import write
-from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Store, Unclear
+from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_empty, is_none, parse
 from lakewriter.errors import StateLostError
 from lakewriter.receipt import Batch, Cursor, InferredColumn

@@ -11,8 +11,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.documents.rendering import join, quote_json, render_objects, replace_masked
 from lakewriter.documents.types import JSON, KIND
+from lakewriter.documents.values_to_text import join, quote_json, render_objects, replace_masked
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import TextEncoding
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import Live
 from lakewriter.commit.state import Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
+from lakewriter.commit.sync_records import Live
 from lakewriter.commit.traces import find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.operate.left_behind import MOST_ASKED, find_highest_numbers, parse_batch

@@ -7,9 +7,9 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import Live, SyncState, advance_sync
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import Pending, Phase, Reset, TableState, is_blank
+from lakewriter.commit.sync_records import Live, SyncState, advance_sync
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.operate.left_behind import Closed, Leftovers, find_highest_numbers, read_leftovers
 from lakewriter.receipt import Cursor

@@ -12,7 +12,8 @@ from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.errors import CODES as ERRORS
-from lakewriter.errors import EXIT_FAILED, EXIT_OK, InternalError, LakeError, SpecInvalidError
+from lakewriter.errors import InternalError, LakeError, SpecInvalidError
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.operate.bad_row_objects import compare_bad_rows
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords

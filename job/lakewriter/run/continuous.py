@@ -12,7 +12,7 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import EndpointUnreachableError, LakeError
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
 from lakewriter.run.continuous_table import RESTARTS, TableRun, Watch, restart_pause
-from lakewriter.run.outcome import choose_error
+from lakewriter.run.outcome_file import choose_error
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakewriter.commit.batches import is_due, require_no_stream
-from lakewriter.commit.generations import SourceState
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult

@@ -22,7 +22,7 @@ from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableErro
 from lakewriter.receipt import Receipt
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
-from lakewriter.run.outcome import choose_error, describe_crash, describe_end, describe_stop
+from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.results import make_failed, make_not_run, make_repeated, read_result
 from lakewriter.run.stop import Stop, Stopped

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.documents.schema import make_record_type
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
 from lakewriter.report import RunReport, TableResult, format_count

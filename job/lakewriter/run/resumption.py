@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from lakewriter.commit.generations import SourceState, SyncState
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.source.messages.lines import StreamState
 from lakewriter.spec.specification import Mode, TableSpec
 from lakewriter.spec.stream import StreamKey

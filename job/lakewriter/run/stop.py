@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakewriter.errors import EXIT_FAILED
+from lakewriter.exit_codes import EXIT_FAILED
 
 
 class Stopped(Exception):  # noqa: N818 - not a failure: somebody asked for it

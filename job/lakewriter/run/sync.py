@@ -7,10 +7,10 @@ from typing import Literal
 
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import SyncIntent
-from lakewriter.commit.old_objects import StreamObject, find_highest_generation, find_stream_objects, select_older
+from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects, select_older
 from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.run.kinds import TablePart
 from lakewriter.source.messages.splits import MessagesFeed

@@ -12,7 +12,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.intent import CatalogAction, Intent
-from lakewriter.commit.old_objects import delete_all
+from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import INFERRED

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.documents.rendering import render_text
+from lakewriter.documents.values_to_text import render_text
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor
 

@@ -15,7 +15,6 @@ import pyarrow.types as pt
 from lakewriter.column_types import is_list_like, is_wrapped
 from lakewriter.documents.decoding import Documents
 from lakewriter.documents.parsing import NO_FIT, NULLED, UNREADABLE
-from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json, render_objects
 from lakewriter.documents.types import (
     CHANGES,
     DATA,
@@ -29,6 +28,7 @@ from lakewriter.documents.types import (
     Record,
     make_arrow_field,
 )
+from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json, render_objects
 from lakewriter.naming import make_distinct, name_avro_fields
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.digest import compute_digests

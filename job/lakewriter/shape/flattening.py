@@ -15,9 +15,9 @@ from lakewriter.column_types import is_list_like, is_void, to_stored_type
 from lakewriter.documents.inference import Seen
 from lakewriter.documents.nesting import NULL, Levels, Path, cut, write_json_pointer
 from lakewriter.documents.parsing import NULLED
-from lakewriter.documents.rendering import COMPACT, render_json
 from lakewriter.documents.types import ARROW
 from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
+from lakewriter.documents.values_to_text import COMPACT, render_json
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings, InferredColumn
 from lakewriter.shape.conversion import plan_conversion

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json
 from lakewriter.documents.types import JSON, KIND
+from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import UTC_MICROS
-from lakewriter.documents.rendering import render_text
+from lakewriter.documents.values_to_text import render_text
 from lakewriter.shape.digest import compute_digests
 from lakewriter.spec.specification import Tracking
 

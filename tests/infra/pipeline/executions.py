@@ -25,7 +25,7 @@ DONE = {
     "seconds": 6.5,
     "pending_hours": 0.0,
 }
-"""As ``lakewriter.run.outcome`` leaves it."""
+"""As ``lakewriter.run.outcome_file`` leaves it."""
 
 
 def failed(code: str | None, *, transient: bool, pending_hours: float = 0.0) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
-from lakewriter.errors import EXIT_FAILED, EXIT_OK, LakeError
+from lakewriter.errors import LakeError
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.run.loader import Loader
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stop import Stop, Stopped, exit_code_of

@@ -19,7 +19,7 @@ from lakewriter.cli.airbyte.protocol import Emit, make_log, make_state
 from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
-from lakewriter.run.outcome import find_failure
+from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stream_completion import Ended, Input
 from lakewriter.source.messages.contents import Contents, Event

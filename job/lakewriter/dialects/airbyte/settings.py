@@ -7,9 +7,10 @@ from pydantic import ConfigDict, ValidationInfo, field_validator, model_validato
 
 from lakewriter.dialects.airbyte.file_formats import Format, drop_blanks
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
-from lakewriter.dialects.common.destination import Destination, ExternalId, RoleArn, require_match, require_region
+from lakewriter.dialects.common.destination import Destination, require_region
 from lakewriter.dialects.common.form import allow_config_file
-from lakewriter.dialects.common.places import require_path, require_plain, require_url
+from lakewriter.dialects.common.places import require_match, require_path, require_plain, require_url
+from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.spec.access import KeyNames, SecretText
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")

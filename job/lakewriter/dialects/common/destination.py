@@ -1,4 +1,4 @@
-"""What all destinations' settings have in common: role, keys, endpoint and region, whatever they are called.
+"""Define what the settings of all destinations have in common: role, keys, endpoint and region, under any key.
 
 Each rule stands here once; messages name the keys of the destination's own model, by its ``key_names``.
 """
@@ -9,22 +9,13 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lakewriter.dialects.common.places import require_tls
-from lakewriter.spec.access import Access, KeyNames, SecretText
+from lakewriter.dialects.common.places import require_match, require_tls
+from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.model import Model
-from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _STORE_REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
-_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
-
-
-def require_match(pattern: re.Pattern[str], value: str, expected: str) -> str:
-    """``value``; ``ValueError`` with what is ``expected`` where the pattern does not match all of it."""
-    if not pattern.fullmatch(value):
-        raise ValueError(f"expected {expected}")
-    return value
 
 
 def require_bucket(value: str) -> str:
@@ -39,20 +30,7 @@ def require_region(value: str, *, endpoint: Any) -> str:
     return require_match(_REGION, value, "an AWS region such as 'us-east-1'")
 
 
-def _require_role(value: str) -> str:
-    # A field of a form that was left empty counts as absent.
-    return value and require_match(_ROLE, value, "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'")
-
-
-def _require_external_id(value: SecretText) -> SecretText:
-    if value.reference is None:
-        require_match(EXTERNAL_ID, value.text, ALPHABET)
-    return value
-
-
 BucketName = Annotated[str, AfterValidator(require_bucket)]
-RoleArn = Annotated[str, AfterValidator(_require_role)]
-ExternalId = Annotated[SecretText, AfterValidator(_require_external_id)]
 
 
 class Destination(Model):

@@ -1,5 +1,6 @@
 """What every dialect asks of text that says where data goes: URLs with TLS and without passwords, plain keys."""
 
+import re
 import unicodedata
 from typing import Final
 from urllib.parse import urlsplit
@@ -32,6 +33,13 @@ def require_tls(url: str, location: Location, *, allow_insecure: bool) -> None:
             remedy="Use https://, or set allow_insecure: true.",
             kind=TlsRequiredError,
         )
+
+
+def require_match(pattern: re.Pattern[str], value: str, expected: str) -> str:
+    """``value``; ``ValueError`` with what is ``expected`` where the pattern does not match all of it."""
+    if not pattern.fullmatch(value):
+        raise ValueError(f"expected {expected}")
+    return value
 
 
 def require_path(value: str, example: str) -> str:

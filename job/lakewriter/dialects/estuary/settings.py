@@ -5,9 +5,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from lakewriter.dialects.common.destination import BucketName, Destination, ExternalId, RoleArn, require_region
+from lakewriter.dialects.common.destination import BucketName, Destination, require_region
 from lakewriter.dialects.common.form import allow_config_file
 from lakewriter.dialects.common.places import require_path, require_url
+from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read_schema
 from lakewriter.errors import SpecInvalidError

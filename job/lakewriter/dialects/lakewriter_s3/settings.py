@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
-from lakewriter.dialects.common.destination import Destination, ExternalId, RoleArn, require_bucket, require_region
+from lakewriter.dialects.common.destination import Destination, require_bucket, require_region
 from lakewriter.dialects.common.iceberg import (
     OPEN_CATALOG_KEYS,
     CatalogEndpoint,
@@ -14,6 +14,7 @@ from lakewriter.dialects.common.iceberg import (
 )
 from lakewriter.dialects.common.places import require_plain, require_url
 from lakewriter.dialects.common.problems import list_words, suggest_nearest
+from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.dialects.lakewriter_s3.file_formats import check_compression
 from lakewriter.naming import join_key
 from lakewriter.spec.access import KeyNames, SecretText

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
-from lakewriter.dialects.common.destination import BucketName, Destination, ExternalId, RoleArn, require_region
+from lakewriter.dialects.common.destination import BucketName, Destination, require_region
 from lakewriter.dialects.common.iceberg import (
     OPEN_CATALOG_KEYS,
     CatalogEndpoint,
@@ -14,6 +14,7 @@ from lakewriter.dialects.common.iceberg import (
 )
 from lakewriter.dialects.common.places import require_path, require_plain, require_url
 from lakewriter.dialects.common.problems import suggest_nearest
+from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.layout import Template
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.generations import SyncState
 from lakewriter.commit.store import Entry, StoredObject
+from lakewriter.commit.sync_records import SyncState
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.spec.layout import Layout
 

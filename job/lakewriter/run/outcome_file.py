@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Unclear
-from lakewriter.errors import CODES, EXIT_FAILED, EXIT_OK, LakeError
+from lakewriter.errors import CODES, LakeError
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.report import RunReport
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.stop import Stopped, exit_code_of

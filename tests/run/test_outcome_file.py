@@ -9,7 +9,7 @@ import pytest
 from lakewriter.commit.control import Control
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport
-from lakewriter.run.outcome import leave_outcome, summarize_load
+from lakewriter.run.outcome_file import leave_outcome, summarize_load
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from tests.commit.memory import Memory, World
 

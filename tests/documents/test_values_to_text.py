@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewriter.column_types import UTC_MICROS, make_list
-from lakewriter.documents.rendering import COMPACT, find_non_finite, render_json, render_text
+from lakewriter.documents.values_to_text import COMPACT, find_non_finite, render_json, render_text
 
 MOMENT = datetime(2024, 1, 15, 10, 30)
 ZONED = MOMENT.replace(tzinfo=UTC)

@@ -1,0 +1,10 @@
+"""The exit codes of every command; each error says which of them it ends a command with."""
+
+from typing import Final
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+"""lake.yaml or an argument is wrong: the same command fails again."""
+EXIT_RETRY: Final = 75
+"""EX_TEMPFAIL of sysexits.h: run the same job id again."""
