@@ -166,7 +166,7 @@ def _first_byte(folder: Path) -> tuple[float, int]:
 
 
 def _session() -> tuple[float, int]:
-    script = "from lakewriter.source.session import spark_session; spark_session('bench')"
+    script = "from lakewriter.source.session import open_spark_session; open_spark_session('bench')"
     clock = time.monotonic()
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
     return time.monotonic() - clock, 0

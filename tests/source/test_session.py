@@ -46,9 +46,9 @@ def test_find_java_in_the_package():
 
 
 SCRIPT = """
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 import tests.source.tables as tables
-spark = spark_session("quiet")
+spark = open_spark_session("quiet")
 print(spark.sparkContext.master, spark.range(1).mapInArrow(tables.count, "n int").collect()[0][0])
 """
 

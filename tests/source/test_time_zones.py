@@ -38,18 +38,18 @@ import json, sys
 from pyspark.sql import SparkSession
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.feed import open_feed
-from lakewriter.source.session import spark_session
+from lakewriter.source.session import open_spark_session
 from tests.source.tables import DELETED, rows, table
 
 folder, times = sys.argv[1], json.loads(sys.argv[2])
 refused = None
 theirs = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:
-    spark_session("in another zone")
+    open_spark_session("in another zone")
 except SpecInvalidError as error:
     refused = str(error)
 theirs.stop()
-spark = spark_session("in a JVM that runs")
+spark = open_spark_session("in a JVM that runs")
 derby = "jdbc:derby:memory:zones;create=true"
 statement = spark._jvm.java.sql.DriverManager.getConnection(derby).createStatement()
 statement.execute("create table t (n int, ts timestamp, d date, t time)")

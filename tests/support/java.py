@@ -24,8 +24,8 @@ _SILENT = "-Xlog:disable -Xlog:all=error:stderr"
 _VARIABLE = "JDK_JAVA_OPTIONS"
 _TYPICAL = """
 import sys
-from lakewriter.source.session import spark_session
-spark = spark_session("archive")
+from lakewriter.source.session import open_spark_session
+spark = open_spark_session("archive")
 folder = sys.argv[1]
 frame = spark.range(0, 9, 1, 2).selectExpr("id", "string(id) text", "current_timestamp() at", "decimal(id) number")
 for kind in ("csv", "json", "parquet"):
