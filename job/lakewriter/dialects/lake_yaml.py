@@ -220,11 +220,11 @@ def _validate(document: Document) -> LakeFile:
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        found = describe_problems(error, document, known_keys, UNION_TAGS, _find_homes(tag))
+        lines = describe_problems(error, document, known_keys, UNION_TAGS, _find_homes(tag))
         if "destination" in document.data and not tag:
-            found = [_describe_unknown_type(document), *found]
-        count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
-        raise SpecInvalidError(f"{document.name} has {count}:", problems=found) from error
+            lines = [_describe_unknown_type(document), *lines]
+        count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+        raise SpecInvalidError(f"{document.name} has {count}:", problems=lines) from error
 
 
 def _find_homes(tag: str | None) -> dict[str, str]:

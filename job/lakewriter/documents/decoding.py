@@ -41,13 +41,13 @@ class Documents:
         names = [name for name, _ in record.fields]
         if not additional:
             self._note_undeclared(self.objects, names, lambda row: (row, ""))
-        found = [
+        columns = [
             self._decode(
                 t, field, [each.get(name, _NOTHING) for each in self.objects if each is not None], _locate_at_root(name)
             )
             for (name, t), field in zip(record.fields, fields, strict=True)
         ]
-        return [*found, self._collect_additional(names)] if additional else found
+        return [*columns, self._collect_additional(names)] if additional else columns
 
     def build_texts(self, names: Sequence[str]) -> list[pa.Array]:
         """The JSON text of each property; null where a record has none."""
@@ -100,9 +100,9 @@ class Documents:
         objects = self._open_all(_OBJECTS, dict[str, msgspec.Raw], raws, place)
         self._note_undeclared(objects, [name for name, _ in record.fields], place)
         children = []
-        for (name, own), field in zip(record.fields, t, strict=True):
+        for (name, member_type), field in zip(record.fields, t, strict=True):
             inner = [_NOTHING if each is None else each.get(name, _NOTHING) for each in objects]
-            children.append(self._decode(own, field, inner, _locate_below(place, name)))
+            children.append(self._decode(member_type, field, inner, _locate_below(place, name)))
         mask = pa.array([each is None for each in objects], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)
 
@@ -122,9 +122,9 @@ class Documents:
             if name is None and bytes(raw) != NULL:
                 self._note_fault(place, Fault(position, NULLED, NO_FIT))
         children = [pa.array([name or "" for name in chosen], pa.string())]
-        for (name, own), field in zip(union.branches, list(t)[1:], strict=True):
+        for (name, branch_type), field in zip(union.branches, list(t)[1:], strict=True):
             mine = [raw if picked == name else _NOTHING for raw, picked in zip(raws, chosen, strict=True)]
-            children.append(self._decode(own, field, mine, place))
+            children.append(self._decode(branch_type, field, mine, place))
         mask = pa.array([name is None for name in chosen], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(t), mask=mask)
 

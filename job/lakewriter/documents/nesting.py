@@ -65,15 +65,15 @@ def cut_below(text: bytes, levels: int) -> bytes:
     """JSON text with null for all that lies deeper than so many levels."""
     pieces: list[bytes] = []
     level = end = 0
-    for found in _PARTS.finditer(text):
-        mark = found[0]
+    for match in _PARTS.finditer(text):
+        mark = match[0]
         if mark in b"[{":
             level += 1
             if level == levels + 1:
-                pieces += [text[end : found.start()], b"null"]
+                pieces += [text[end : match.start()], b"null"]
         elif mark in b"]}":
             if level == levels + 1:
-                end = found.end()
+                end = match.end()
             level -= 1
     return b"".join([*pieces, text[end:]]) if level <= levels else b"".join(pieces)
 
@@ -137,8 +137,8 @@ class Levels:
         if text is None or text == NULL or (self._any_value and text[:1] != b"{"):
             return None
         try:
-            found: Mapping[str, msgspec.Raw] | None
-            found = _OBJECT_OR_NULL.decode(require_shallow(text) if path == self._above else text)
+            members: Mapping[str, msgspec.Raw] | None
+            members = _OBJECT_OR_NULL.decode(require_shallow(text) if path == self._above else text)
         except ValueError as error:
             shown = text if isinstance(text, str) else text.decode(errors="replace")
             remedy = (
@@ -151,7 +151,7 @@ class Levels:
                 remedy=remedy,
                 column=write_json_pointer(path),
             ) from error
-        return found
+        return members
 
 
 def write_json_pointer(path: Path) -> str:

@@ -133,13 +133,13 @@ def parse_usual(kind: Kind, texts: pa.Array) -> pa.Array | None:
     if form is None or pc.all(pc.match_substring_regex(texts, f"^(?:{form})$")).as_py() is False:
         return None
     try:
-        found = _cast_texts(kind, texts)
+        values = _cast_texts(kind, texts)
     except pa.ArrowInvalid:
         return None
-    if kind is Kind.TIMESTAMP and (pc.max(found).cast(pa.int64()).as_py() or 0) > _LAST:
+    if kind is Kind.TIMESTAMP and (pc.max(values).cast(pa.int64()).as_py() or 0) > _LAST:
         return None
     # Arrow makes an infinity of a number that is too large.
-    return None if kind is Kind.TEXT_NUMBER and pc.any(pc.is_inf(found)).as_py() else found
+    return None if kind is Kind.TEXT_NUMBER and pc.any(pc.is_inf(values)).as_py() else values
 
 
 def _cast_texts(kind: Kind, texts: pa.Array) -> pa.Array:
@@ -169,9 +169,9 @@ def parse_date(text: str, grammar: Grammar) -> Parsed:
 
 def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
-    found = _match(grammar.timestamp, text, grammar.names[1])
-    micros, cut = _parse_clock(found) if found["h"] else (0, False)
-    whole = _count_days(found) * _DAY_MICROS + micros - (_parse_offset(found, grammar) if zoned else 0)
+    match = _match(grammar.timestamp, text, grammar.names[1])
+    micros, cut = _parse_clock(match) if match["h"] else (0, False)
+    whole = _count_days(match) * _DAY_MICROS + micros - (_parse_offset(match, grammar) if zoned else 0)
     if not _FIRST <= whole <= _LAST:
         raise ParseError("it is outside the years 1 to 9999")
     return whole, cut
@@ -242,9 +242,9 @@ def _parse_clock(found: re.Match[str]) -> tuple[int, bool]:
     return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros, bool(fraction[6:].strip("0"))
 
 
-def _parse_offset(found: re.Match[str], grammar: Grammar) -> int:
+def _parse_offset(match: re.Match[str], grammar: Grammar) -> int:
     """Microseconds east of UTC."""
-    zone = _OFFSET.fullmatch(found["zone"] or "")
+    zone = _OFFSET.fullmatch(match["zone"] or "")
     if zone is None:
         return 0
     hours, minutes = int(zone[2]), int(zone[3] or 0)

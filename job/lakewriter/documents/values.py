@@ -156,17 +156,17 @@ def _decode_each(kind: Kind, values: Sequence[Any], decode: Callable[[Any], Pars
     decoded: list[Any] = []
     faults: list[Fault] = []
     for position, value in enumerate(values):
-        found, is_cut = None, False
+        parsed, is_cut = None, False
         try:
             if value is not None:
-                found, is_cut = decode(value)
+                parsed, is_cut = decode(value)
         except ParseError as error:
             faults.append(Fault(position, NULLED, error.reason, str(error)))
         except ValueError as error:
             faults.append(Fault(position, NULLED, NO_FIT, str(error)))
         if is_cut:
             faults.append(Fault(position, TRUNCATED, TOO_LARGE))
-        decoded.append(found)
+        decoded.append(parsed)
     return Decoded(pa.array(decoded, ARROW[kind]), faults)
 
 
@@ -213,15 +213,19 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
         return None
     name, shape = {b"{": ("object", Record), b"[": ("array", Items)}.get(raw[:1], ("", Leaf))
     branches = dict(union.branches)
-    texts = [own for own, t in branches.items() if t in _TEXTS]
-    typed = [own for own, t in branches.items() if isinstance(t, shape) and t not in _TEXTS]
-    if whole := next((own for own in typed if _keeps(branches[own], raw)), None):
+    texts = [branch for branch, t in branches.items() if t in _TEXTS]
+    typed = [branch for branch, t in branches.items() if isinstance(t, shape) and t not in _TEXTS]
+    if whole := next((branch for branch in typed if _keeps(branches[branch], raw)), None):
         return whole
     is_string = raw.startswith(b'"')
     free = ["string"] if is_string else [name, "unknown"]
     some = typed if shape is not Leaf else []
     # Text of any other name holds what has no branch of its own.
-    ordered = [*(own for own in free if own in texts), *some, *sorted(texts, key=lambda own: own != "string")]
+    ordered = [
+        *(branch for branch in free if branch in texts),
+        *some,
+        *sorted(texts, key=lambda branch: branch != "string"),
+    ]
     return next(iter(ordered), None)
 
 
@@ -232,7 +236,7 @@ def _keeps(t: DocumentType, raw: bytes) -> bool:
     if isinstance(t, Leaf):
         return (t.kind is not Kind.STRING or raw.startswith(b'"')) and _is_kept(t.kind, raw)
     if isinstance(t, Union):
-        return any(_keeps(own, raw) for _, own in t.branches)
+        return any(_keeps(branch, raw) for _, branch in t.branches)
     try:
         if isinstance(t, Items):
             return all(_keeps(t.item, bytes(each)) for each in msgspec.json.decode(raw, type=list[msgspec.Raw]))

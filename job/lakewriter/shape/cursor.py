@@ -90,10 +90,10 @@ def _to_comparable(c: Cursor) -> tuple[str, Comparable]:
     """A value that Python orders, and the kind of values it may be compared with."""
     for kind, type_pattern, text_pattern, value in _KINDS:
         if re.fullmatch(type_pattern, c.type):
-            found = re.fullmatch(text_pattern, c.text, re.ASCII | re.DOTALL)
-            if not found:
+            match = re.fullmatch(text_pattern, c.text, re.ASCII | re.DOTALL)
+            if not match:
                 break
-            return kind, value(found)
+            return kind, value(match)
     raise SchemaIncompatibleError(f"cursor {c.text!r} of type {c.type!r} has no order here.")
 
 

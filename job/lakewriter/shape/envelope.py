@@ -119,15 +119,15 @@ def make_file_schema(envelope: Envelope, table: TableSpec, fields: Sequence[pa.F
     """The envelope's columns, then the record's own, then what the record has besides."""
     typed = envelope.typed
     raw_id = pa.field(envelope.raw_id, pa.string(), nullable=False, metadata={KIND: UUID} if typed else None)
-    found = [raw_id, pa.field(envelope.extracted_at, MILLIS if typed else pa.int64(), nullable=False)]
+    columns = [raw_id, pa.field(envelope.extracted_at, MILLIS if typed else pa.int64(), nullable=False)]
     if envelope.meta:
-        found.append(pa.field(envelope.meta, META, nullable=False) if typed else _make_json_field(envelope.meta))
+        columns.append(pa.field(envelope.meta, META, nullable=False) if typed else _make_json_field(envelope.meta))
     if envelope.generation:
-        found.append(pa.field(envelope.generation, pa.int64(), nullable=False))
-    found += [_make_json_field(envelope.data)] if envelope.data else fields
+        columns.append(pa.field(envelope.generation, pa.int64(), nullable=False))
+    columns += [_make_json_field(envelope.data)] if envelope.data else fields
     if envelope.additional:
-        found.append(pa.field(envelope.additional, TEXT_MAP))
-    return pa.schema(found, metadata={RECORD: name_avro_fields([table.source_table])[0].encode()})
+        columns.append(pa.field(envelope.additional, TEXT_MAP))
+    return pa.schema(columns, metadata={RECORD: name_avro_fields([table.source_table])[0].encode()})
 
 
 def _name_field(name: str, t: pa.DataType, source: pa.Field) -> pa.Field:
@@ -220,18 +220,18 @@ class EnvelopeShaper:
         plan, data = self.plan, batch.column(DATA)
         if plan.envelope.data:
             return [data], Changes()
-        found = Documents(data.cast(pa.binary()).to_pylist())
+        documents = Documents(data.cast(pa.binary()).to_pylist())
         if plan.record is None:
-            columns = found.build_texts(plan.properties or ())
+            columns = documents.build_texts(plan.properties or ())
         else:
-            columns = found.build_columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
-        self._findings.undeclared += found.undeclared
+            columns = documents.build_columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
+        self._findings.undeclared += documents.undeclared
         changes: Changes = {
             row: [{"field": path, "change": fault.change, "reason": fault.reason} for path, fault in entries]
-            for row, entries in found.changes.items()
+            for row, entries in documents.changes.items()
         }
         if plan.envelope.record_undeclared:
-            for row, path in found.dropped:
+            for row, path in documents.dropped:
                 changes.setdefault(row, []).append({"field": path, "change": NULLED, "reason": UNREADABLE})
         return columns, changes
 

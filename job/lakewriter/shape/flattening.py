@@ -82,15 +82,15 @@ class FlattenPlan:
     @property
     def columns(self) -> tuple[ColumnPlan, ...]:
         """The columns as a plan shows them."""
-        found = []
+        columns = []
         for field in self.fields:
             source = self._find_source_type(field)
-            found.append(
+            columns.append(
                 ColumnPlan(
                     0, "/".join(field.path), field.name, source, field.type, plan_conversion(source, source), False
                 )
             )
-        return tuple(found)
+        return tuple(columns)
 
     @property
     def partition(self) -> Partition:
@@ -187,14 +187,14 @@ def _has_guessed_columns(table: TableSpec) -> bool:
 
 def _choose_type(source: pa.Schema, field: Field, declared: bool) -> Field:
     """The field with the type its column gets: the schema's, or the source's own, numbers in their widest form."""
-    found = find_location(source, field.path)
-    if found.type is None or found.nothing or found.inside:
+    location = find_location(source, field.path)
+    if location.type is None or location.nothing or location.inside:
         return field
     if declared:
-        _require_fit(field, found.type)
+        _require_fit(field, location.type)
     if declared or not field.kind.scalar:
         return field
-    t = found.type
+    t = location.type
     name = "/".join(field.path)
     return replace(field, type=next((wide for check, wide in _WIDE if check(t)), _to_stored(name, t)))
 
@@ -341,11 +341,11 @@ class Flattener:
         return [self._read_column(batch, field, opened) for field in self.plan.fields]
 
     def _read_column(self, batch: pa.RecordBatch, field: Field, opened: dict[Path, Levels]) -> pa.Array:
-        found = find_location(self.plan.source_schema, field.path)
-        if found.nothing:
+        location = find_location(self.plan.source_schema, field.path)
+        if location.nothing:
             return pa.nulls(batch.num_rows, field.type)
-        path = field.path[: len(field.path) - len(found.inside)]
-        if found.inside:
+        path = field.path[: len(field.path) - len(location.inside)]
+        if location.inside:
             if path not in opened:
                 opened[path] = Levels(read_values(batch, path).to_pylist(), self.rows, path)
             return self._decode(field, opened[path].read_raws(field.path))

@@ -29,10 +29,10 @@ class SourceLocation:
 
 def find_location(source: Sequence[pa.Field], path: Path) -> SourceLocation:
     """``SCHEMA_INCOMPATIBLE`` where the way leads through a type that holds nothing by name."""
-    own = next((field for field in source if field.name == path[0]), None)
-    if own is None:
+    column = next((field for field in source if field.name == path[0]), None)
+    if column is None:
         return SourceLocation(None)
-    t, done = unwrap(own.type), 1
+    t, done = unwrap(column.type), 1
     while done < len(path) and not is_void(t):
         if is_text(t):
             return SourceLocation(t, path[done:])

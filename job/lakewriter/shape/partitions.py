@@ -63,19 +63,19 @@ class Column:
         """The distinct values, and for every row the place of its own among them."""
         encoded = _floor_to_hour(array, self.field).dictionary_encode(null_encoding="encode")
         transform, result = self.transform.transform(self.type), self.result
-        found: dict[str | int | bool | None, int] = {}
+        partitions: dict[str | int | bool | None, int] = {}
         places = []
         for place, value in enumerate(_to_plain_values(encoded.dictionary)):
             try:
                 partition = None if value is None else to_json(result, transform(value))
-                if partition not in found:
+                if partition not in partitions:
                     # What has no text, or does not fit the field's type, is refused here, with its value at hand.
                     self.name_directory(partition)
-                    found[partition] = len(found)
+                    partitions[partition] = len(partitions)
             except (ValueError, OverflowError, struct.error) as error:
                 raise self._make_error(encoded.dictionary.slice(place, 1), error) from error
-            places.append(found[partition])
-        return pa.array(places, pa.int32()).take(encoded.indices), list(found)
+            places.append(partitions[partition])
+        return pa.array(places, pa.int32()).take(encoded.indices), list(partitions)
 
     def _make_error(self, value: pa.Array, error: Exception) -> ValueUnrepresentableError:
         # Arrow's own text: Python's dates end with the year 9999.

@@ -145,7 +145,7 @@ class _Choice:
         return location.path
 
     def _find_paths(self, what: str, names: Iterable[str]) -> Mapping[str, Path]:
-        found = {}
+        paths = {}
         for name in names:
             path = self._by_name.get(name)
             if path is None or path not in self._by_path:
@@ -157,8 +157,8 @@ class _Choice:
                 )
             if what == "exclude" and path in self._keys:
                 raise SpecInvalidError(f"table {self._table!r}: fields.exclude names {name!r}, which is a key.")
-            found[name] = path
-        return found
+            paths[name] = path
+        return paths
 
     def _suggest(self, name: str) -> str:
         close = difflib.get_close_matches(name, list(self._by_name), 1, 0.5)
@@ -168,10 +168,10 @@ class _Choice:
 def _make_distinct(fields: Iterable[Field], pins: Pins | None) -> list[Field]:
     """The second of two fields of one name gets ``_1``; one that the table has keeps its name."""
     fields = list(fields)
-    own = [None if pins is None else pins.name_of(field.path, field.name) for field in fields]
+    pinned_names = [None if pins is None else pins.name_of(field.path, field.name) for field in fields]
     taken = set() if pins is None else set(pins.taken)
     result = []
-    for field, pinned in zip(fields, own, strict=True):
+    for field, pinned in zip(fields, pinned_names, strict=True):
         name, number = field.name, 0
         while pinned is None and name in taken:
             number += 1

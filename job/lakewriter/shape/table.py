@@ -168,23 +168,23 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
     what = f"partition_by of {table.id!r}"
     steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
     known = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
-    found = tuple(
+    fields = tuple(
         field.model_copy(update={"column": _find(field.column, known, what, left_out)}) for field in table.partition_by
     )
     # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
-    kinds = [(field.column, "time" if field.of_time else field.kind) for field in found]
+    kinds = [(field.column, "time" if field.of_time else field.kind) for field in fields]
     columns = {name.lower() for _, name in names}
-    for place, field in enumerate(found):
+    for place, field in enumerate(fields):
         if kinds[place] in kinds[:place]:
             raise SpecInvalidError(
-                f"{what}: {field} repeats {found[kinds.index(kinds[place])]}.", remedy="Keep the finer of the two."
+                f"{what}: {field} repeats {fields[kinds.index(kinds[place])]}.", remedy="Keep the finer of the two."
             )
         if field.name != field.column and field.name.lower() in columns:
             raise SpecInvalidError(
                 f"{what}: the field of {field} is named {field.name!r}, and so is a column.",
                 remedy=f"Rename column {field.name!r} with an sql: read.",
             )
-    return found
+    return fields
 
 
 def _find(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:

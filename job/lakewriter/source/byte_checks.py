@@ -58,14 +58,14 @@ def plan_byte_check(files: Iterable[str], kind: DataType, read: Read) -> tuple[B
         encoding = codecs.lookup(encoding).name
     except LookupError:
         return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
-    found = sorted(map(to_path, files))
+    paths = sorted(map(to_path, files))
     with ThreadPoolExecutor(_THREADS) as pool:
-        sizes = dict(zip(found, pool.map(_read_size, found), strict=True))
+        sizes = dict(zip(paths, pool.map(_read_size, paths), strict=True))
     known = tuple((path, size) for path, size in sizes.items() if size is not None)
     notes: tuple[str, ...] = ()
-    if len(known) < len(found):
+    if len(known) < len(paths):
         example = next(path for path, size in sizes.items() if size is None)
-        notes = (f"bytes of {format_count(len(found) - len(known), 'file')} are not looked at, such as {example!r}",)
+        notes = (f"bytes of {format_count(len(paths) - len(known), 'file')} are not looked at, such as {example!r}",)
     whole = options.get("multiline", "false").lower() != "true"
     return ByteCheck(known, str(read.format).lower(), kind, encoding, whole), notes
 
@@ -87,8 +87,8 @@ def require_readable(spark: SparkSession, check: ByteCheck, table: str) -> None:
     pieces = _pack_pieces(spark, check)
     if not pieces:
         return
-    found = spark.sparkContext.parallelize(pieces, len(pieces)).map(partial(_look, check)).collect()
-    for path, finding in sorted(each for each in found if each is not None):
+    findings = spark.sparkContext.parallelize(pieces, len(pieces)).map(partial(_look, check)).collect()
+    for path, finding in sorted(each for each in findings if each is not None):
         raise ValueUnrepresentableError(
             f"table {table!r}: {path!r}, offset {finding[0]}: {finding[1]}; Spark would read another value.",
             remedy="Correct the file, or give its encoding: options: {encoding: ISO-8859-1}."
@@ -128,16 +128,16 @@ def _look(check: ByteCheck, pieces: Sequence[_Piece]) -> tuple[str, tuple[int, s
 def _find_faults(check: ByteCheck, system: fs.FileSystem, chunk: Chunk) -> Iterator[Finding]:
     if check.encoding != "utf-8":
         with system.open_input_stream(chunk.path, compression=find_codec(chunk.path)) as stream:
-            found = find_in_encoded(stream.read, check.encoding)
-            yield from [found] if found else []
+            finding = find_in_encoded(stream.read, check.encoding)
+            yield from [finding] if finding else []
         return
     for place, lines in read_blocks(system, chunk):
         if check.format == "json":
-            found = find_in_json(place, lines, check.kind, whole=check.whole)
+            finding = find_in_json(place, lines, check.kind, whole=check.whole)
         else:
-            found = find_in_text(place, lines)
-        if found is not None:
-            yield found
+            finding = find_in_text(place, lines)
+        if finding is not None:
+            yield finding
 
 
 def read_blocks(system: fs.FileSystem, chunk: Chunk) -> Iterator[tuple[int, bytes]]:

@@ -86,9 +86,9 @@ def open_feed(
     and gives the same rows; ``single`` asks for one partition.
     """
     refuse_table_folders(table.read, table.id)
-    found = _explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
-    found = found or ("all rows go into one file" if single else None)
-    splits = found or open_splits(spark_factory, table)
+    why = _explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    why = why or ("all rows go into one file" if single else None)
+    splits = why or open_splits(spark_factory, table)
     if not isinstance(splits, str):
         check_lag(table, splits.schema)
         return splits

@@ -70,8 +70,8 @@ def load_source(
     if is_jdbc(read) and read.columns is None:
         native = [cursor] if cursor else []
         options = make_reader_options(read, secrets)
-        found = load_by_case(session, lambda: load_from_database(session, options, read.partition, native, table=table))
-        return Loaded(add_marks(found) if aside else found)
+        frame = load_by_case(session, lambda: load_from_database(session, options, read.partition, native, table=table))
+        return Loaded(add_marks(frame) if aside else frame)
     return _load_by_header(
         session, read, secrets, table, _load_named(session, read, secrets, table, aside=aside), aside=aside
     )
@@ -103,17 +103,17 @@ def _load_named(
     """What is read where all files have the columns of the first."""
     lines = aside and str(read.format).lower() in LINES
     asked = read.model_copy(update={"options": {**read.options, **LENIENT}}) if lines else read
-    found = load_by_case(session, lambda: _load(session, asked, secrets, table))
+    loaded = load_by_case(session, lambda: _load(session, asked, secrets, table))
     options = make_reader_options(asked, secrets)
 
     def load(changed: Mapping[str, str]) -> DataFrame:
         return session.read.options(**changed).format("csv").load(list(read.paths))
 
     if str(read.format).lower() == "csv" and read.columns is None:
-        found = replace(found, frame=apply_header_names(session, found.frame, options, load))
+        loaded = replace(loaded, frame=apply_header_names(session, loaded.frame, options, load))
     if lines:
-        return Loaded(read_marked_lines(session, found.frame.schema, read, table, options), files=found.files)
-    return replace(found, frame=add_marks(found.frame)) if aside else found
+        return Loaded(read_marked_lines(session, loaded.frame.schema, read, table, options), files=loaded.files)
+    return replace(loaded, frame=add_marks(loaded.frame)) if aside else loaded
 
 
 def _union_by_name(
@@ -124,8 +124,10 @@ def _union_by_name(
     require_names(table, headers, declared)
     schemas: dict[str, StructType] = {}
     for header, files in headers.groups.items():
-        own = read.model_copy(update={"path": files})
-        schema = _load_named(session, own, secrets, table, aside=False).frame.schema if declared is None else declared
+        part_read = read.model_copy(update={"path": files})
+        schema = (
+            _load_named(session, part_read, secrets, table, aside=False).frame.schema if declared is None else declared
+        )
         schemas |= dict.fromkeys(files, select_header_columns(header, schema))
     merged = merge(table, find_variants(schemas))
     whole = declared or merged.schema
@@ -134,8 +136,8 @@ def _union_by_name(
         columns = ", ".join(
             f"{quote_column(f.name)} {f.dataType.simpleString()}" for f in select_header_columns(header, whole)
         )
-        own = read.model_copy(update={"path": files, "columns": columns})
-        part = _plan_checks(_load_named(session, own, secrets, table, aside=aside), own)
+        part_read = read.model_copy(update={"path": files, "columns": columns})
+        part = _plan_checks(_load_named(session, part_read, secrets, table, aside=aside), part_read)
         parts.append(replace(part, frame=_order_columns(part.frame, whole)))
     frame = reduce(DataFrame.unionAll, (part.frame for part in parts))
     notes = (*(note for part in parts for note in part.notes), *merged.notes)
@@ -233,9 +235,9 @@ def apply_declared_types(source: DataFrame, table: TableSpec) -> DataFrame:
 
 
 def _find_column(name: str, names: list[str], table: TableSpec) -> str:
-    for found in (name, *[other for other in names if other.lower() == name.lower()]):
-        if found in names:
-            return found
+    for candidate in (name, *[other for other in names if other.lower() == name.lower()]):
+        if candidate in names:
+            return candidate
     nearest = difflib.get_close_matches(name, names, 1, 0.0)
     raise SpecInvalidError(
         f"tables.{table.id}.columns names {name!r}, which the source does not have.",

@@ -169,17 +169,17 @@ def _find_for_url(url: str, values: Mapping[str, str]) -> str | None:
 
 def _find_field(fields: list[StructField], wanted: str) -> StructField:
     names = [field.name for field in fields]
-    found = [f for f in fields if f.name == wanted] or [f for f in fields if f.name.lower() == wanted.lower()]
-    if not found:
+    matches = [f for f in fields if f.name == wanted] or [f for f in fields if f.name.lower() == wanted.lower()]
+    if not matches:
         nearest = difflib.get_close_matches(wanted, names, 1, 0.0)
         raise SpecInvalidError(
             f"read.partition names column {wanted!r}, which the source does not have.",
             remedy=f"The nearest is {nearest[0]!r}." if nearest else "",
         )
-    if not isinstance(found[0].dataType, _BOUNDED):
+    if not isinstance(matches[0].dataType, _BOUNDED):
         raise SpecInvalidError(
-            f"read.partition names column {wanted!r} of type {found[0].dataType.simpleString()}, expected a number, a "
-            "date or a timestamp.",
+            f"read.partition names column {wanted!r} of type {matches[0].dataType.simpleString()}, expected a number, "
+            "a date or a timestamp.",
             remedy="Name another column.",
         )
-    return found[0]
+    return matches[0]

@@ -66,15 +66,17 @@ class _Merging:
         for one in seen:
             for field in _require_struct(one.kind):
                 fields.setdefault(field.name if exact else field.name.lower(), []).append((field, one.variant))
-        return StructType([self._merge_fields(path, own, seen) for own in fields.values()])
+        return StructType([self._merge_fields(path, occurrences, seen) for occurrences in fields.values()])
 
-    def _merge_fields(self, path: str, own: list[tuple[StructField, Variant]], seen: Sequence[_Seen]) -> StructField:
-        name = own[0][0].name
+    def _merge_fields(
+        self, path: str, occurrences: list[tuple[StructField, Variant]], seen: Sequence[_Seen]
+    ) -> StructField:
+        name = occurrences[0][0].name
         full = f"{path}.{name}" if path else name
-        folds = any(field.name != name for field, _ in own)
+        folds = any(field.name != name for field, _ in occurrences)
         self.folds_case |= folds
         self.folds_inside |= folds and bool(path)
-        having = {id(variant) for _, variant in own}
+        having = {id(variant) for _, variant in occurrences}
         without = [one.variant for one in seen if id(one.variant) not in having]
         if without:
             self.notes.append(
@@ -82,7 +84,7 @@ class _Merging:
                 f"as {without[0].file!r}: null in their rows"
             )
         return StructField(
-            name, self.find_common_type(full, [_Seen(field.dataType, variant) for field, variant in own])
+            name, self.find_common_type(full, [_Seen(field.dataType, variant) for field, variant in occurrences])
         )
 
     def find_common_type(self, path: str, seen: Sequence[_Seen]) -> DataType:
@@ -145,12 +147,12 @@ def _can_hold(target: DataType, source: DataType) -> bool:
 
 def find_variants(schemas: Mapping[str, StructType]) -> list[Variant]:
     """The different ones among the schemas of files, in the order of the files' names."""
-    found: dict[StructType, Variant] = {}
+    variants: dict[StructType, Variant] = {}
     for file in sorted(schemas):
         schema = _require_struct(_strip_annotations(schemas[file]))
-        seen = found.get(schema)
-        found[schema] = Variant(schema, seen.file if seen else file, seen.files + 1 if seen else 1)
-    return list(found.values())
+        seen = variants.get(schema)
+        variants[schema] = Variant(schema, seen.file if seen else file, seen.files + 1 if seen else 1)
+    return list(variants.values())
 
 
 def _strip_annotations(kind: DataType) -> DataType:

@@ -70,12 +70,12 @@ def _to_spark_type(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema], column:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(pa.field("element", _to_spark_type(kind.value_type, leaves, column)))
     leaf = next(leaves, None)
-    found = (
+    spark_type = (
         None if leaf is None or leaf.logical_type.type not in _ANNOTATIONS else _to_leaf_type(kind, leaf.physical_type)
     )
-    if found is None:
+    if spark_type is None:
         raise NotAlike(f"column {column!r} has the type {kind}")
-    return found
+    return spark_type
 
 
 def _to_leaf_type(kind: pa.DataType, physical: str) -> pa.DataType | None:

@@ -128,12 +128,12 @@ def find_in_json(place: int, lines: bytes, kind: DataType, *, whole: bool) -> Fi
 
 def find_bad_lines(lines: bytes, kind: DataType | None) -> dict[int, str]:
     """What a reader would change, by the offset of its line; ``kind`` has the columns of JSON, None is other text."""
-    found = {} if kind is None else dict(_find_json_faults(lines, kind, whole=True))
+    faults = {} if kind is None else dict(_find_json_faults(lines, kind, whole=True))
     if find_in_text(0, lines) is not None:
         for place, line in _split(0, lines):
             if (finding := find_in_text(0, line)) is not None:
-                found[place] = finding.what
-    return found
+                faults[place] = finding.what
+    return faults
 
 
 def _find_json_faults(lines: bytes, kind: DataType, *, whole: bool) -> Iterator[tuple[int, str]]:
@@ -236,7 +236,7 @@ def _describe_object_fault(value: dict[str, Any], kind: DataType, pointer: str) 
 
     names = _find_first(_describe_fault(name, kind, f"a name in {pointer or 'the document'}") for name in value)
     return names or _find_first(
-        _describe_fault(own, inside(name), pointer + write_json_pointer((name,))) for name, own in value.items()
+        _describe_fault(member, inside(name), pointer + write_json_pointer((name,))) for name, member in value.items()
     )
 
 

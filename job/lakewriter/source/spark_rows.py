@@ -108,8 +108,8 @@ class RowsFeed:
         settings = self._frame.sparkSession.conf
         settings.set(_ADAPTIVE, "true")
         # Spark's cache goes by the plan: without a literal of its own two tables with one plan would share an entry.
-        own = F.lit(next(_SERIAL))
-        self._frame = self._frame.where(own == own).persist(StorageLevel.DISK_ONLY)
+        serial = F.lit(next(_SERIAL))
+        self._frame = self._frame.where(serial == serial).persist(StorageLevel.DISK_ONLY)
         self._kept = True
         try:
             self.count()
@@ -122,11 +122,11 @@ class RowsFeed:
         """Count the rows of each partition; Spark reads no column for it."""
         self._look()
         try:
-            found = self._frame.select(F.spark_partition_id().alias("p")).groupBy("p").count().collect()
+            counts = self._frame.select(F.spark_partition_id().alias("p")).groupBy("p").count().collect()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
         self.partitions = self._count_partitions()
-        rows = {row[0]: row[1] for row in found}
+        rows = {row[0]: row[1] for row in counts}
         self.counts = tuple(rows.get(partition, 0) for partition in range(self.partitions))
 
     def _count_partitions(self) -> int:
@@ -139,10 +139,10 @@ class RowsFeed:
         """What ``body`` yields in the tasks, in the order of the partitions."""
         self._look()
         try:
-            found = self._frame.mapInArrow(partial(_run_task, self._delivered, body), "receipt string").collect()
+            receipts = self._frame.mapInArrow(partial(_run_task, self._delivered, body), "receipt string").collect()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
-        return [str(row[0]) for row in found]
+        return [str(row[0]) for row in receipts]
 
     def _look(self) -> None:
         """Look at the files' bytes, once, before Spark reads them."""
@@ -192,9 +192,9 @@ def open_rows(
     origin = make_origin(table, secrets)
     steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
-        found = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
-        found = replace(found, checks=tuple(_spare_declared(check, table) for check in found.checks))
-        source = apply_declared_types(found.frame, table)
+        loaded = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
+        loaded = replace(loaded, checks=tuple(_spare_declared(check, table) for check in loaded.checks))
+        source = apply_declared_types(loaded.frame, table)
         if table.cursor_lag is not None:
             check_lag(table, prepare_delivery(source)[1])
         if condition is not None:
@@ -204,7 +204,7 @@ def open_rows(
     frame, schema = prepare_delivery(add_deleted_column(source, table, deleted_column))
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     feed = RowsFeed(
-        frame.coalesce(1) if single else frame, schema, origin, reason, _choose_numbering(table, steady), found
+        frame.coalesce(1) if single else frame, schema, origin, reason, _choose_numbering(table, steady), loaded
     )
     _settle(feed, table, twice=twice and not steady)
     return feed

@@ -134,10 +134,10 @@ class SourceEntry(Model):
 def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
     """For each stream the fields of its table's source side, and the stream itself."""
     for configured in source.catalog.streams:
-        found = configured.stream
+        definition = configured.stream
         table = {
-            "source_schema": source.choose_namespace(found),
-            "source_table": source.prefix + found.name,
+            "source_schema": source.choose_namespace(definition),
+            "source_table": source.prefix + definition.name,
             "read": Read(format=MESSAGES),
             "primary_key": tuple(".".join(path) for path in configured.primary_key),
             "mode": configured.mode,
@@ -146,9 +146,9 @@ def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]
         yield (
             table,
             Stream(
-                name=found.name,
-                namespace=found.namespace,
-                json_schema=found.json_schema,
+                name=definition.name,
+                namespace=definition.namespace,
+                json_schema=definition.json_schema,
                 sync_mode=configured.sync_mode,
                 generation_id=configured.generation_id,
                 minimum_generation_id=configured.lowest,

@@ -34,8 +34,8 @@ def make_connector_specification() -> dict[str, Any]:
     """The content of a SPEC message."""
     schema = AirbyteS3.model_json_schema()
     keys = (*AirbyteS3.vendor_keys, *_EXTRA)
-    own = (_simplify_schema(schema["properties"][key], schema["$defs"]) for key in keys)
-    properties = {key: each | {"order": number} for number, (key, each) in enumerate(zip(keys, own, strict=True))}
+    schemas = (_simplify_schema(schema["properties"][key], schema["$defs"]) for key in keys)
+    properties = {key: each | {"order": number} for number, (key, each) in enumerate(zip(keys, schemas, strict=True))}
     for key in _SECRET:
         properties[key]["airbyte_secret"] = True
     connection = {
@@ -71,8 +71,8 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
         return _simplify_schema(
             {key: own for key, own in schema.items() if key not in ("anyOf", "default")} | value, definitions
         )
-    found = {key: _simplify_schema(own, definitions) for key, own in schema.items() if key not in _STRICT}
-    return {"type": "object"} | found if "oneOf" in found else found
+    simplified = {key: _simplify_schema(own, definitions) for key, own in schema.items() if key not in _STRICT}
+    return {"type": "object"} | simplified if "oneOf" in simplified else simplified
 
 
 def read_connection(config: Path, catalog: Path | None) -> Spec:

@@ -96,10 +96,10 @@ def _refuse_lookalikes(literal: str) -> None:
     """The vendor writes them as they stand; whoever wrote them meant a variable."""
     if "${" in literal:
         raise ValueError(f"{literal!r} has a variable that does not end; expected ${{NAME}}")
-    found = _LOOKALIKE.search(literal)
-    if found:
-        guess = suggest_nearest(found[0].strip("${}"), DIRECTORY_VARIABLES)
-        raise ValueError(f"{found[0]!r} is no variable of a directory; {_list_variables()}{guess}")
+    match = _LOOKALIKE.search(literal)
+    if match:
+        guess = suggest_nearest(match[0].strip("${}"), DIRECTORY_VARIABLES)
+        raise ValueError(f"{match[0]!r} is no variable of a directory; {_list_variables()}{guess}")
 
 
 def _list_variables() -> str:

@@ -84,17 +84,19 @@ def adjust_limits(form: AirbyteForm, wanted: Limits) -> Limits:
 
 def make_encoding(form: AirbyteForm) -> FileEncoding:
     """The file format with its settings."""
-    own = form.format
-    if isinstance(own, Parquet):
+    file_format = form.format
+    if isinstance(file_format, Parquet):
         return Encoding(
-            codec=own.compression_codec.lower(),
-            level={"GZIP": _GZIP_LEVEL, "ZSTD": _ZSTD_LEVEL, "BROTLI": _BROTLI_LEVEL}.get(own.compression_codec, 0),
-            page_bytes=own.page_size_kb * 1024,
-            dictionary_page_bytes=own.dictionary_page_size_kb * 1024,
-            dictionary=own.dictionary_encoding,
+            codec=file_format.compression_codec.lower(),
+            level={"GZIP": _GZIP_LEVEL, "ZSTD": _ZSTD_LEVEL, "BROTLI": _BROTLI_LEVEL}.get(
+                file_format.compression_codec, 0
+            ),
+            page_bytes=file_format.page_size_kb * 1024,
+            dictionary_page_bytes=file_format.dictionary_page_size_kb * 1024,
+            dictionary=file_format.dictionary_encoding,
         )
-    if isinstance(own, Avro):
-        codec = own.compression_codec
+    if isinstance(file_format, Avro):
+        codec = file_format.compression_codec
         return AvroEncoding.model_validate(
             {
                 "codec": _AVRO[type(codec)],
@@ -102,7 +104,7 @@ def make_encoding(form: AirbyteForm) -> FileEncoding:
                 "checksum": isinstance(codec, Zstandard) and codec.include_checksum,
             }
         )
-    return TextEncoding(kind="csv" if isinstance(own, Csv) else "jsonl", gzip=own.gzip)
+    return TextEncoding(kind="csv" if isinstance(file_format, Csv) else "jsonl", gzip=file_format.gzip)
 
 
 def name_extension(form: AirbyteForm) -> str:

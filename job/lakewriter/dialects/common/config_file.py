@@ -24,9 +24,9 @@ def read_config_file(document: Document, known: Known = lambda _, content: conte
     destination = document.data.get("destination")
     if not isinstance(destination, Mapping) or "config_file" not in destination:
         return document
-    own = {key: value for key, value in destination.items() if key != "config_file"}
+    keys = {key: value for key, value in destination.items() if key != "config_file"}
     file, content = read_named(document, CONFIG_FILE)
     content = known(file, content)
-    origins: dict[Location, Place] = {("destination", key): Place(file, (key,)) for key in content if key not in own}
-    data = {**document.data, "destination": content | own}
+    origins: dict[Location, Place] = {("destination", key): Place(file, (key,)) for key in content if key not in keys}
+    data = {**document.data, "destination": content | keys}
     return replace(document, data=data, origins={**document.origins, **origins})

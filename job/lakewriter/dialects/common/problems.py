@@ -136,7 +136,7 @@ def describe_problems(
                 continue
             location = (*location, key)
         places.setdefault(location, []).append(found)
-    places = {place: own for place, own in places.items() if not _is_said_below(own, place, places)}
+    places = {place: findings for place, findings in places.items() if not _is_said_below(findings, place, places)}
     lines = [
         f"{document.describe_place(place)}: {_describe(found, place, known_keys, tags)}{_suggest_home(found, homes)}"
         for place, found in list(places.items())[:MAX_PROBLEMS]

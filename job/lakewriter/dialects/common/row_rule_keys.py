@@ -97,18 +97,18 @@ _UTF_8: Final = ("utf-8", "utf8")
 
 def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, str, str]]:
     """The rule, its value, and why it cannot be kept."""
-    found: list[tuple[str, str, str]] = []
+    unsupported: list[tuple[str, str, str]] = []
     collection = table.collection
     is_inferred = collection is not None and collection.column is not None and collection.locations is None
     if table.contract is not None and not in_catalog and not is_inferred:
         given = {"columns": table.contract.columns, "types": table.contract.types}
         why = "where no catalog tells the table's columns"
-        found += [(f"contract.{key}", value, why) for key, value in given.items() if value != "evolve"]
+        unsupported += [(f"contract.{key}", value, why) for key, value in given.items() if value != "evolve"]
     if table.sets_aside and (why := _explain_unmarkable(table)):
-        found.append(("on_bad_row", "set_aside", why))
+        unsupported.append(("on_bad_row", "set_aside", why))
     if table.on_bad_row is not None and table.on_bad_row.action == "fail" and table.stream:
-        found.append(("on_bad_row", "fail", "for messages"))
-    return found
+        unsupported.append(("on_bad_row", "fail", "for messages"))
+    return unsupported
 
 
 def _explain_unmarkable(table: TableSpec) -> str:

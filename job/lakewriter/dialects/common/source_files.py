@@ -49,9 +49,9 @@ class SourceFile:
         node, line, steps = self._root, None, []
         line = node and node.line if not location else None
         for step in location:
-            found = node.get_child(step) if node is not None else None
-            node, line = (found.node, found.line) if found else (None, line)
-            steps.append(found.text if found else str(step))
+            child = node.get_child(step) if node is not None else None
+            node, line = (child.node, child.line) if child else (None, line)
+            steps.append(child.text if child else str(step))
         place = f"{self.name}:{line}" if line else self.name
         return f"{place}: {'.'.join(steps)}" if steps else place
 

@@ -220,8 +220,8 @@ def _close(opened: _Open) -> None:
 
 def _parse_value(event: Any, line: int) -> Any:
     """A scalar as Python has it: of its own type where it is not quoted, of that which its tag names otherwise."""
-    own = _RESOLVER.resolve(yaml.ScalarNode, event.value, (event.implicit[0], event.implicit[1]))
-    tag = own if event.tag in (None, "!") else event.tag
+    natural = _RESOLVER.resolve(yaml.ScalarNode, event.value, (event.implicit[0], event.implicit[1]))
+    tag = natural if event.tag in (None, "!") else event.tag
     if tag in (f"{_TAG}str", f"{_TAG}merge", f"{_TAG}value"):
         return event.value
     implicit = _RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))

@@ -72,7 +72,7 @@ class _Flow:
 
     def lay_under(self, document: Document, destination: Data) -> Document:
         """``document`` with what the file says, except where it says something itself."""
-        own = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
+        keys = {key: value for key, value in destination.items() if key not in ("config_file", "materialization")}
         endpoint, origins = self._read_endpoint()
         entries = _require_entries(document)
         tables = self._make_tables(entries, document)
@@ -81,8 +81,8 @@ class _Flow:
             origins[("tables", number)] = place
             origins |= {("tables", number, key): at for key, at in table.origins.items()}
             origins |= {("tables", number, key): place.get_child(key) for key in entries[table.number]}
-        data = {**document.data, "destination": endpoint | own, "tables": [table.content for table in tables]}
-        origins = {at: place for at, place in origins.items() if at[0] == "tables" or at[1] not in own}
+        data = {**document.data, "destination": endpoint | keys, "tables": [table.content for table in tables]}
+        origins = {at: place for at, place in origins.items() if at[0] == "tables" or at[1] not in keys}
         return replace(document, data=data, origins={**document.origins, **origins})
 
     def _choose_name(self, name: Any) -> str:
@@ -109,15 +109,15 @@ class _Flow:
         return chosen
 
     def _find_materialization(self) -> Data:
-        own = next(each for name, each in self._data["materializations"].items() if str(name) == self._name)
-        bindings = _get(own, "bindings")
+        materialization = next(each for name, each in self._data["materializations"].items() if str(name) == self._name)
+        bindings = _get(materialization, "bindings")
         if not isinstance(bindings, list) or not bindings:
             raise SpecInvalidError(
                 f"{self._place.get_child('bindings')}: {describe_kind(bindings)}, expected a list of bindings.",
                 remedy="Give each collection a binding with 'source' and 'resource'.",
             )
-        self.keys.note(own, ("endpoint", "bindings"), self._place)
-        return dict(own)
+        self.keys.note(materialization, ("endpoint", "bindings"), self._place)
+        return dict(materialization)
 
     def _read_endpoint(self) -> tuple[dict[str, Any], dict[Location, Place]]:
         """The connector's configuration, from the file that it names where it is a name; and where it stands."""
@@ -174,8 +174,8 @@ class _Flow:
     def _make_table(self, binding: Data, source: str, number: int, entry: Data, place: Place) -> _Table:
         self.keys.note(binding, (*_BINDING, "source", "disable", "backfill"), place)
         self.keys.note_backfill(binding.get("backfill"), place.get_child("backfill"))
-        own = {key: value for key, value in binding.items() if key in _BINDING}
-        kept = self.keys.select_keys(own, BindingEntry, place)
+        keys = {key: value for key, value in binding.items() if key in _BINDING}
+        kept = self.keys.select_keys(keys, BindingEntry, place)
         origins = {key: place.get_child(key) for key in kept}
         collection = _get(self._data.get("collections"), source)
         if isinstance(collection, dict) and "collection" not in entry:

@@ -27,71 +27,71 @@ PARTITIONS: Final = {
 
 def translate(file: CheckedFile[LakewriterS3]) -> Spec:
     """The neutral Spec."""
-    own = file.destination
-    key, _ = _choose_partition(own)
+    form = file.destination
+    key, _ = _choose_partition(form)
     return Spec(
         pipeline=file.pipeline,
-        dialect=own.type,
-        access=own.make_access(bucket=own.bucket, prefix=own.prefix),
-        catalog=_make_catalog(own),
-        tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in own.tracking.items()),
-        tables=_translate_tables(own, [entry.make_source(file.root) for entry in file.tables]),
-        encoding=make_encoding(own.format, own.compression, own.compression_level),
-        database_prefix=name_schema(own.database) if own.catalog in ("glue", "iceberg") else "",
+        dialect=form.type,
+        access=form.make_access(bucket=form.bucket, prefix=form.prefix),
+        catalog=_make_catalog(form),
+        tracking=tuple(TrackingColumn(name=name, holds=TRACKING[word]) for word, name in form.tracking.items()),
+        tables=_translate_tables(form, [entry.make_source(file.root) for entry in file.tables]),
+        encoding=make_encoding(form.format, form.compression, form.compression_level),
+        database_prefix=name_schema(form.database) if form.catalog in ("glue", "iceberg") else "",
         folder_keys=(key,) if key else (),
-        column_names=own.column_names,
-        warnings=own.warn_of_secrets(),
+        column_names=form.column_names,
+        warnings=form.warn_of_secrets(),
     )
 
 
-def adjust_limits(own: LakewriterS3, wanted: Limits) -> Limits:
+def adjust_limits(form: LakewriterS3, wanted: Limits) -> Limits:
     """``wanted``, with smaller blocks for formats without row groups."""
-    return wanted if own.format == "parquet" else wanted.without_row_groups()
+    return wanted if form.format == "parquet" else wanted.without_row_groups()
 
 
-def make_form_fields(own: LakewriterS3) -> tuple[FormField, ...]:
+def make_form_fields(form: LakewriterS3) -> tuple[FormField, ...]:
     """What somebody needs who reads the lake, or writes to it from elsewhere."""
     return (
-        FormField("Location", own.location),
-        FormField("Region", own.region),
+        FormField("Location", form.location),
+        FormField("Region", form.region),
         FormField("Role ARN", Provided.ROLE_ARN),
     )
 
 
-def _choose_partition(own: LakewriterS3) -> tuple[str, str]:
+def _choose_partition(form: LakewriterS3) -> tuple[str, str]:
     """Key and value of the folders that files lie in; blank for none."""
-    return ("", "") if own.is_iceberg else PARTITIONS[own.partition_strategy]
+    return ("", "") if form.is_iceberg else PARTITIONS[form.partition_strategy]
 
 
-def _make_catalog(own: LakewriterS3) -> Catalog:
-    if own.catalog == "glue":
-        return GlueCatalog(partition_key=_choose_partition(own)[0] or None, strategy=own.partition_strategy)
-    if own.catalog == "iceberg":
+def _make_catalog(form: LakewriterS3) -> Catalog:
+    if form.catalog == "glue":
+        return GlueCatalog(partition_key=_choose_partition(form)[0] or None, strategy=form.partition_strategy)
+    if form.catalog == "iceberg":
         return IcebergCatalog(service=GlueService())
-    if own.catalog == "open_catalog":
-        return IcebergCatalog(service=make_open_catalog(own))
+    if form.catalog == "open_catalog":
+        return IcebergCatalog(service=make_open_catalog(form))
     return NoCatalog()
 
 
-def _translate_tables(own: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
-    tables = tuple(_translate_table(own, number, source) for number, source in enumerate(sources))
-    _refuse_shared(tables, join_key(own.prefix, CONTROL_DIRECTORY))
+def _translate_tables(form: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
+    tables = tuple(_translate_table(form, number, source) for number, source in enumerate(sources))
+    _refuse_shared(tables, join_key(form.prefix, CONTROL_DIRECTORY))
     return tables
 
 
-def _translate_table(own: LakewriterS3, number: int, source: TableSource) -> TableSpec:
-    _refuse_unfit(own, number, source)
-    schema = name_schema(own.database, source.source_schema)
-    if own.catalog != "none" and not schema:
+def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> TableSpec:
+    _refuse_unfit(form, number, source)
+    schema = name_schema(form.database, source.source_schema)
+    if form.catalog != "none" and not schema:
         raise FaultError(
             ("tables", number),
             f"table {source.source_table!r} has no schema, and the catalog needs a database.",
             remedy="Give destination.database, or the table's schema.",
         )
     (name,) = name_tables([source.source_table])
-    path = join_key(own.prefix, schema, name)
+    path = join_key(form.prefix, schema, name)
     # Rows are counted before a load only where their numbers are asked for.
-    index = source.index if "row_number" in own.tracking else IndexKind.SPARSE
+    index = source.index if "row_number" in form.tracking else IndexKind.SPARSE
     return TableSpec(
         **source.model_dump(exclude={"read", "partition_by", "index"}),
         read=source.read,
@@ -99,22 +99,22 @@ def _translate_table(own: LakewriterS3, number: int, source: TableSource) -> Tab
         index=index,
         schema_name=schema,
         name=name,
-        layout=_make_layout(own, path, len(source.partition_by)),
+        layout=_make_layout(form, path, len(source.partition_by)),
         path=path,
     )
 
 
-def _make_layout(own: LakewriterS3, path: str, depth: int) -> Layout:
+def _make_layout(form: LakewriterS3, path: str, depth: int) -> Layout:
     """The one place that knows how a key is made up."""
-    end = name_extension(own.format, own.compression)
-    if own.is_iceberg:
+    end = name_extension(form.format, form.compression)
+    if form.is_iceberg:
         return lay_out_iceberg(path, depth, end)
-    key, value = _choose_partition(own)
+    key, value = _choose_partition(form)
     folder = f"{key}={value}/" if key else ""
     return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
 
 
-def _refuse_unfit(own: LakewriterS3, number: int, source: TableSource) -> None:
+def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
     if source.mode is not Mode.APPEND:
         raise FaultError(
             ("tables", number, "mode"),
@@ -122,13 +122,13 @@ def _refuse_unfit(own: LakewriterS3, number: int, source: TableSource) -> None:
             "refresh yet.",
             remedy="Leave mode out.",
         )
-    if source.partition_by and not own.is_iceberg:
+    if source.partition_by and not form.is_iceberg:
         raise FaultError(
             ("tables", number, "partition_by"),
             f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
             remedy="Set catalog: iceberg, or leave partition_by out; files have partition_strategy.",
         )
-    if source.deleted is not None and "deleted" not in own.tracking:
+    if source.deleted is not None and "deleted" not in form.tracking:
         raise FaultError(
             ("tables", number, "deleted"),
             f"table {source.source_table!r} has 'deleted', and no column for it.",

@@ -173,10 +173,10 @@ def _is_blank(key: str, value: Any) -> bool:
 def refuse_keys(data: Any, keys: tuple[str, ...], with_: str) -> Any:
     """``data``; ``ValueError`` when it has keys that go with another setting."""
     # What a class asks for itself is asked before the blank fields are taken out.
-    found = [key for key in keys if isinstance(data, dict) and key in data and not _is_blank(key, data[key])]
-    if found:
-        verb = "are" if len(found) > 1 else "is"
-        raise ValueError(f"{', '.join(map(repr, found))} {verb} only for '{with_}'")
+    given = [key for key in keys if isinstance(data, dict) and key in data and not _is_blank(key, data[key])]
+    if given:
+        verb = "are" if len(given) > 1 else "is"
+        raise ValueError(f"{', '.join(map(repr, given))} {verb} only for '{with_}'")
     return data
 
 

@@ -149,18 +149,18 @@ class Contents:
             self.events.append(event)
         return message
 
-    def _take_odd(self, place: int, line: bytes, found: Odd) -> Message | None:
-        if found.mended:
+    def _take_odd(self, place: int, line: bytes, odd: Odd) -> Message | None:
+        if odd.mended:
             self.mended += 1
             if len(self.replaced) < MOST_SAMPLES:
-                name = found.message.record.stream if found.message and found.message.record else ""
-                self.replaced.append(f"{name}: {', '.join(found.mended)}"[:SHOWN])
-        if found.message is not None:
-            return found.message
+                name = odd.message.record.stream if odd.message and odd.message.record else ""
+                self.replaced.append(f"{name}: {', '.join(odd.mended)}"[:SHOWN])
+        if odd.message is not None:
+            return odd.message
         shown = line[:SHOWN].decode(errors="replace")
-        if found.fault:
-            kind = BAD_RECORD if found.is_record else UNREADABLE
-            self.events.append(Event(place, kind, found.stream, f"{found.fault}: {shown!r}"))
+        if odd.fault:
+            kind = BAD_RECORD if odd.is_record else UNREADABLE
+            self.events.append(Event(place, kind, odd.stream, f"{odd.fault}: {shown!r}"))
         self.malformed += 1
         if is_cut_off(line):
             self.last_cut = place

@@ -57,8 +57,8 @@ class Messages:
     def describe(self, known: Collection[StreamKey]) -> Iterator[str]:
         """What is odd about it."""
         whole = Contents()
-        for own in self.contents.values():
-            whole.add(own)
+        for contents in self.contents.values():
+            whole.add(contents)
         yield from describe_messages(whole, known)
         if self.failure:
             # Streams that had come to their end before are done, whatever became of the source.

@@ -102,8 +102,8 @@ def _parse_deep(line: bytes) -> Odd:
     kind = bytes(outer.get("type", _NULL))
     if kind == b'"RECORD"':
         identity = msgspec.json.decode(outer.get("record", _NULL), type=_Identity)
-        own = stream_key(identity.namespace, identity.stream)
-        return Odd(stream=own, fault=f"its data is refused: {describe_depth()}", is_record=True)
+        stream = stream_key(identity.namespace, identity.stream)
+        return Odd(stream=stream, fault=f"its data is refused: {describe_depth()}", is_record=True)
     return (
         Odd(stream=_find_stream(outer.get("state", _NULL)), fault=describe_depth(MESSAGE_LEVELS))
         if kind == b'"STATE"'
@@ -131,14 +131,14 @@ def _mend_record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool)
         identity = msgspec.json.decode(record, type=_Identity)
     except msgspec.MsgspecError:
         return Odd()
-    own, members = stream_key(identity.namespace, identity.stream), _MEMBERS.decode(record)
+    stream, members = stream_key(identity.namespace, identity.stream), _MEMBERS.decode(record)
     data = members.get("data", _NULL)
     try:
         values = _load_values(line.decode()) if changed else None
     except UnicodeDecodeError:
-        return Odd(stream=own, fault=fault, is_record=True)
+        return Odd(stream=stream, fault=fault, is_record=True)
     if not is_object(data):
-        return Odd(stream=own, fault=fault, is_record=True)
+        return Odd(stream=stream, fault=fault, is_record=True)
     changes = list(_list_changes(values["record"]["data"], "")) if values else []
     meta = _merge_changes(members.get("meta", _NULL), changes)
     said = members.get("emitted_at", _NULL)
@@ -174,25 +174,25 @@ def _list_changes(value: Any, path: str) -> Iterator[dict[str, str]]:
         for position, item in enumerate(value):
             yield from _list_changes(item, f"{path}[{position}]")
     elif isinstance(value, dict):
-        for name, own in value.items():
+        for name, member in value.items():
             plain = _HALVES.sub("\ufffd", name)
             full = f"{path}.{plain}" if path else plain
             if plain != name:
                 yield {"field": full, **_CUT}
-            yield from _list_changes(own, full)
+            yield from _list_changes(member, full)
 
 
 def _merge_changes(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta | None:
     """What the source says it changed, then what was changed here."""
     try:
-        found = msgspec.json.decode(supplied, type=Meta | None)
+        meta = msgspec.json.decode(supplied, type=Meta | None)
     except msgspec.MsgspecError:
-        found = None
+        meta = None
     if not changes:
-        return found
+        return meta
     entries: list[msgspec.Raw | dict[str, str]] = []
-    if found is not None and bytes(found.changes).startswith(b"["):
-        entries += msgspec.json.decode(found.changes, type=list[msgspec.Raw])
+    if meta is not None and bytes(meta.changes).startswith(b"["):
+        entries += msgspec.json.decode(meta.changes, type=list[msgspec.Raw])
     return Meta(msgspec.Raw(msgspec.json.encode([*entries, *changes])))
 
 

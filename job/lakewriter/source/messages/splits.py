@@ -99,7 +99,7 @@ def pack_pieces(spark: SparkSession, found: MessageFiles) -> list[tuple[Piece, .
 
 
 def scan_pieces(
-    spark: SparkSession, found: MessageFiles, partitions: Sequence[tuple[Piece, ...]]
+    spark: SparkSession, message_files: MessageFiles, partitions: Sequence[tuple[Piece, ...]]
 ) -> dict[Piece, Contents]:
     """What each piece holds, in the order of the places; read by tasks."""
     pieces = sorted((piece for partition in partitions for piece in partition), key=lambda piece: piece.start)
@@ -107,7 +107,7 @@ def scan_pieces(
         return {}
     listed = spark.sparkContext.parallelize(pieces, len(pieces))
     try:
-        texts = listed.map(partial(_scan, found.store)).collect()
+        texts = listed.map(partial(_scan, message_files.store)).collect()
     except SPARK_ERRORS as error:
         raise Origin("messages", "Airbyte messages").make_error(error) from error
     return {piece: Contents.from_json(json.loads(text)) for piece, text in zip(pieces, texts, strict=True)}
@@ -198,8 +198,8 @@ def _run_task(
     pieces: Iterator[tuple[Piece, ...]],
 ) -> Iterator[str]:
     system = store.open()
-    found = (each for mine in pieces for piece in mine for each in read_batches(system, piece, stretch, sets_aside))
-    yield from body(partition, found)
+    documents = (each for mine in pieces for piece in mine for each in read_batches(system, piece, stretch, sets_aside))
+    yield from body(partition, documents)
 
 
 def read_batches(
@@ -214,10 +214,10 @@ def read_batches(
             continue
         message = parse_line(line)
         if message is None:
-            found = parse_odd_line(line)
-            message = found.message
-            if sets_aside and found.is_record and found.stream in (None, stretch.stream):
-                yield _make_bad_batch(piece, place, line, found.fault)
+            odd = parse_odd_line(line)
+            message = odd.message
+            if sets_aside and odd.is_record and odd.stream in (None, stretch.stream):
+                yield _make_bad_batch(piece, place, line, odd.fault)
         record = message.record if message is not None else None
         # As ``stream_key`` has it, without a call for each record.
         if record is None or record.stream != name or (record.namespace or None) != namespace:
