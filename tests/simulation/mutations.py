@@ -249,7 +249,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         {
             "commit.iceberg.append": (
                 (
-                    "            return _counted(_require_same_table(seen, intent), intent) >= number\n",
+                    "            return _count_committed(_require_same_table(seen, intent), intent) >= number\n",
                     "            return bool(appended)\n",
                 ),
                 (

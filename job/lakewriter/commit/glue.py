@@ -147,17 +147,17 @@ class GlueTables:
     def _ensure_database(self, action: GlueAction) -> None:
         name = action.database
 
-        def database() -> Any:
+        def make_database() -> Any:
             answer = self._ask("GetDatabase", action, absent=("EntityNotFoundException",), Name=name)
             made = {"Name": name, "LocationUri": action.database_location}
             return answer or self._ask("CreateDatabase", action, absent=_LATE, DatabaseInput=made)
 
-        _retry_until_done(f"database {name}", database)
+        _retry_until_done(f"database {name}", make_database)
 
     def _ensure_table(self, action: GlueAction) -> Columns:
         name = f"{action.database}.{action.table}"
 
-        def table() -> Columns | None:
+        def make_table() -> Columns | None:
             existing = self._find_table(action)
             if existing is None:
                 made = {"DatabaseName": action.database, "TableInput": make_table_input(action)}
@@ -166,7 +166,7 @@ class GlueTables:
             merged = merge_columns(name, read_columns(existing), action.columns)
             return merged if merged == read_columns(existing) or self._update(action, existing, merged) else None
 
-        return _retry_until_done(f"table {name}", table)
+        return _retry_until_done(f"table {name}", make_table)
 
     def _update(self, action: GlueAction, table: Mapping[str, Any], columns: Columns) -> bool:
         """Replace the table's columns; False where another writer came first."""
@@ -185,12 +185,12 @@ class GlueTables:
     def _ensure_partition(self, action: GlueAction, columns: Columns) -> None:
         name = f"partition {action.partition!r} of {action.database}.{action.table}"
 
-        def partition() -> Any:
+        def make_partition() -> Any:
             if self.find_partition_location(action) is not None:
                 return True
             return self._create_partition(action, columns, name)
 
-        _retry_until_done(name, partition)
+        _retry_until_done(name, make_partition)
 
     def _create_partition(self, action: GlueAction, columns: Columns, name: str) -> bool | None:
         """Create the partition; None where another writer came first. ``COMMIT_UNKNOWN`` where Glue refuses it."""

@@ -112,13 +112,13 @@ def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> No
 def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:
     """Replace the state while ``old`` is pending; do nothing where another process has moved it already."""
 
-    def still(state: TableState) -> TableState:
+    def move(state: TableState) -> TableState:
         if state.pending != old:
             raise Lost
         return change(state)
 
     try:
-        control.state.move(still)
+        control.state.move(move)
     except Lost:
         return
 

@@ -209,7 +209,7 @@ def _validate(document: Document) -> LakeFile:
     tag = find_tag(document.data.get("destination"))
     dialect = BY_TYPE[document.data["destination"]["type"]] if tag else None
 
-    def known_keys(parent: Location) -> list[str]:
+    def list_known_keys(parent: Location) -> list[str]:
         if parent[:1] == ("destination",) and dialect and tag:
             return dialect.keys_at(MODELS[tag], parent[1:], document.data["destination"])
         if parent[:1] == ("tables",):
@@ -220,7 +220,7 @@ def _validate(document: Document) -> LakeFile:
     try:
         return LakeFile.model_validate(document.data)
     except ValidationError as error:
-        lines = describe_problems(error, document, known_keys, UNION_TAGS, _find_homes(tag))
+        lines = describe_problems(error, document, list_known_keys, UNION_TAGS, _find_homes(tag))
         if "destination" in document.data and not tag:
             lines = [_describe_unknown_type(document), *lines]
         count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"

@@ -43,12 +43,12 @@ UNION_TAGS: Final[Mapping[str, Sequence[str]]] = {
 def find_tag(value: Any) -> str | None:
     """Which model a destination has; None for a type that no dialect has."""
 
-    def value_of(key: str) -> Any:
+    def get_value(key: str) -> Any:
         return value.get(key) if isinstance(value, dict) else getattr(value, key, None)
 
-    kind = value_of("type")
+    kind = get_value("type")
     dialect = BY_TYPE.get(kind) if isinstance(kind, str) else None
-    return dialect.find_tag(kind, value_of) if dialect else None
+    return dialect.find_tag(kind, get_value) if dialect else None
 
 
 def _find_form(value: Any) -> str:

@@ -148,20 +148,20 @@ def _locate_at_root(name: str) -> Place:
 
 
 def _locate_below(place: Place, name: str) -> Place:
-    def below(position: int) -> tuple[int, str]:
+    def locate(position: int) -> tuple[int, str]:
         row, path = place(position)
         return row, f"{path}.{name}"
 
-    return below
+    return locate
 
 
 def _locate_inside(place: Place, offsets: Sequence[int]) -> Place:
-    def inside(position: int) -> tuple[int, str]:
+    def locate(position: int) -> tuple[int, str]:
         owner = bisect_right(offsets, position) - 1
         row, path = place(owner)
         return row, f"{path}[{position - offsets[owner]}]"
 
-    return inside
+    return locate
 
 
 def _strip_indexes(path: str) -> str:

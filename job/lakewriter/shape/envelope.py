@@ -243,14 +243,14 @@ class EnvelopeShaper:
     def _make_meta(self, changes: Changes, rows: int) -> pa.Array:
         typed, sync_id = self.plan.envelope.typed, self.plan.sync_id
 
-        def value(entries: list[dict[str, str | None]]) -> Any:
+        def make_value(entries: list[dict[str, str | None]]) -> Any:
             whole = {"sync_id": sync_id, "changes": entries}
             return whole if typed else json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
 
         kind = META if typed else pa.string()
         if not changes:
-            return pa.repeat(pa.scalar(value([]), kind), rows)
-        return pa.array([value(changes.get(row, [])) for row in range(rows)], kind)
+            return pa.repeat(pa.scalar(make_value([]), kind), rows)
+        return pa.array([make_value(changes.get(row, [])) for row in range(rows)], kind)
 
     def _note(self, changes: Changes, numbers: pa.Array) -> None:
         self._findings.changes += sum(map(len, changes.values()))

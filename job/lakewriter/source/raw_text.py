@@ -229,14 +229,15 @@ def _describe_fault(value: Any, kind: DataType | None, pointer: str) -> str | No
 def _describe_object_fault(value: dict[str, Any], kind: DataType, pointer: str) -> str | None:
     known = {field.name: field.dataType for field in kind} if isinstance(kind, StructType) else {}
 
-    def inside(name: str) -> DataType | None:
+    def find_kind(name: str) -> DataType | None:
         if isinstance(kind, StructType):
             return known.get(name)
         return kind.valueType if isinstance(kind, MapType) else kind
 
     names = _find_first(_describe_fault(name, kind, f"a name in {pointer or 'the document'}") for name in value)
     return names or _find_first(
-        _describe_fault(member, inside(name), pointer + write_json_pointer((name,))) for name, member in value.items()
+        _describe_fault(member, find_kind(name), pointer + write_json_pointer((name,)))
+        for name, member in value.items()
     )
 
 

@@ -85,11 +85,11 @@ class RowsFeed:
         columns = self._frame.columns
         types = [self.schema.field(position).type for position in positions]
 
-        def keyed(*arrays: pa.Array) -> pa.Array:
+        def make_keys(*arrays: pa.Array) -> pa.Array:
             return keys([array.cast(t) for array, t in zip(arrays, types, strict=True)])
 
         # PySpark goes by the annotations; its stubs do not.
-        key = arrow_udf(keyed, "string")(*[F.col(columns[place]) for place in positions])  # type: ignore[call-overload]
+        key = arrow_udf(make_keys, "string")(*[F.col(columns[place]) for place in positions])  # type: ignore[call-overload]
         frame = self._frame.withColumn(_KEY, key)
         self._frame = frame.repartition(self.partitions, _KEY).sortWithinPartitions(_KEY).drop(_KEY)
 

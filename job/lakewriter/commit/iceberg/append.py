@@ -47,7 +47,7 @@ class IcebergTables:
             return
 
         def done(seen: Table) -> bool:
-            return _counted(_require_same_table(seen, intent), intent) >= number
+            return _count_committed(_require_same_table(seen, intent), intent) >= number
 
         table = _require_same_table(self._own.load(), intent)
         self._own.change(table, done, lambda seen: _append(seen, intent, number))
@@ -103,7 +103,7 @@ def _require_same_table(table: Table | None, intent: Intent) -> Table:
     return table
 
 
-def _counted(table: Table, intent: Intent) -> int:
+def _count_committed(table: Table, intent: Intent) -> int:
     return count_loads(table, intent.pipeline)
 
 
@@ -151,7 +151,7 @@ def _make_data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> Da
 
 
 def _describe_differences(table: Table, intent: Intent) -> list[str]:
-    if not _counted(table, intent):
+    if not _count_committed(table, intent):
         return [f"it has no property {name_count_property(intent.pipeline)!r}"]
     snapshot = next((each for each in table.snapshots() if read_load(each) == intent.load), None)
     if snapshot is None:

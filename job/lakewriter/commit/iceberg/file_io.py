@@ -169,10 +169,10 @@ def find_marked(prefix: str, load: str, since: datetime, known: Set[str], client
     with ``load``."""
     scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
 
-    def pages(s3: Any) -> list[Any]:
+    def list_pages(s3: Any) -> list[Any]:
         return list(s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key))
 
-    for page in _ask("s3:ListBucket", prefix, clients, pages):
+    for page in _ask("s3:ListBucket", prefix, clients, list_pages):
         for entry in page.get("Contents", ()):
             location = f"{scheme}://{bucket}/{entry['Key']}"
             if entry["LastModified"] < since or location in known:

@@ -241,7 +241,7 @@ class IcebergTable:
             return table
         fence = uuid.uuid4().hex
 
-        def raised(seen: Table) -> bool:
+        def is_fenced(seen: Table) -> bool:
             return seen.properties.get(FENCE) == fence
 
         def put_up(seen: Table) -> None:
@@ -249,7 +249,7 @@ class IcebergTable:
                 transaction.set_properties({FENCE: fence})
 
         with self._note_failed_cleanup("what gone processes wrote"):
-            table = self.change(table, raised, put_up)
+            table = self.change(table, is_fenced, put_up)
             self._delete(set(strays) - list_known_files(table, since - SLACK), table)
         return table
 

@@ -23,13 +23,13 @@ def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple
     kind = TYPES.get(str(destination.get("type"))) if isinstance(destination, dict) else None
     if kind is not None:
 
-        def known_here(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
+        def drop_unknown(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
             refuse_other(file, (CONFIG, DESTINATION), document.describe_place(CONFIG_FILE), kinds)
             kept, unknown = split_known_keys(kind, content)
             warnings.extend(f"{file.describe_place(place)} is not known here and has no effect." for place in unknown)
             return kept
 
-        document = read_config_file(document, known_here)
+        document = read_config_file(document, drop_unknown)
     return _read_catalog(document, kinds), tuple(warnings)
 
 
