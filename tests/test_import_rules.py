@@ -27,7 +27,9 @@ DOORS = {
     "botocore": ("boto3 only in aws", {"aws"}),
     "pyspark": ("Spark only where rows are read and tasks are started", {"run", "source", "source.messages"}),
     "pyiceberg": ("PyIceberg only in the catalogs and the partition transforms", {"commit.iceberg"}),
-    "arro3": (ENGINES, {"encode"}),
+    "isal": (ENGINES, {"encode"}),
+    "thrift": (ENGINES, {"encode"}),
+    "zlib_ng": (ENGINES, {"encode"}),
     "datafusion": (ENGINES, set[str]()),
     "yaml": (
         "YAML only in the dialects",

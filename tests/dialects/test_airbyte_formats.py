@@ -31,7 +31,7 @@ FORMATS = [
      AvroEncoding(codec="zstandard", level=-5, checksum=True), ".avro"),
     ({"format_type": "Avro", "compression_codec": {"codec": "snappy"}}, AvroEncoding(codec="snappy"), ".avro"),
     ({"format_type": "Parquet"},
-     Encoding(codec="uncompressed", level=0, page_bytes=MIB, dictionary_page_bytes=MIB, dictionary=True), ".parquet"),
+     Encoding(codec="uncompressed", page_bytes=MIB, dictionary_page_bytes=MIB, dictionary=True), ".parquet"),
     ({"format_type": "Parquet", "compression_codec": "ZSTD", "page_size_kb": 8, "dictionary_page_size_kb": 16,
       "dictionary_encoding": False},
      Encoding(codec="zstd", level=3, page_bytes=8192, dictionary_page_bytes=16384, dictionary=False), ".parquet"),

@@ -1,19 +1,13 @@
-"""Files written to memory, on every engine that is installed."""
+"""Files written to memory."""
 
 import io
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from lakewriter.encode.parquet import ARRO3_INSTALLED, encoder
+from lakewriter.encode.parquet import ParquetEncoder
 from lakewriter.spec.specification import Encoding
-
-ENGINES = [
-    pytest.param("arro3", marks=pytest.mark.skipif(not ARRO3_INSTALLED, reason="arro3-io is not installed")),
-    "pyarrow",
-]
 
 
 class MemorySink(io.BytesIO):
@@ -40,7 +34,7 @@ def written(
 ) -> bytes:
     """The bytes of one file."""
     sink = MemorySink()
-    encoder(encoding).write(schema, iter(batches), sink, rows)
+    ParquetEncoder(encoding).write(schema, iter(batches), sink, rows)
     return sink.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Both engines are held to one table of types, values, Parquet types and statistics.
+"""One table of types, values, Parquet types and statistics.
 
 The Parquet types are those of the format's LogicalTypes.md.
 """
@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakewriter.encode.parquet import CODECS, encoder
+from lakewriter.encode.parquet import CODECS, ParquetEncoder
 from lakewriter.encode.parquet_footer import column_statistics
 from lakewriter.receipt import ColumnStatistics
 from lakewriter.spec.specification import Encoding
-from tests.encode.files import ENGINES, MemorySink, numbers, opened, written
+from tests.encode.files import MemorySink, numbers, opened, written
 
 UTC = dt.UTC
 # (Arrow type, three values, Parquet's physical type, its logical type, lower and upper bound as a receipt has them)
@@ -103,26 +103,23 @@ def _read_by_duckdb(data: bytes, directory: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("delta", [False, True])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_flat_types(engine: str, delta: bool) -> None:
-    file = opened(written(Encoding(engine=engine, delta=delta), FLAT, [FLAT_BATCH]))
+def test_write_flat_types(delta: bool) -> None:
+    file = opened(written(Encoding(delta=delta), FLAT, [FLAT_BATCH]))
     assert file.read().to_pydict() == FLAT_BATCH.to_pydict()
     assert file.schema_arrow.equals(FLAT, check_metadata=True)
     columns = [file.schema.column(i) for i in range(len(TYPES))]
     assert {c.name: (c.physical_type, str(c.logical_type)) for c in columns} == {k: v[2:4] for k, v in TYPES.items()}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_flat_statistics(engine: str) -> None:
-    found = column_statistics(opened(written(Encoding(engine=engine), FLAT, [FLAT_BATCH])).metadata)
+def test_write_flat_statistics() -> None:
+    found = column_statistics(opened(written(Encoding(), FLAT, [FLAT_BATCH])).metadata)
     assert {name: (s.values, s.nulls, s.lower, s.upper) for name, s in found.items()} == {
         name: (3, 1, *case[4:6]) for name, case in TYPES.items()
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_nested_types(engine: str, tmp_path: Path) -> None:
-    data = written(Encoding(engine=engine, delta=True), NESTED, [NESTED_BATCH])
+def test_write_nested_types(tmp_path: Path) -> None:
+    data = written(Encoding(delta=True), NESTED, [NESTED_BATCH])
     file = opened(data)
     assert file.read().to_pylist() == NESTED_ROWS
     assert duckdb.from_arrow(file.read()).fetchall() == _read_by_duckdb(data, tmp_path)
@@ -139,10 +136,9 @@ def test_write_nested_types(engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_codecs(engine: str, codec: str, tmp_path: Path) -> None:
+def test_write_codecs(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
-    path.write_bytes(written(Encoding(engine=engine, codec=codec), numbers(1).schema, [numbers(1000)]))
+    path.write_bytes(written(Encoding(codec=codec), numbers(1).schema, [numbers(1000)]))
     # pyarrow shows LZ4_RAW as LZ4.
     assert pq.read_metadata(path).row_group(0).column(0).compression == codec.upper()
     assert duckdb.sql(f"select count(*), sum(id), max(name) from '{path}'").fetchall() == [(1000, 499500, "n4")]
@@ -150,10 +146,9 @@ def test_write_codecs(engine: str, codec: str, tmp_path: Path) -> None:
     assert compression == [("LZ4_RAW" if codec == "lz4" else codec.upper(),)]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_gzip_level(engine: str) -> None:
+def test_write_gzip_level() -> None:
     rows = pa.RecordBatch.from_pydict({"text": [f"row {i * i % 977} of {i}" for i in range(5000)]})
-    sizes = [len(written(Encoding(engine=engine, level=level), rows.schema, [rows])) for level in (1, 9)]
+    sizes = [len(written(Encoding(level=level), rows.schema, [rows])) for level in (1, 9)]
     assert sizes[1] < sizes[0]
 
 
@@ -164,16 +159,14 @@ def test_write_gzip_level(engine: str) -> None:
         (True, {"id": {"RLE", "DELTA_BINARY_PACKED"}, "name": {"PLAIN", "RLE", "RLE_DICTIONARY"}}),
     ],
 )
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_encodings(engine: str, delta: bool, encodings: dict[str, set[str]]) -> None:
-    file = opened(written(Encoding(engine=engine, delta=delta), numbers(1).schema, [numbers(1000)]))
+def test_write_encodings(delta: bool, encodings: dict[str, set[str]]) -> None:
+    file = opened(written(Encoding(delta=delta), numbers(1).schema, [numbers(1000)]))
     columns = [file.metadata.row_group(0).column(i) for i in range(2)]
     assert {c.path_in_schema: set(c.encodings) for c in columns} == encodings
     assert file.read().equals(pa.Table.from_batches([numbers(1000)]))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_row_groups_are_in_the_sink_at_their_edge(engine: str) -> None:
+def test_write_row_groups_are_in_the_sink_at_their_edge() -> None:
     sink = MemorySink()
     positions = []
 
@@ -182,16 +175,15 @@ def test_write_row_groups_are_in_the_sink_at_their_edge(engine: str) -> None:
             positions.append(sink.tell())
             yield numbers(500, number * 500)
 
-    encoder(Encoding(engine=engine, codec="uncompressed")).write(numbers(1).schema, batches(), sink, 1000)
+    ParquetEncoder(Encoding(codec="uncompressed")).write(numbers(1).schema, batches(), sink, 1000)
     metadata = opened(sink.getvalue()).metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
     # 1000 ids of 8 bytes in each of the first two.
     assert positions[1] < 8000 < positions[2] == positions[3] < 16000 < positions[4]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_no_rows(engine: str) -> None:
-    file = opened(written(Encoding(engine=engine, delta=True), FLAT, []))
+def test_write_no_rows() -> None:
+    file = opened(written(Encoding(delta=True), FLAT, []))
     assert (file.metadata.num_rows, file.schema_arrow.names) == (0, FLAT.names)
     assert column_statistics(file.metadata) == {}
 
@@ -204,11 +196,10 @@ def test_statistics_over_row_groups() -> None:
     assert found == {"n": ColumnStatistics(6, 3, found["n"].compressed_bytes, "3", "10")}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_statistics_that_python_has_no_value_for(engine: str) -> None:
+def test_statistics_that_python_has_no_value_for() -> None:
     # The year 33658, not a number, and text that a writer may have cut.
     far = pa.array([10**18, 1], pa.timestamp("us", "UTC"))
     rows = pa.RecordBatch.from_pydict({"far": far, "nan": [float("nan")] * 2, "text": ["a", "x" * 61]})
-    found = column_statistics(opened(written(Encoding(engine=engine), rows.schema, [rows])).metadata)
+    found = column_statistics(opened(written(Encoding(), rows.schema, [rows])).metadata)
     bounds = {name: (column.lower, column.upper) for name, column in found.items()}
     assert bounds == {"far": (None, None), "nan": (None, None), "text": ("a", None)}

@@ -1,37 +1,34 @@
-"""How columns are stored. That hashes and counters gain nothing from a longer search was measured with zlib."""
+"""How columns are stored."""
 
 import hashlib
 from decimal import Decimal
 
 import pyarrow as pa
-import pytest
 
-from lakewriter.encode.parquet_columns import SAMPLE_ROWS, choose, quick_columns, sampled
+from lakewriter.encode.parquet_columns import choose
 from lakewriter.spec.specification import Encoding
-from tests.encode.files import ENGINES, opened, written
-from tests.support.narrow import need
+from tests.encode.files import opened, written
 
 ROWS = 10_000
 HASHES = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(ROWS)]
-# (values, the DELTA encoding if asked for, without a dictionary else, quick)
+# (values, the DELTA encoding if asked for, without a dictionary else)
 COLUMNS = {
-    "hash": (pa.array(HASHES), "DELTA_LENGTH_BYTE_ARRAY", True, True),
-    "counter": (pa.array(range(ROWS), pa.int64()), "DELTA_BINARY_PACKED", True, True),
+    "hash": (pa.array(HASHES), "DELTA_LENGTH_BYTE_ARRAY", True),
+    "counter": (pa.array(range(ROWS), pa.int64()), "DELTA_BINARY_PACKED", True),
     "path": (
         pa.array([f"https://example.com/{n * n % 997}/{n}" for n in range(ROWS)]),
         "DELTA_LENGTH_BYTE_ARRAY",
         True,
-        False,
     ),
-    "price": (pa.array([n * 7919 % ROWS / 100 for n in range(ROWS)]), None, True, False),
-    "wide": (pa.array([Decimal(n) for n in range(ROWS)], pa.decimal128(38, 0)), None, True, True),
-    "half": (pa.array([n // 2 for n in range(ROWS)], pa.int64()), None, False, False),
-    "most": (pa.array([n * 3 // 4 for n in range(ROWS)], pa.int64()), "DELTA_BINARY_PACKED", False, False),
-    "few": (pa.array([f"n{n % 5}" for n in range(ROWS)]), None, False, False),
-    "sparse": (pa.array([n if n % 3 == 0 else None for n in range(ROWS)], pa.int64()), None, False, False),
-    "nothing": (pa.nulls(ROWS, pa.string()), None, False, False),
-    "flag": (pa.array([True] * ROWS), None, False, False),
-    "list": (pa.array([[n] for n in range(ROWS)]), None, False, False),
+    "price": (pa.array([n * 7919 % ROWS / 100 for n in range(ROWS)]), None, True),
+    "wide": (pa.array([Decimal(n) for n in range(ROWS)], pa.decimal128(38, 0)), None, True),
+    "half": (pa.array([n // 2 for n in range(ROWS)], pa.int64()), None, False),
+    "most": (pa.array([n * 3 // 4 for n in range(ROWS)], pa.int64()), "DELTA_BINARY_PACKED", False),
+    "few": (pa.array([f"n{n % 5}" for n in range(ROWS)]), None, False),
+    "sparse": (pa.array([n if n % 3 == 0 else None for n in range(ROWS)], pa.int64()), None, False),
+    "nothing": (pa.nulls(ROWS, pa.string()), None, False),
+    "flag": (pa.array([True] * ROWS), None, False),
+    "list": (pa.array([[n] for n in range(ROWS)]), None, False),
 }
 TABLE = pa.table({name: case[0] for name, case in COLUMNS.items()})
 
@@ -40,9 +37,6 @@ def test_columns_as_every_reader_knows_them():
     found = choose(TABLE, delta=False)
     assert found.delta == {}
     assert list(found.plain) == [name for name, case in COLUMNS.items() if case[2]]
-    assert quick_columns(TABLE, found.without_dictionary) == [
-        name for name, case in COLUMNS.items() if case[2] and case[3]
-    ]
 
 
 def test_columns_with_delta():
@@ -51,9 +45,8 @@ def test_columns_with_delta():
     assert list(found.plain) == ["price", "wide"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_column_of_distinct_values_has_no_dictionary(engine):
-    file = opened(written(Encoding(engine=engine), TABLE.schema, TABLE.to_batches(5000), ROWS))
+def test_a_column_of_distinct_values_has_no_dictionary():
+    file = opened(written(Encoding(), TABLE.schema, TABLE.to_batches(5000), ROWS))
     group = file.metadata.row_group(0)
     chunks = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
     plain = [name for name, chunk in chunks.items() if not chunk.has_dictionary_page and name != "flag"]
@@ -62,28 +55,13 @@ def test_a_column_of_distinct_values_has_no_dictionary(engine):
     assert file.read().equals(TABLE)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_hashes_take_half_a_byte_a_digit(engine):
+def test_hashes_take_half_a_byte_a_digit():
     rows = TABLE.select(["hash"])
-    size = len(written(Encoding(engine=engine), rows.schema, rows.to_batches(), ROWS))
+    size = len(written(Encoding(), rows.schema, rows.to_batches(), ROWS))
     assert 32 * ROWS < size < 40 * ROWS
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_dictionary_that_is_not_wanted_stays_away(engine):
-    file = opened(written(Encoding(engine=engine, dictionary=False), TABLE.schema, TABLE.to_batches(), ROWS))
+def test_a_dictionary_that_is_not_wanted_stays_away():
+    file = opened(written(Encoding(dictionary=False), TABLE.schema, TABLE.to_batches(), ROWS))
     group = file.metadata.row_group(0)
     assert not any(group.column(i).has_dictionary_page for i in range(group.num_columns))
-
-
-@pytest.mark.parametrize(("rows", "looked_at"), [(10**6, SAMPLE_ROWS), (8192, 8192), (1, 8192)])
-def test_the_sample_ends_where_a_row_group_does(rows, looked_at):
-    batches = pa.table({"n": pa.array(range(80_000), pa.int64())}).to_batches(8192)
-    sample, every = sampled(iter(batches), rows)
-    assert need(sample).num_rows == looked_at
-    assert list(every) == batches
-
-
-def test_no_batches_are_no_sample():
-    sample, every = sampled(iter(()), 10)
-    assert (sample, list(every)) == (None, [])

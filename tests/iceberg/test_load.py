@@ -61,11 +61,10 @@ WRITTEN = {
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("engine", ["arro3", "pyarrow"])
-def test_every_type(lake, engine):
+def test_every_type(lake):
     read = {"sql": TYPES, "views": {"x": {"format": "csv", "path": lake.csv("x.csv", "a\n1\n")}}}
     lake.write({"table": "t", "schema": "public", "read": read})
-    assert lake.load("a", engine=engine).tables[0].message is None
+    assert lake.load("a").tables[0].message is None
     found = lake.table("t")
     ids = {field.name: field.field_id for field in found.schema().fields if not field.name.startswith("_supa")}
     assert list(ids.values()) == list(range(1, len(WRITTEN) + 1))

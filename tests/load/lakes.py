@@ -58,10 +58,9 @@ class Lake:
     def spec(self) -> Spec:
         return load_spec(self.file)
 
-    def load(self, job_id: str, *, engine: str = "auto", **options: Any) -> RunReport:
+    def load(self, job_id: str, **options: Any) -> RunReport:
         """One load in this process."""
         spec = self.spec
-        spec = spec.model_copy(update={"encoding": spec.encoding.model_copy(update={"engine": engine})})
         return run(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
 
     def control(self, table_id: str) -> Control:

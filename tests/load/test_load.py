@@ -121,16 +121,6 @@ def test_both_feeds_write_the_same_files(lake, rows):
     assert [row[3] for row in written["rows"]] == list(range(1, 3 * rows + 1))
 
 
-def test_engines_write_equal_rows(lake):
-    lake.write(table("cities", lake.csv("cities.csv", CITIES)))
-    written = {}
-    for engine in ("arro3", "pyarrow"):
-        assert lake.load(engine, engine=engine).tables[0].engine == engine
-        query = "SELECT * EXCLUDE (_supa_synced, _supa_job_id, filename) FROM t ORDER BY _supa_index"
-        written[engine] = lake.rows(query, f"{SCHEMA}/cities/{engine}")
-    assert written["arro3"] == written["pyarrow"]
-
-
 EVOLUTIONS = [
     # the second file, Glue's columns after it, or the code it fails with
     ("id,name\n3,c\n", "id int,name string"),

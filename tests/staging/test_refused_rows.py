@@ -117,7 +117,7 @@ BAD_PLACES = [{0}, {399, 400}, {999}, set(range(390, 410)), set(range(1000)), se
 @pytest.mark.parametrize("places", BAD_PLACES, ids=lambda places: str(len(places)))
 def test_values_that_do_not_fit_are_set_aside(aws: StrictAws, bucket: str, places: set[int]) -> None:
     schema = next(with_bad_values(set())).schema
-    plan = task_plan(encoding=Encoding(engine="pyarrow"), source=schema)
+    plan = task_plan(encoding=Encoding(), source=schema)
     kept = Kept("id")
     receipts = list(write_partition(plan, 0, with_bad_values(places), bad=kept.writer))
     found = kept.writer.close()
@@ -130,7 +130,7 @@ def test_values_that_do_not_fit_are_set_aside(aws: StrictAws, bucket: str, place
 
 
 def test_value_that_does_not_fit_fails_a_load_that_sets_nothing_aside(aws: StrictAws, bucket: str) -> None:
-    plan = task_plan(encoding=Encoding(engine="pyarrow"), source=next(with_bad_values(set())).schema)
+    plan = task_plan(encoding=Encoding(), source=next(with_bad_values(set())).schema)
     with pytest.raises(ValueUnrepresentableError, match="partition 0: column 't', row 401: value"):
         list(write_partition(plan, 0, with_bad_values({400})))
     assert not aws.uploads(bucket)

@@ -11,9 +11,8 @@ import pytest
 
 from lakewriter.errors import S3AccessDeniedError, SourceFailedError
 from lakewriter.receipt import ColumnStatistics, Cursor, Receipt
-from lakewriter.spec.specification import Encoding, Limits
+from lakewriter.spec.specification import Limits
 from lakewriter.staging.task import write_partition
-from tests.encode.files import ENGINES
 from tests.staging.plans import source_rows, source_table, task_plan
 from tests.support.server import StrictAws
 
@@ -34,9 +33,8 @@ def _rows(files: dict[str, bytes]) -> pa.Table:
     return pa.concat_tables([pq.read_table(io.BytesIO(data)) for data in files.values()])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_partition(aws: StrictAws, bucket: str, engine: str) -> None:
-    plan = task_plan(encoding=Encoding(engine=engine), first_indexes=(1, 1001), counts=(1000, 12_345))
+def test_write_partition(aws: StrictAws, bucket: str) -> None:
+    plan = task_plan(first_indexes=(1, 1001), counts=(1000, 12_345))
     receipts = list(write_partition(plan, 1, source_rows(12_345)))
     (receipt,) = receipts
     files = _completed(aws, receipts)
@@ -44,7 +42,7 @@ def test_write_partition(aws: StrictAws, bucket: str, engine: str) -> None:
     assert Receipt.model_validate(receipt.model_dump(mode="json")) == receipt
     assert {name: getattr(receipt, name) for name in FACTS} == {
         **FACTS,
-        "engine": engine,
+        "engine": "pyarrow",
         "size": len(files[KEY.format(1)]),
     }
     added = {"_index": pa.array(range(1001, 13_346)), "_job_id": pa.array(["j1"] * 12_345)}
@@ -70,9 +68,8 @@ FACTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_partition_statistics(aws: StrictAws, bucket: str, engine: str) -> None:
-    (receipt,) = write_partition(task_plan(encoding=Encoding(engine=engine)), 0, source_rows(100))
+def test_write_partition_statistics(aws: StrictAws, bucket: str) -> None:
+    (receipt,) = write_partition(task_plan(), 0, source_rows(100))
     sizes = {name: found.compressed_bytes for name, found in receipt.columns.items()}
     assert all(0 < size < receipt.size for size in sizes.values())
     assert receipt.columns == {
@@ -86,10 +83,9 @@ def test_write_partition_statistics(aws: StrictAws, bucket: str, engine: str) ->
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_partition_rolls(aws: StrictAws, bucket: str, engine: str) -> None:
+def test_write_partition_rolls(aws: StrictAws, bucket: str) -> None:
     # A row takes about 50 bytes, so a row group of 512 KiB is one batch of 8192, and each is a file.
-    plan = task_plan(limits=ROLLS, encoding=Encoding(engine=engine), first_indexes=(1, 1, 501))
+    plan = task_plan(limits=ROLLS, first_indexes=(1, 1, 501))
     receipts = list(write_partition(plan, 2, source_rows(20_000)))
     assert [(r.key, r.seq, r.rows, r.first_index) for r in receipts] == [
         (KEY.format(2), 2, 8192, 501),
@@ -101,11 +97,10 @@ def test_write_partition_rolls(aws: StrictAws, bucket: str, engine: str) -> None
 
 
 @pytest.mark.parametrize("limits", [Limits(), ROLLS], ids=["one file", "rolled"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_partition_same_bytes_from_every_feed(aws: StrictAws, bucket: str, engine: str, limits: Limits) -> None:
+def test_write_partition_same_bytes_from_every_feed(aws: StrictAws, bucket: str, limits: Limits) -> None:
     found = []
     for batch in (10_000, 65_536, 777):
-        plan = task_plan(limits=limits, encoding=Encoding(engine=engine))
+        plan = task_plan(limits=limits)
         found.append(_completed(aws, list(write_partition(plan, 0, source_rows(30_000, batch)))))
     assert found[0] == found[1] == found[2]
 
@@ -138,14 +133,13 @@ def test_write_partition_second_file_fails(aws: StrictAws, bucket: str) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_write_partition_source_fails(aws: StrictAws, bucket: str, engine: str, error: BaseException) -> None:
+def test_write_partition_source_fails(aws: StrictAws, bucket: str, error: BaseException) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield from source_rows(20_000)
         raise error
 
     with pytest.raises(type(error)) as caught:
-        list(write_partition(task_plan(limits=ROLLS, encoding=Encoding(engine=engine)), 0, batches()))
+        list(write_partition(task_plan(limits=ROLLS), 0, batches()))
     assert caught.value is error
     assert aws.uploads(bucket) == []
     assert ("s3:AbortMultipartUpload", 204) in [(action, status) for action, _, status in aws.calls]

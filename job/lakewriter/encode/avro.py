@@ -17,6 +17,7 @@ import zstandard
 
 from lakewriter.encode.avro_schema import avro_schema
 from lakewriter.encode.avro_values import encoded_rows, varint
+from lakewriter.encode.deflate import RAW, compress
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import AvroEncoding
 
@@ -24,7 +25,6 @@ BLOCK_BYTES: Final = 1024 * 1024
 """A block before compression, but for rows that are larger: readers hold one block at a time."""
 
 _MAGIC: Final = b"Obj\x01"
-_RAW_DEFLATE: Final = -15
 
 Compress = Callable[[bytes], bytes]
 
@@ -64,7 +64,7 @@ def compressor(encoding: AvroEncoding) -> Compress:
         return own.compress
     simple: dict[str, Compress] = {
         "null": lambda data: data,
-        "deflate": lambda data: zlib.compress(data, level, wbits=_RAW_DEFLATE),
+        "deflate": lambda data: compress(data, level, RAW),
         "bzip2": bz2.compress,
         "xz": lambda data: lzma.compress(data, preset=level),
         "snappy": _snappy,

@@ -4,7 +4,6 @@ A column of field kind ``json`` holds JSON text of any value; other columns are 
 """
 
 import json
-import zlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,12 +12,11 @@ import pyarrow.compute as pc
 
 from lakewriter.documents.types import JSON, KIND
 from lakewriter.documents.values_to_text import join, quote_json, render_objects, replace_masked
+from lakewriter.encode.deflate import open_gzip
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import TextEncoding
 
 GZIP_LEVEL: Final = 6
-_GZIP_WINDOW: Final = 31
-"""zlib's way to ask for gzip's frame; the time in it stays zero, so that equal rows give equal files."""
 
 
 class TextEncoder:
@@ -32,7 +30,7 @@ class TextEncoder:
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
         """CSV begins with its header, in a file without rows too."""
-        packer = zlib.compressobj(GZIP_LEVEL, wbits=_GZIP_WINDOW) if self._encoding.gzip else None
+        packer = open_gzip(GZIP_LEVEL) if self._encoding.gzip else None
 
         def send(data: bytes) -> None:
             packed = packer.compress(data) if packer else data

@@ -1,8 +1,8 @@
 """The encoder for each file format."""
 
-from lakewriter.encode import parquet
 from lakewriter.encode.csv_and_jsonl import TextEncoder
 from lakewriter.encode.encoder import Encoder
+from lakewriter.encode.parquet import ParquetEncoder
 from lakewriter.spec.specification import FileEncoding
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
@@ -16,4 +16,4 @@ def encoder(encoding: FileEncoding) -> Encoder:
         return AvroEncoder(encoding)
     if isinstance(encoding, TextEncoding):
         return TextEncoder(encoding)
-    return parquet.encoder(encoding)
+    return ParquetEncoder(encoding)

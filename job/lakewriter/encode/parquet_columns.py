@@ -1,28 +1,20 @@
 """How each column of a file is stored, judged by the file's first rows."""
 
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewriter.spec.specification import MIB
-
 INTEGERS: Final = "DELTA_BINARY_PACKED"
 TEXT: Final = "DELTA_LENGTH_BYTE_ARRAY"
 
 SAMPLE_ROWS: Final = 65_536
-SAMPLE_BYTES: Final = 16 * MIB
 UNIQUE: Final = 0.9
 """Of that many values, this share of distinct ones means more of them in all than a dictionary of a megabyte holds."""
 
 _FIRST_ROWS: Final = 4096
-_TRIED_VALUES: Final = 8192
-_TRIED_BYTES: Final = 65_536
-_GAIN: Final = 0.96
 
 
 @dataclass(frozen=True)
@@ -38,16 +30,6 @@ class Choice:
     def without_dictionary(self) -> list[str]:
         """The columns that have none."""
         return [*self.delta, *self.plain]
-
-
-def sampled(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[pa.Table | None, Iterator[pa.RecordBatch]]:
-    """The first batches, of ``rows`` at most and not many bytes, None without any; and all batches."""
-    held: list[pa.RecordBatch] = []
-    count = size = 0
-    while count < min(rows, SAMPLE_ROWS) and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
-        held.append(batch)
-        count, size = count + batch.num_rows, size + batch.nbytes
-    return (pa.Table.from_batches(held) if held else None), chain(held, batches)
 
 
 def choose(sample: pa.Table, *, delta: bool) -> Choice:
@@ -68,11 +50,6 @@ def choose(sample: pa.Table, *, delta: bool) -> Choice:
         elif distinct >= UNIQUE * values:
             plain.append(field.name)
     return Choice(encodings, plain)
-
-
-def quick_columns(sample: pa.Table, names: Iterable[str]) -> list[str]:
-    """Those of the named flat columns that gzip makes hardly smaller by searching longer: hashes, counters."""
-    return [name for name in names if _is_quick(sample.column(name))]
 
 
 def leaf_paths(schema: pa.Schema) -> list[str]:
@@ -116,14 +93,3 @@ def _is_text(kind: pa.DataType) -> bool:
 def _repeats_at_once(column: pa.ChunkedArray) -> bool:
     first = column.slice(0, _FIRST_ROWS)
     return bool(pc.count_distinct(first).as_py() * 2 <= len(first) - first.null_count)
-
-
-def _is_quick(column: pa.ChunkedArray) -> bool:
-    values = column.drop_null().slice(0, _TRIED_VALUES).combine_chunks()
-    if _is_text(values.type):
-        data = b"".join(values.cast(pa.binary()).to_pylist())
-    else:
-        width = values.type.bit_width // 8
-        data = values.buffers()[1].slice(values.offset * width, len(values) * width).to_pybytes()
-    data = data[:_TRIED_BYTES]
-    return len(zlib.compress(data, 6)) > _GAIN * len(zlib.compress(data, 1))

@@ -169,12 +169,11 @@ class Limits(Model):
 
 
 class Encoding(Model):
-    """How Parquet files are encoded. ``engine`` ``auto`` takes parquet-rs where it is installed, else pyarrow."""
+    """How Parquet files are encoded. Without a ``level``, gzip is chosen for each column by its first rows."""
 
     kind: Literal["parquet"] = "parquet"
     codec: str = "gzip"
-    level: int = 4
-    engine: Literal["auto", "arro3", "pyarrow"] = "auto"
+    level: int | None = None
     delta: bool = False
     page_bytes: int | None = None
     dictionary_page_bytes: int | None = None

@@ -43,7 +43,7 @@ _AVRO: Final = {
     Zstandard: "zstandard",
     Snappy: "snappy",
 }
-_GZIP_LEVEL, _ZSTD_LEVEL, _BROTLI_LEVEL = 6, 3, 5
+_ZSTD_LEVEL, _BROTLI_LEVEL = 3, 5
 _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 """No dot either: it parts the namespace from the name in a table's id."""
 
@@ -88,9 +88,7 @@ def make_encoding(form: AirbyteForm) -> FileEncoding:
     if isinstance(file_format, Parquet):
         return Encoding(
             codec=file_format.compression_codec.lower(),
-            level={"GZIP": _GZIP_LEVEL, "ZSTD": _ZSTD_LEVEL, "BROTLI": _BROTLI_LEVEL}.get(
-                file_format.compression_codec, 0
-            ),
+            level={"ZSTD": _ZSTD_LEVEL, "BROTLI": _BROTLI_LEVEL}.get(file_format.compression_codec),
             page_bytes=file_format.page_size_kb * 1024,
             dictionary_page_bytes=file_format.dictionary_page_size_kb * 1024,
             dictionary=file_format.dictionary_encoding,

@@ -18,7 +18,7 @@ from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, Table
 FILE: Final = Template.parse("v{backfill}/{counter}.parquet")
 CODECS: Final = {
     "snappy": Encoding(codec="snappy"),
-    "gzip": Encoding(codec="gzip", level=4),
+    "gzip": Encoding(codec="gzip"),
     "lz4": Encoding(codec="lz4"),
     "zstd": Encoding(codec="zstd", level=3),
 }

@@ -10,11 +10,12 @@ from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
 @dataclass(frozen=True)
 class Codec:
-    """A codec: what the encoder calls it, its levels, and the one that is taken where none is given."""
+    """A codec: what the encoder calls it, its levels, and the one that is taken where none is given; None where the
+    encoder chooses."""
 
     name: str
     levels: range = range(0)
-    level: int = 0
+    level: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ FORMATS: Final = {
     "parquet": FileFormat(
         {
             "zstd": Codec("zstd", range(1, 23), 3),
-            "gzip": Codec("gzip", range(1, 10), 4),
+            "gzip": Codec("gzip", range(1, 10)),
             "brotli": Codec("brotli", range(1, 12), 5),
             "snappy": Codec("snappy"),
             "lz4": Codec("lz4"),
@@ -67,9 +68,10 @@ def check_compression(kind: str, compression: str | None, level: int | None) -> 
     if level is not None and not levels:
         raise ValueError(f"'compression_level' is for codecs with levels, and {name!r} of {kind!r} has none")
     if level is not None and level not in levels:
+        default = "" if codecs[name].level is None else f" for {codecs[name].level}"
         raise ValueError(
-            f"'compression_level' {level} is not for {name!r}; expected {levels[0]} to {levels[-1]}, or leave it out "
-            f"for {codecs[name].level}"
+            f"'compression_level' {level} is not for {name!r}; expected {levels[0]} to {levels[-1]}, or leave it out"
+            f"{default}"
         )
 
 
