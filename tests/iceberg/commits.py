@@ -4,7 +4,6 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
 
@@ -20,7 +19,9 @@ from lakewriter.receipt import Part, Receipt
 from lakewriter.shape.partitions import Transforms
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import GlueService, RestService
+from lakewriter.spec.specification import Encoding
 from tests.commit import intents
+from tests.encode.files import written
 from tests.load.lakes import BUCKET
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
 from tests.support.server import StrictAws
@@ -55,7 +56,7 @@ class Table:
         """A load of one file, made ready, encoded, and its object there."""
         action, schema = self.ready(job, rows.schema, committed)
         key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
-        return intent(job, action, self._written(key, rows.cast(schema)))
+        return intent(job, action, self._write(key, rows.cast(schema)))
 
     def partitioned(self, job: str, rows: pa.Table, *fields: str) -> Intent:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
@@ -67,14 +68,12 @@ class Table:
             transforms.split_by_partition(rows.cast(schema).combine_chunks().to_batches()[0])
         ):
             file = f"{transforms.name_directory(values)}/part-{job}-{number:05}.parquet"
-            found = self._written(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
+            found = self._write(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
             receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)
 
-    def _written(self, key: str, rows: pa.Table) -> Receipt:
-        sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink)
-        body = sink.getvalue().to_pybytes()
+    def _write(self, key: str, rows: pa.Table) -> Receipt:
+        body = written(Encoding(), rows.schema, rows.to_batches(), rows.num_rows)
         self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
         return receipt(key, body, rows.num_rows)
 
