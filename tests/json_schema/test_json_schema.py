@@ -158,8 +158,7 @@ NOT_THERE = ["#/$defs/nothing", "#nothing", "#value", "#/$defs/listed/oneOf/2", 
 @pytest.mark.parametrize("reference", NOT_THERE)
 def test_reference_to_what_is_not_there(reference):
     schema = with_property({"type": "object", "properties": {"q": refer(reference)}})
-    with pytest.raises(SchemaIncompatibleError, match=r"the schema of p\.q refers to '.*, which is not there"):
-        make_record_type(schema)
+    assert make_record_type(schema) == Record((("p", Record((("q", JSON),))),))
     with pytest.raises(SpecInvalidError, match=r"the collection's schema refers to '.* at p/q, which is not there"):
         read_schema(schema)
 

@@ -50,6 +50,9 @@ _RULES: Final = Rules(
     # The vendor's table of types knows "type" alone: a schema without one is unknown.
     infers_from_values=False,
     others={"WellKnownTypes.json": _WELL_KNOWN},
+    # The vendor's destinations take a schema that they do not know for an unknown type, which is JSON text: catalogs of
+    # their sources refer to files that are not sent along.
+    refuses_missing=False,
 )
 _PLAIN: Final = {"boolean": Kind.BOOLEAN, "integer": Kind.INTEGER, "number": Kind.NUMBER}
 _LARGE: Final = {("airbyte_type", "integer"), ("airbyte_type", "big_integer")}

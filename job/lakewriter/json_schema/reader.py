@@ -74,7 +74,8 @@ class Rules:
     ``annotations`` are the keywords that refine a type, ``types`` maps the vendor's own names to JSON Schema's.
     ``infers_from_values`` lets ``const`` and ``enum`` declare types, ``reads_items`` reads the items of arrays.
     ``others`` are documents that every schema may refer to, by name; ``elsewhere`` names documents that only the
-    vendor's platform has, which allow any value here.
+    vendor's platform has, which allow any value here. With ``refuses_missing`` a reference that leads nowhere is an
+    error; without, it allows any value.
     """
 
     annotations: tuple[str, ...]
@@ -83,6 +84,7 @@ class Rules:
     reads_items: bool = True
     others: Mapping[str, Schema] = field(default_factory=dict)
     elsewhere: tuple[str, ...] = ()
+    refuses_missing: bool = True
 
 
 class JsonSchemaError(Exception):
@@ -146,7 +148,7 @@ class _Position(NamedTuple):
 class _Reader:
     """Reads the parts of one schema.
 
-    Without ``nested`` it reads names of properties only: it ignores ``type``, and references that lead nowhere.
+    Without ``nested`` it reads names of properties only: it ignores ``type``, and refuses no reference.
     """
 
     def __init__(self, root: Schema, rules: Rules, *, nested: bool = True) -> None:
@@ -258,7 +260,7 @@ class _Reader:
         if target is None and reference.partition("#")[0] in self._rules.elsewhere:
             self.elsewhere.add(reference.partition("#")[0])
             return _ANYTHING
-        if target is None and not self._nested:
+        if target is None and not (self._nested and self._rules.refuses_missing):
             return _ANYTHING
         if target is None:
             raise MissingReferenceError(f"refers to {_describe(reference)}", at.path, ", which is not there")
