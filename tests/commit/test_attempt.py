@@ -9,9 +9,9 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.commit.state import Pending, Running, TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import ConcurrentLoadError

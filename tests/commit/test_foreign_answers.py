@@ -6,9 +6,9 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.intent import GlueAction
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.commit.store import Unclear
 from lakewriter.commit.uploads import complete_all
 from lakewriter.errors import CommitUnknownError, NoAnswerError

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.attempt import BeginRecord
+from lakewriter.commit.conditional_writes import _parse_head
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.ownership import Ownership, OwnershipRecord
-from lakewriter.commit.s3_requests import _parse_head
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import parse
 from lakewriter.errors import LakeError, SchemaIncompatibleError

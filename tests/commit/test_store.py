@@ -6,7 +6,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.s3_requests import S3Store
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.uploads import withdraw
 from lakewriter.errors import S3AccessDeniedError
 from lakewriter.receipt import Part, Receipt

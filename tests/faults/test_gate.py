@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lakewriter.aws import Clients
-from lakewriter.commit.s3_requests import S3Store
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.spec.access import Access
 from tests.faults.gate import Fault, Gate, once
 from tests.load.lakes import calls

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
 from lakewriter.commit.recover import recover
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
 from tests.faults.books import EVENTS, SCHEMA

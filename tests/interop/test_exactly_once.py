@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
 from lakewriter.spec.access import Access

@@ -10,8 +10,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys

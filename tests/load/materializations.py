@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import ANEW
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.planning import PlannedTable, plan

@@ -13,8 +13,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
 from lakewriter.report import RunReport

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import open_control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import verify
 from tests.load.lakes import BUCKET, table

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import begin_backfill

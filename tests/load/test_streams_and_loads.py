@@ -9,8 +9,8 @@ import yaml
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import is_unchanged
 from lakewriter.commit.batches import find_last_batch
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys

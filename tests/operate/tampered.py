@@ -17,8 +17,8 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import LOAD_METADATA, ControlKeys
 from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import Verified, verify

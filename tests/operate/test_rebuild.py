@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.dialects.lake_yaml import load_spec

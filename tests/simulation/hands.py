@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate import rebuild as rebuilding

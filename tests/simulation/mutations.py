@@ -96,19 +96,19 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "completion-if-none-match": _one(
         "an upload is completed only if no object has its key",
-        "commit.s3_requests",
+        "commit.conditional_writes",
         '        condition = {"IfNoneMatch": "*"} if self._conditional else {}\n',
         "        condition: dict[str, str] = {}\n",
     ),
     "state-if-match": _one(
         "a state is replaced only if it is the one that was read",
-        "commit.s3_requests",
+        "commit.conditional_writes",
         '        return self._put(key, body, {"IfMatch": etag})',
         "        return self._put(key, body, {})",
     ),
     "state-if-none-match": _one(
         "a control object is created only if there is none",
-        "commit.s3_requests",
+        "commit.conditional_writes",
         '        return self._put(key, body, {"IfNoneMatch": "*"})',
         "        return self._put(key, body, {})",
     ),

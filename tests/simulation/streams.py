@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.report import RunReport

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewriter.aws import Clients
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.data_store import OpenClients, reuse_clients
-from lakewriter.commit.s3_requests import S3Store
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
 

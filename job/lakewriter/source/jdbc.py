@@ -11,7 +11,7 @@ from pyspark.sql.types import DateType, DecimalType, NumericType, StructField, T
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.column_names import quote_column
-from lakewriter.source.postgresql import guard_source, is_postgresql, limit_bound, refuse_changed
+from lakewriter.source.postgresql_values import guard_source, is_postgresql, limit_bound, refuse_changed
 from lakewriter.spec.specification import JdbcPartition, Read
 
 # A driver that comes with --packages or --jars is not in the class loader that java.sql.DriverManager asks: without its

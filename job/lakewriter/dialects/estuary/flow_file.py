@@ -9,7 +9,7 @@ from lakewriter.dialects.common.foreign_files import refuse_other
 from lakewriter.dialects.common.problems import describe_value, suggest_nearest
 from lakewriter.dialects.common.source_files import Location, Place, describe_kind, read_yaml, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
-from lakewriter.dialects.estuary.flow_keys import Data, FlowKeys
+from lakewriter.dialects.estuary.flow_fields import Data, FlowKeys
 from lakewriter.dialects.estuary.foreign_files import FLOW
 from lakewriter.dialects.estuary.schema_files import opened
 from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, CollectionEntry, EstuaryS3Parquet

@@ -1,6 +1,5 @@
 """What Estuary's Apache Parquet in S3 means: a path and a counter for each binding, its codec, its fields."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -8,21 +7,18 @@ from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.tables import TableEntry
+from lakewriter.dialects.estuary.paths import FILE, place_binding, refuse_twins, warn_of_nested
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet
-from lakewriter.errors import NameCollisionError
-from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.layout import Layout, Template
+from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, TableSpec
 
-FILE: Final = Template.parse("v{backfill}/{counter}.parquet")
 CODECS: Final = {
     "snappy": Encoding(codec="snappy"),
     "gzip": Encoding(codec="gzip"),
     "lz4": Encoding(codec="lz4"),
     "zstd": Encoding(codec="zstd", level=3),
 }
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
@@ -30,7 +26,7 @@ def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
     destination = file.destination
     bindings = [_require_binding(number, entry) for number, entry in enumerate(file.tables)]
     specs = tuple(_translate_table(destination, number, entry, file.root) for number, entry in enumerate(bindings))
-    _refuse_twins(specs)
+    refuse_twins(specs)
     return Spec(
         pipeline=file.pipeline,
         dialect=destination.type,
@@ -43,7 +39,7 @@ def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
         warnings=(
             *destination.warn_of_secrets(),
             *_warn_of_no_region(destination),
-            *_warn_of_nested(specs),
+            *warn_of_nested(specs),
             *_warn_of_unused(bindings),
         ),
     )
@@ -87,25 +83,16 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
 
 
 def _translate_table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root: str) -> TableSpec:
-    path = join_key(entry.resource.pathPrefix)
-    if f"{path}/".startswith(f"{CONTROL_DIRECTORY}/"):
-        raise FaultError(
-            ("tables", number, "resource", "pathPrefix"),
-            f"binding {entry.source!r} would lie at {path!r}, where the job's own records lie.",
-            remedy="Give it another pathPrefix.",
-            kind=NameCollisionError,
-        )
-    # Paths are any text and names of control objects are not: what is replaced lives on as a code.
-    name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
+    place = place_binding(number, entry)
     return TableSpec(
         **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
         source_table=entry.table or entry.source.rpartition("/")[2],
         read=entry.read.make_read(root),
         index=IndexKind.SPARSE,
         schema_name="",
-        name=name,
-        layout=Layout(path, FILE),
-        path=path,
+        name=place.name,
+        layout=Layout(place.path, FILE),
+        path=place.path,
         collection=entry.make_collection(destination.flatten_separator),
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],
     )
@@ -115,16 +102,6 @@ def _warn_of_no_region(destination: EstuaryS3Parquet) -> list[str]:
     return [] if destination.region else [f"region is not given; bucket {destination.bucket!r} is asked for it."]
 
 
-def _warn_of_nested(tables: Sequence[TableSpec]) -> list[str]:
-    """A reader of the outer path sees the inner one's files as its own."""
-    return [
-        f"binding at {inner.path!r} lies under that at {outer.path!r}: read them by v*/*.parquet, not by folder."
-        for outer in tables
-        for inner in tables
-        if inner is not outer and inner.path.startswith(f"{outer.path}/")
-    ]
-
-
 def _warn_of_unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
     for binding in bindings:
         for what in binding.fields.unused:
@@ -132,16 +109,3 @@ def _warn_of_unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
         read = binding.collection.read
         for note in read.notes if read is not None else ():
             yield f"collection {binding.source!r}: {note}"
-
-
-def _refuse_twins(tables: Sequence[TableSpec]) -> None:
-    seen: set[str] = set()
-    for number, table in enumerate(tables):
-        if table.id in seen:
-            raise FaultError(
-                ("tables", number, "resource", "pathPrefix"),
-                f"two bindings have the pathPrefix {table.path!r}.",
-                remedy="Give each binding a path of its own.",
-                kind=NameCollisionError,
-            )
-        seen.add(table.id)

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 
 from lakewriter.errors import from_text
 from lakewriter.source.failures import Origin
-from lakewriter.source.postgresql import guard_source, is_postgresql, refuse_changed
+from lakewriter.source.postgresql_values import guard_source, is_postgresql, refuse_changed
 
 URLS = [
     ("jdbc:postgresql://h:5432/d", True),
