@@ -7,7 +7,7 @@ import pytest
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import NameCollisionError, SpecInvalidError
 from lakewriter.spec.specification import Mode
-from tests.dialects.airbyte_lakes import TABLE, lake
+from tests.dialects.airbyte_lakes import TABLE, lake, problems
 from tests.support.narrow import need
 
 TABLES = [
@@ -129,8 +129,22 @@ def test_no_statuses_are_said_by_their_word(tmp_path, statuses):
         load_spec(lake(tmp_path, {}, source=source))
 
 
-@pytest.mark.parametrize("mode", ["append_dedup", "overwrite_dedup", "update"])
-def test_other_sync_modes_are_refused(tmp_path, mode):
-    catalog = {"streams": [{"stream": {"name": "users"}, "destination_sync_mode": mode}]}
-    with pytest.raises(SpecInvalidError, match="expected 'append' or 'overwrite'"):
-        load_spec(lake(tmp_path, {}, source={"messages": "-", "catalog": catalog}))
+OTHER_MODES = [
+    # the mode and its streams, which words the one message has; the modes are those of DestinationSyncMode in
+    # Airbyte's protocol, and PyAirbyte's write_strategy "auto" asks for append_dedup (airbyte/strategies.py)
+    ({"users": "append_dedup"},
+     ["destination_sync_mode 'append_dedup' of 'users': expected 'append' or 'overwrite'", "Ask for 'append'",
+      "'Incremental | Append'", "write_strategy='append'"]),
+    ({"users": "overwrite_dedup"}, ["'overwrite_dedup' of 'users'", "Ask for 'overwrite'", "write_strategy='replace'"]),
+    ({"users": "update"}, ["'update' of 'users': expected 'append' or 'overwrite'; this destination has no other"]),
+    ({"users": "append_dedup", "orders": "append", "items": "append_dedup"}, ["'append_dedup' of 'users', 'items': "]),
+    ({f"s{n}": "append_dedup" for n in range(30)}, ["of 's0', 's1', 's2', 's3', 's4' and 25 more: "]),
+    ({"users": "append_dedup", "orders": "soft_delete"}, ["'append_dedup' of 'users'", "'soft_delete' of 'orders'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("modes", "expected"), OTHER_MODES)
+def test_other_sync_modes_are_one_message_with_the_mode_to_ask_for(tmp_path, modes, expected):
+    streams = [{"stream": {"name": name}, "destination_sync_mode": mode} for name, mode in modes.items()]
+    (found,) = problems(lake(tmp_path, {}, source={"messages": "-", "catalog": {"streams": streams}}))
+    assert [words for words in expected if words not in found] == []

@@ -257,9 +257,17 @@ def test_purge_first_deletes_before_it_writes(lake):
     lake.write(form, kind="heropixel-s3",
                source={"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()})  # fmt: skip
     lake.load("a")
-    lake.messages(record("users", JANE), state("users", 1), failure("boom"))
-    assert lake.load("b").status == "failed"
-    assert [row["user_id"] for row in lake.rows()] == [456]
+    for job_id, messages, message, rows in [
+        # without a STATE nothing of the stream is loaded, and so nothing is purged
+        ("b", [record("users", JANE), failure("boom.")],
+         "stream 'users' is not complete: the source reports: boom. No more of its rows are committed.", [123]),
+        ("c", [record("users", JANE), state("users", 1), failure("boom")],
+         "stream 'users' is not complete: the source reports: boom. 1 row before its last STATE is committed.", [456]),
+    ]:  # fmt: skip
+        lake.messages(*messages)
+        (result,) = lake.load(job_id).tables
+        assert (result.status, result.message) == ("failed", message)
+        assert [row["user_id"] for row in lake.rows()] == rows
 
 
 def test_one_place_for_all_loads(lake):

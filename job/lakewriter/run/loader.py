@@ -230,9 +230,12 @@ class Loader:
     ) -> tuple[TableResult, LakeError]:
         result = partial.get(table.id) or TableResult(schema_=table.schema_name, table=table.name, status="failed")
         kept = (
-            f"{format_count(result.rows, 'row')} before its last state are committed." if result.keys else "Nothing is."
+            f"{format_count(result.rows, 'row')} before its last STATE {'is' if result.rows == 1 else 'are'} committed."
+            if result.keys
+            else "No more of its rows are committed."
         )
-        error = SourceFailedError(f"stream {table.source_table!r} did not come to its end: {verdict.error}. {kept}")
+        reason = verdict.error.rstrip().removesuffix(".")
+        error = SourceFailedError(f"stream {table.source_table!r} is not complete: {reason}. {kept}")
         if result.code:
             error = SourceFailedError(f"{error.message} Its load failed too: {result.code}: {result.message}")
         return result.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error

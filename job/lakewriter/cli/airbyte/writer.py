@@ -151,7 +151,7 @@ class Writer:
         self._commit(number, self._find_last_states() | dict.fromkeys(done, last), done)
         failed = [f"{self._tables[key].id} ({error})" for key, error in errors.items() if error]
         if failed:
-            raise SourceFailedError(f"streams did not come to their end: {', '.join(failed)}.")
+            raise SourceFailedError(f"streams are not complete: {', '.join(failed)}.")
 
     def _commit(self, number: int, ends: Mapping[StreamKey, int], done: Collection[StreamKey] = frozenset()) -> None:
         """Load each stream up to a place, then hand back what is committed, whatever became of the others."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from lakewriter.spec.model import Model, require_one
 from lakewriter.spec.specification import IndexKind, Mode, Read
@@ -13,6 +13,21 @@ MESSAGES: Final = "airbyte messages"
 """The ``format`` of tables that are read from messages."""
 
 _MODES: Final = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}
+_NONE: Final = "this destination has no other sync mode."
+_ADVICE: Final = {
+    "append_dedup": (
+        "files on S3 are only added, so no row is replaced. Ask for 'append', which keeps every version of a row: a "
+        "connection's 'Incremental | Append', or write_strategy='append' in PyAirbyte, whose 'auto' asks for "
+        "append_dedup where a stream has a primary key."
+    ),
+    "overwrite_dedup": (
+        "files on S3 are replaced whole, so no row is looked at. Ask for 'overwrite': a connection's 'Full refresh | "
+        "Overwrite', or write_strategy='replace' in PyAirbyte."
+    ),
+}
+"""By a mode that other destinations have, why this one has not, and what to ask for."""
+_SHOWN: Final = 5
+"""Streams that a message names."""
 
 
 class _Foreign(BaseModel):
@@ -45,13 +60,6 @@ class ConfiguredStream(_Foreign):
     minimum_generation_id: int | None = Field(None, ge=0)
     sync_id: int | None = Field(None, ge=0)
 
-    @field_validator("destination_sync_mode")
-    @classmethod
-    def _supported(cls, value: str) -> str:
-        if value not in _MODES:
-            raise ValueError("expected 'append' or 'overwrite'; this destination has no other sync mode")
-        return value
-
     @model_validator(mode="after")
     def _generations(self) -> "ConfiguredStream":
         lowest, own = self.minimum_generation_id, self.generation_id
@@ -77,6 +85,24 @@ class ConfiguredCatalog(_Foreign):
     """The whole catalog."""
 
     streams: tuple[ConfiguredStream, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _supported(self) -> "ConfiguredCatalog":
+        # One message for all streams: a client that chooses a mode by itself chooses the same one for most of them.
+        if problems := [self._describe_mode(mode) for mode in self._find_unsupported_modes()]:
+            raise ValueError(" ".join(problems))
+        return self
+
+    def _find_unsupported_modes(self) -> Sequence[str]:
+        modes = dict.fromkeys(each.destination_sync_mode for each in self.streams)
+        return [mode for mode in modes if mode not in _MODES]
+
+    def _describe_mode(self, mode: str) -> str:
+        names = [each.stream.name for each in self.streams if each.destination_sync_mode == mode]
+        shown = ", ".join(map(repr, names[:_SHOWN])) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+        return (
+            f"destination_sync_mode {mode!r} of {shown}: expected 'append' or 'overwrite'; {_ADVICE.get(mode, _NONE)}"
+        )
 
 
 class SourceEntry(Model):
