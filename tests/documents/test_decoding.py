@@ -22,7 +22,7 @@ from lakewriter.spec.stream import AvroEncoding
 from tests.documents.documents_strategies import SCHEMAS, WIDE_SCHEMAS, conforming
 from tests.shape.enveloped import plan, shaped, written
 
-TOO_LARGE, NO_FIT = "DESTINATION_FIELD_SIZE_LIMITATION", "DESTINATION_TYPECAST_ERROR"
+TOO_LARGE, NO_FIT = "DESTINATION_FIELD_SIZE_LIMITATION", "DESTINATION_SERIALIZATION_ERROR"
 WITH_OPEN = {"oneOf": [{"type": "object", "properties": {"a": {"type": "integer"}}}, {"type": "object"}]}
 VALUES = [
     # schema of a property, JSON text, the value in Parquet, the reason of its change
@@ -99,7 +99,7 @@ def test_change_names_the_place():
     schema = {"properties": {"a": {"type": "array", "items": {"properties": {"b": {"type": "integer"}}}}}}
     batch, shaper = shaped(plan(schema), '{"a": [{"b": 1}, {"b": "x"}]}', '{"a": [{"b": "y"}], "z": 1}')
     changes = [[change["field"] for change in row["_meta"]["changes"]] for row in batch.to_pylist()]
-    assert changes == [["a[1].b"], ["a[0].b"]]
+    assert changes == [["a.[1].b"], ["a.[0].b"]]
     assert dict(shaper.take_findings().undeclared) == {"z": 1}
 
 
@@ -157,7 +157,7 @@ def _differences(
             yield from _differences(own, source.get(name), value, f"{path}.{name}", changed, undeclared)
     elif isinstance(t, Items) and isinstance(source, list) and isinstance(found, list) and len(source) == len(found):
         for number, (before, after) in enumerate(zip(source, found, strict=True)):
-            yield from _differences(t.item, before, after, f"{path}[{number}]", changed, undeclared)
+            yield from _differences(t.item, before, after, f"{path}.[{number}]", changed, undeclared)
     elif not isinstance(t, Leaf) or not _same(t.kind, source, found):
         yield path
 

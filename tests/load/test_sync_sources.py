@@ -117,7 +117,7 @@ def test_spark_source_in_text(lake):
     assert b'"price":1.50' in body
     assert row["_airbyte_meta"] == {
         "sync_id": 1,
-        "changes": [{"field": "odd", "change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}],
+        "changes": [{"field": "odd", "change": "NULLED", "reason": "DESTINATION_SERIALIZATION_ERROR"}],
     }
     assert row["_airbyte_generation_id"] == 1
     assert row["_airbyte_data"] == {

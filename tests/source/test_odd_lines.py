@@ -10,7 +10,7 @@ from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
 from tests.support.narrow import need
 
 CUT = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
-NO_NUMBER = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}
+NO_NUMBER = {"change": "NULLED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
 
 
 def line(data: str, **more: str) -> bytes:
@@ -27,10 +27,10 @@ MENDED = [
     # data as Python's json.dumps writes it, what is written, the changes
     (r'{"a": "x\ud83d", "n": 1.10}', r'{"a": "x\ufffd", "n": 1.10}', [{"field": "a"} | CUT]),
     (r'{"a": "\uDE00 \ud83d\ude00"}', r'{"a": "\ufffd \ud83d\ude00"}', [{"field": "a"} | CUT]),
-    (r'{"a": "\\ud83d", "b": ["\ud83d"]}', r'{"a": "\\ud83d", "b": ["\ufffd"]}', [{"field": "b[0]"} | CUT]),
+    (r'{"a": "\\ud83d", "b": ["\ud83d"]}', r'{"a": "\\ud83d", "b": ["\ufffd"]}', [{"field": "b.[0]"} | CUT]),
     (r'{"a": {"\ud83d": 1}}', r'{"a": {"\ufffd": 1}}', [{"field": "a.\ufffd"} | CUT]),
     ('{"a": NaN, "b": [-Infinity, 1e400, "NaN"]}', '{"a": null, "b": [null, 1e400, "NaN"]}',
-     [{"field": "a"} | NO_NUMBER, {"field": "b[0]"} | NO_NUMBER]),
+     [{"field": "a"} | NO_NUMBER, {"field": "b.[0]"} | NO_NUMBER]),
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 Where all values of a column fit they are decoded together, and one by one where some do not.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,8 @@ Place = Callable[[int], tuple[int, str]]
 Objects = Sequence[dict[str, msgspec.Raw] | None]
 
 _NOTHING: Final = msgspec.Raw(NULL)
+_INDEX: Final = re.compile(r"\.\[[0-9]+\]")
+"""An array's element in the path of a change, as Airbyte's destinations write it: ``tags.[0].key``."""
 _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None])
 _ARRAYS: Final = msgspec.json.Decoder(list[list[msgspec.Raw] | None])
 
@@ -159,12 +162,11 @@ def _locate_inside(place: Place, offsets: Sequence[int]) -> Place:
     def locate(position: int) -> tuple[int, str]:
         owner = bisect_right(offsets, position) - 1
         row, path = place(owner)
-        return row, f"{path}[{position - offsets[owner]}]"
+        return row, f"{path}.[{position - offsets[owner]}]"
 
     return locate
 
 
 def _strip_indexes(path: str) -> str:
     """A path that does not grow with the data."""
-    head, *rest = path.split("[")
-    return head + "".join("[]" + part.partition("]")[2] for part in rest)
+    return _INDEX.sub("[]", path)

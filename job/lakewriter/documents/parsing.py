@@ -22,9 +22,9 @@ from lakewriter.spec.collection import Kind
 
 NULLED, TRUNCATED = "NULLED", "TRUNCATED"
 TOO_LARGE: Final = "DESTINATION_FIELD_SIZE_LIMITATION"
-NO_FIT: Final = "DESTINATION_TYPECAST_ERROR"
-UNREADABLE: Final = "DESTINATION_SERIALIZATION_ERROR"
-"""Changes and their reasons as Airbyte's protocol names them."""
+NO_FIT: Final = "DESTINATION_SERIALIZATION_ERROR"
+"""Changes and their reasons as Airbyte's protocol names them and its S3 destination writes them: it gives the size only
+for integers beyond 64 bits, and has no entries with DESTINATION_TYPECAST_ERROR, which the protocol also names."""
 
 
 class ParseError(ValueError):

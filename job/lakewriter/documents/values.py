@@ -17,7 +17,6 @@ from lakewriter.documents.parsing import (
     RFC_3339,
     TOO_LARGE,
     TRUNCATED,
-    UNREADABLE,
     Grammar,
     Parsed,
     ParseError,
@@ -185,7 +184,7 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
     try:
         text = msgspec.json.decode(raw, type=str)
     except msgspec.MsgspecError as error:
-        raise ParseError(str(error), UNREADABLE if is_string else NO_FIT) from error
+        raise ParseError(str(error)) from error
     return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.grammar)
 
 

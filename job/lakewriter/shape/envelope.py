@@ -14,7 +14,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_wrapped
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.parsing import NO_FIT, NULLED, UNREADABLE
+from lakewriter.documents.parsing import NO_FIT, NULLED
 from lakewriter.documents.types import (
     CHANGES,
     DATA,
@@ -36,10 +36,10 @@ from lakewriter.shape.table import ColumnPlan, ShapePlan, Shaper, plan_shape
 from lakewriter.spec.specification import Partition, Spec, TableSpec
 from lakewriter.spec.stream import Envelope
 
-CHANGE: Final = pa.struct([pa.field(name, pa.string()) for name in ("field", "change", "reason")])
+CHANGE: Final = pa.struct([pa.field(name, pa.string(), nullable=False) for name in ("field", "change", "reason")])
 META: Final = pa.struct(
     [
-        pa.field("sync_id", pa.int64()),
+        pa.field("sync_id", pa.int64(), nullable=False),
         pa.field("changes", pa.list_(pa.field("element", CHANGE, nullable=False)), nullable=False),
     ]
 )
@@ -160,7 +160,7 @@ MOST_SAMPLES: Final = 100
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-Changes = dict[int, list[dict[str, str | None]]]
+Changes = dict[int, list[dict[str, str]]]
 
 
 class EnvelopeShaper:
@@ -232,7 +232,7 @@ class EnvelopeShaper:
         }
         if plan.envelope.record_undeclared:
             for row, path in documents.dropped:
-                changes.setdefault(row, []).append({"field": path, "change": NULLED, "reason": UNREADABLE})
+                changes.setdefault(row, []).append({"field": path, "change": NULLED, "reason": NO_FIT})
         return columns, changes
 
     def _make_extracted_at(self, batch: pa.RecordBatch) -> pa.Array:
@@ -243,7 +243,7 @@ class EnvelopeShaper:
     def _make_meta(self, changes: Changes, rows: int) -> pa.Array:
         typed, sync_id = self.plan.envelope.typed, self.plan.sync_id
 
-        def make_value(entries: list[dict[str, str | None]]) -> Any:
+        def make_value(entries: list[dict[str, str]]) -> Any:
             whole = {"sync_id": sync_id, "changes": entries}
             return whole if typed else json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
 
@@ -282,11 +282,14 @@ def _put_first(changes: Changes, supplied: pa.Array) -> None:
             changes[row] = [_read_change(each) for each in entries] + changes.get(row, [])
 
 
-def _read_change(entry: msgspec.Raw) -> dict[str, str | None]:
-    """One change in the source's words; what is no object has no field to name, and is a reason."""
+def _read_change(entry: msgspec.Raw) -> dict[str, str]:
+    """Read one change in the source's words; what is not an object has no field to name, and is a reason.
+
+    No part of a change may be null in the files, so what the source leaves out is blank.
+    """
     own = _decode_or(entry, dict[str, msgspec.Raw], {"reason": entry})
     return {
-        key: _decode_or(own[key], str | None, bytes(own[key]).decode()) if key in own else None
+        key: (_decode_or(own[key], str | None, bytes(own[key]).decode()) if key in own else None) or ""
         for key in ("field", "change", "reason")
     }
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from lakewriter.documents.nesting import MESSAGE_LEVELS, cut_below, describe_depth, is_too_deep
+from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
 from lakewriter.source.messages.lines import MESSAGE, Message, Meta, Record, StreamState, is_object
 from lakewriter.spec.stream import StreamKey, stream_key
 
@@ -24,8 +25,8 @@ _ESCAPES: Final = re.compile(
 )
 """Escapes from left to right; the group is half of a pair alone, as a text has that was cut inside an emoji."""
 _HALVES: Final = re.compile("[\ud800-\udfff]")
-_CUT: Final = {"change": "TRUNCATED", "reason": "DESTINATION_SERIALIZATION_ERROR"}
-_NO_NUMBER: Final = {"change": "NULLED", "reason": "DESTINATION_TYPECAST_ERROR"}
+_CUT: Final = {"change": TRUNCATED, "reason": NO_FIT}
+_NO_NUMBER: Final = {"change": NULLED, "reason": NO_FIT}
 _CONSTANT: Final = object()
 _NULL: Final = msgspec.Raw(b"null")
 
@@ -172,7 +173,7 @@ def _list_changes(value: Any, path: str) -> Iterator[dict[str, str]]:
         yield {"field": path, **_CUT}
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _list_changes(item, f"{path}[{position}]")
+            yield from _list_changes(item, f"{path}.[{position}]")
     elif isinstance(value, dict):
         for name, member in value.items():
             plain = _HALVES.sub("\ufffd", name)

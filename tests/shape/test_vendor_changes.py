@@ -1,0 +1,91 @@
+"""The ``changes`` of a record as Airbyte's S3 destination writes them: reasons, paths, and which parts are required.
+
+The expectations are those of the vendor's own tests, of which each row names one: AirbyteValueDeepCoercingMapperTest and
+NullOutOfRangeIntegersTest in airbyte-cdk/bulk, and AirbyteTypeToAirbyteTypeWithMeta for what is required.
+"""
+
+import io
+import json
+
+import duckdb
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from lakewriter.spec.specification import Encoding
+from lakewriter.spec.stream import AvroEncoding
+from tests.shape.enveloped import ENVELOPE, plan, shaped, written
+
+NO_FIT, TOO_LARGE = "DESTINATION_SERIALIZATION_ERROR", "DESTINATION_FIELD_SIZE_LIMITATION"
+INTEGER = {"type": "integer"}
+MOMENT = {"type": "string", "format": "date-time"}
+CHANGES = [
+    # schema of the record's properties, the record, its changes: field and reason, all of them NULLED
+    # testCoerceNestedValueRecursing
+    ({"sub_object": {"type": "object", "properties": {"timestamptz": MOMENT}},
+      "sub_array": {"type": "array", "items": INTEGER}},
+     {"sub_object": {"undeclared": 42, "timestamptz": "invalid"}, "sub_array": ["invalid"]},
+     [("sub_object.timestamptz", NO_FIT), ("sub_array.[0]", NO_FIT)]),
+    # the same rule of paths in arrays of arrays and of objects
+    ({"a": {"type": "array", "items": {"type": "array", "items": INTEGER}}}, {"a": [[1], [2, "x"]]},
+     [("a.[1].[1]", NO_FIT)]),
+    ({"a": {"type": "array", "items": {"type": "object", "properties": {"b": MOMENT}}}}, {"a": [{}, {"b": "x"}]},
+     [("a.[1].b", NO_FIT)]),
+    # NullOutOfRangeIntegersTest.testDefaultBehavior
+    ({"integer": INTEGER, "big_integer": INTEGER}, {"integer": 150, "big_integer": 123456789012345678901234567890},
+     [("big_integer", TOO_LARGE)]),
+    # testCoerceWrongTypeReturnsNull, testCoerceInvalidStringReturnsNull
+    ({"at": MOMENT}, {"at": 12345}, [("at", NO_FIT)]),
+    ({"at": MOMENT}, {"at": "not-a-timestamp"}, [("at", NO_FIT)]),
+    # coerceBoolean, coerceArray and coerceObject take values of their own type alone
+    ({"yes": {"type": "boolean"}, "list": {"type": "array", "items": INTEGER},
+      "object": {"type": "object", "properties": {"a": INTEGER}}},
+     {"yes": "true", "list": {}, "object": []}, [("yes", NO_FIT), ("list", NO_FIT), ("object", NO_FIT)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "record", "expected"), CHANGES)
+def test_changes_are_those_of_the_vendor(properties, record, expected):
+    batch, _ = shaped(plan({"properties": properties}), json.dumps(record))
+    changes = batch.to_pylist()[0]["_meta"]["changes"]
+    assert changes == [{"field": path, "change": "NULLED", "reason": reason} for path, reason in expected]
+
+
+def test_meta_is_required_as_the_vendor_has_it():
+    """AirbyteTypeToAirbyteTypeWithMeta: every part of meta is ``nullable = false``."""
+    batch, _ = shaped(plan({"properties": {"a": INTEGER}}), '{"a": "x"}', "{}")
+    avro = written(batch, AvroEncoding(codec="null"))
+    reader = fastavro.reader(io.BytesIO(avro))
+    meta = next(field["type"] for field in reader.writer_schema["fields"] if field["name"] == "_meta")
+    sync_id, changes = meta["fields"]
+    assert (sync_id["name"], sync_id["type"], changes["name"]) == ("sync_id", "long", "changes")
+    assert [(field["name"], field["type"]) for field in changes["type"]["items"]["fields"]] == [
+        ("field", "string"), ("change", "string"), ("reason", "string"),
+    ]  # fmt: skip
+    expected = [[{"field": "a", "change": "NULLED", "reason": NO_FIT}], []]
+    assert [row["_meta"]["changes"] for row in reader] == expected
+    parquet = pq.ParquetFile(io.BytesIO(written(batch, Encoding(codec="snappy"))))
+    leaves = [parquet.schema.column(n) for n in range(len(parquet.schema))]
+    levels = {leaf.path: leaf.max_definition_level for leaf in leaves if leaf.path.startswith("_meta")}
+    assert levels == {  # one level for the list, which may be empty; none of the others may be null
+        "_meta.sync_id": 0,
+        "_meta.changes.list.element.field": 1,
+        "_meta.changes.list.element.change": 1,
+        "_meta.changes.list.element.reason": 1,
+    }
+    assert [row["_meta"]["changes"] for row in parquet.read().to_pylist()] == expected
+
+
+def test_a_quality_query_for_the_vendors_tables_gives_the_same_answer(tmp_path):
+    """Values lost by column and reason, as one asks for them where the vendor's connector wrote the files."""
+    schema = {"properties": {"id": INTEGER, "tags": {"type": "array", "items": INTEGER}, "at": MOMENT}}
+    records = [{"id": 1, "tags": [1, "x"]}, {"id": "x", "at": "soon"}, {"id": 2**64, "tags": ["y", "z"]}]
+    batch, _ = shaped(plan(schema, ENVELOPE), *map(json.dumps, records))
+    path = tmp_path / "0.parquet"
+    path.write_bytes(written(batch, Encoding(codec="snappy")))
+    found = duckdb.sql(
+        r"select regexp_replace(c.field, '\.\[\d+\]', '') as name, c.reason, count(*) "
+        f"from (select unnest(_meta.changes) as c from '{path}') where c.change = 'NULLED' "
+        "group by all order by all"
+    ).fetchall()
+    assert found == [("at", NO_FIT, 1), ("id", TOO_LARGE, 1), ("id", NO_FIT, 1), ("tags", NO_FIT, 3)]
