@@ -1,7 +1,7 @@
 """The ``changes`` of a record as Airbyte's S3 destination writes them: reasons, paths, and which parts are required.
 
-The expectations are those of the vendor's own tests, of which each row names one: AirbyteValueDeepCoercingMapperTest and
-NullOutOfRangeIntegersTest in airbyte-cdk/bulk, and AirbyteTypeToAirbyteTypeWithMeta for what is required.
+The expectations are those of the vendor's own tests, of which each row names one: AirbyteValueDeepCoercingMapperTest
+and NullOutOfRangeIntegersTest in airbyte-cdk/bulk, and AirbyteTypeToAirbyteTypeWithMeta for what is required.
 """
 
 import io
