@@ -28,7 +28,7 @@ VALUES = [
     # schema of a property, JSON text, the value in Parquet, the reason of its change
     ({"type": "string"}, '"a"', "a", None),
     ({"type": "string"}, "1.50", "1.50", None),
-    ({"type": "string"}, '{"b": [1]}', '{"b": [1]}', None),
+    ({"type": "string"}, '{"b": [1]}', '{"b":[1]}', None),
     ({"type": "integer"}, "9223372036854775807", 2**63 - 1, None),
     ({"type": "integer"}, "9223372036854775808", None, TOO_LARGE),
     ({"type": "integer"}, "1" + "0" * 60, None, TOO_LARGE),
@@ -52,7 +52,7 @@ VALUES = [
      '"2021-01-02T03:04:05+01:00"', dt.datetime(2021, 1, 2, 3, 4, 5, tzinfo=dt.UTC), None),
     ({"type": "string", "format": "date-time"}, '"1970-01-01T00:00:00.0000019Z"',
      dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC), TOO_LARGE),
-    ({"type": "object"}, '{"n": 1.10, "b": 123456789012345678901}', '{"n": 1.10, "b": 123456789012345678901}', None),
+    ({"type": "object"}, '{"n": 1.10, "b": 123456789012345678901}', '{"n":1.10,"b":123456789012345678901}', None),
     ({}, '"x"', '"x"', None),
     ({"type": "array", "items": {"type": "integer"}}, "[1, null, 3]", [1, None, 3], None),
     ({"type": "array", "items": {"type": "integer"}}, '{"a": 1}', None, NO_FIT),
@@ -67,19 +67,19 @@ VALUES = [
      {"type": "object", "object": {"a": 1}, "integer": None}, None),
     # every branch's data is kept
     (WITH_OPEN, '{"a": 1}', {"type": "object", "object": {"a": 1}, "unknown": None}, None),
-    (WITH_OPEN, '{"a": 1, "b": [2.50]}', {"type": "unknown", "object": None, "unknown": '{"a": 1, "b": [2.50]}'}, None),
-    (WITH_OPEN, '{"a": "x"}', {"type": "unknown", "object": None, "unknown": '{"a": "x"}'}, None),
+    (WITH_OPEN, '{"a": 1, "b": [2.50]}', {"type": "unknown", "object": None, "unknown": '{"a":1,"b":[2.50]}'}, None),
+    (WITH_OPEN, '{"a": "x"}', {"type": "unknown", "object": None, "unknown": '{"a":"x"}'}, None),
     ({"oneOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array"}]}, '[1, "x"]',
-     {"type": "unknown", "array": None, "unknown": '[1, "x"]'}, None),
+     {"type": "unknown", "array": None, "unknown": '[1,"x"]'}, None),
     ({"type": ["string", "integer", "object"]}, '{"b": 1}',
-     {"type": "object", "string": None, "integer": None, "object": '{"b": 1}'}, None),
+     {"type": "object", "string": None, "integer": None, "object": '{"b":1}'}, None),
     ({"type": ["string", "integer", "object"]}, '"{}"',
      {"type": "string", "string": "{}", "integer": None, "object": None}, None),
     ({"type": ["string", "integer", "object"]}, "[1]",
      {"type": "string", "string": "[1]", "integer": None, "object": None}, None),
-    ({"type": ["string", "object"]}, '{"b": 1}', '{"b": 1}', None),
+    ({"type": ["string", "object"]}, '{"b": 1}', '{"b":1}', None),
     ({"oneOf": [{"type": "string"}, {"properties": {"a": {}}}, {"type": "object"}]}, '{"b": 1}',
-     {"type": "unknown", "string": None, "object": None, "unknown": '{"b": 1}'}, None),
+     {"type": "unknown", "string": None, "object": None, "unknown": '{"b":1}'}, None),
 ]  # fmt: skip
 
 

@@ -42,15 +42,15 @@ CSV_TEXTS = [
     ("airbyte-s3", "No flattening",
      '"_airbyte_raw_id","_airbyte_extracted_at","_airbyte_meta","_airbyte_generation_id","_airbyte_data"\r\n',
      '"ID",1622135805000,"{""sync_id"":10111,""changes"":[]}",11,'
-     '"{""user_id"": 123, ""name"": {""first"": ""John"", ""last"": ""Doe""}}"\r\n'),
+     '"{""user_id"":123,""name"":{""first"":""John"",""last"":""Doe""}}"\r\n'),
     ("airbyte-s3", "Root level flattening",
      '"_airbyte_raw_id","_airbyte_extracted_at","_airbyte_meta","_airbyte_generation_id","user_id","name"\r\n',
      '"ID",1622135805000,"{""sync_id"":10111,""changes"":[]}",11,123,'
-     '"{""first"": ""John"", ""last"": ""Doe""}"\r\n'),
+     '"{""first"":""John"",""last"":""Doe""}"\r\n'),
     ("heropixel-s3", "No flattening", '"_airbyte_ab_id","_airbyte_emitted_at","_airbyte_data"\r\n',
-     '"ID",1622135805000,"{""user_id"": 123, ""name"": {""first"": ""John"", ""last"": ""Doe""}}"\r\n'),
+     '"ID",1622135805000,"{""user_id"":123,""name"":{""first"":""John"",""last"":""Doe""}}"\r\n'),
     ("heropixel-s3", "Root level flattening", '"_airbyte_ab_id","_airbyte_emitted_at","user_id","name"\r\n',
-     '"ID",1622135805000,123,"{""first"": ""John"", ""last"": ""Doe""}"\r\n'),
+     '"ID",1622135805000,123,"{""first"":""John"",""last"":""Doe""}"\r\n'),
 ]  # fmt: skip
 
 
@@ -64,19 +64,19 @@ def test_documented_csv(lake, kind, flattening, header, line):
 JSONL_TEXTS = [
     ("airbyte-s3", "No flattening",
      ['{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1622135805000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
-      '"_airbyte_generation_id":11,"_airbyte_data":{"user_id": 123, "name": {"first": "John", "last": "Doe"}}}',
+      '"_airbyte_generation_id":11,"_airbyte_data":{"user_id":123,"name":{"first":"John","last":"Doe"}}}',
       '{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1631948170000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
-      '"_airbyte_generation_id":11,"_airbyte_data":{"user_id": 456, "name": {"first": "Jane", "last": "Roe"}}}']),
+      '"_airbyte_generation_id":11,"_airbyte_data":{"user_id":456,"name":{"first":"Jane","last":"Roe"}}}']),
     ("airbyte-s3", "Root level flattening",
      ['{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1622135805000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
-      '"_airbyte_generation_id":11,"user_id":123,"name":{"first": "John", "last": "Doe"}}',
+      '"_airbyte_generation_id":11,"user_id":123,"name":{"first":"John","last":"Doe"}}',
       '{"_airbyte_raw_id":"ID","_airbyte_extracted_at":1631948170000,"_airbyte_meta":{"sync_id":10111,"changes":[]},'
-      '"_airbyte_generation_id":11,"user_id":456,"name":{"first": "Jane", "last": "Roe"}}']),
+      '"_airbyte_generation_id":11,"user_id":456,"name":{"first":"Jane","last":"Roe"}}']),
     ("heropixel-s3", "No flattening",
      ['{"_airbyte_ab_id":"ID","_airbyte_emitted_at":1622135805000,'
-      '"_airbyte_data":{"user_id": 123, "name": {"first": "John", "last": "Doe"}}}',
+      '"_airbyte_data":{"user_id":123,"name":{"first":"John","last":"Doe"}}}',
       '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":1631948170000,'
-      '"_airbyte_data":{"user_id": 456, "name": {"first": "Jane", "last": "Roe"}}}']),
+      '"_airbyte_data":{"user_id":456,"name":{"first":"Jane","last":"Roe"}}}']),
 ]  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_nothing_of_a_record_is_lost_in_text(lake):
                source={"messages": lake.messages(odd), "catalog": catalog(stream("users"))})  # fmt: skip
     lake.load("j")
     ((_, body),) = lake.data().items()
-    assert b'{"a":1.10,"n":123456789012345678901234567890,"\\u00e9": "\\ud83c\\udf89\\n","user_id":1e400}' in body
+    assert '{"a":1.10,"n":123456789012345678901234567890,"é":"🎉\\n","user_id":1e400}'.encode() in body
 
 
 def test_changes(lake):
@@ -182,7 +182,7 @@ def test_error_at_the_end_then_a_run_that_goes_on(lake):
     lake.messages(*interleaved())
     assert lake.load("j").status == "done"
     assert sorted(row["user_id"] for row in lake.rows("data/public/users/")) == [1, 2, 3]
-    assert sorted(row["id"] for row in lake.rows("data/public/orders/")) == ["a", '{"odd": 1}']
+    assert sorted(row["id"] for row in lake.rows("data/public/orders/")) == ["a", '{"odd":1}']
 
 
 def test_without_a_state_a_failed_load_leaves_nothing(lake):

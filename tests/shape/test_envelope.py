@@ -54,12 +54,12 @@ PLAIN = {"compression_type": "No Compression"}
 TEXTS = [
     # format and flattening, the file: the documents' example, with RFC 4180's quotes and numbers as numbers
     ("JSONL", "No flattening",
-     '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":0,"_airbyte_data":' + JOHN + "}\n"),
+     '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":0,"_airbyte_data":' + JOHN.replace(" ", "") + "}\n"),
     ("JSONL", "Root level flattening",
-     '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":0,"user_id":123,"name":{"first": "John", "last": "Doe"}}\n'),
+     '{"_airbyte_ab_id":"ID","_airbyte_emitted_at":0,"user_id":123,"name":{"first":"John","last":"Doe"}}\n'),
     ("CSV", "Root level flattening",
      '"_airbyte_ab_id","_airbyte_emitted_at","user_id","name"\r\n'
-     '"ID",0,123,"{""first"": ""John"", ""last"": ""Doe""}"\r\n'),
+     '"ID",0,123,"{""first"":""John"",""last"":""Doe""}"\r\n'),
 ]  # fmt: skip
 
 

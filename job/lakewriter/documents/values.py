@@ -1,6 +1,5 @@
 """Decode JSON values of one kind into Arrow columns, and choose the branch of a union that keeps a value."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,6 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.documents.compact_text import rewrite_string
 from lakewriter.documents.nesting import NULL, Raw, open_object, require_shallow
 from lakewriter.documents.parsing import (
     LENIENT,
@@ -35,7 +35,7 @@ class Profile:
     """What kinds of documents differ in.
 
     ``grammar`` is that of dates and times. With ``any_text`` a string column takes the JSON text of any other value,
-    and what stays JSON stays as the source wrote it; otherwise it is refused, and white space is left out of JSON.
+    and JSON comes without white space already; otherwise it is refused, and white space is left out here.
     """
 
     grammar: Grammar
@@ -196,13 +196,7 @@ def _strip_whitespace(raw: bytes) -> str:
 def _normalise_escapes(raw: bytes) -> str:
     """A string, number or boolean as JSON text: a string with no more escapes than it needs, so that one value has one
     text; a number with its digits."""
-    if b"\\" not in raw:
-        return raw.decode()
-    try:
-        return json.dumps(msgspec.json.decode(raw, type=str), ensure_ascii=False)
-    except msgspec.MsgspecError:
-        # Half of a pair: there is no character for it, and the escape says what the source wrote.
-        return raw.decode()
+    return (rewrite_string(raw) if b"\\" in raw else raw).decode()
 
 
 def choose_branch(union: Union, raw: bytes) -> str | None:

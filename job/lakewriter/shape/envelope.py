@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_wrapped
+from lakewriter.documents.compact_text import compact_texts
 from lakewriter.documents.decoding import Documents
 from lakewriter.documents.parsing import NO_FIT, NULLED
 from lakewriter.documents.types import (
@@ -217,7 +218,7 @@ class EnvelopeShaper:
         return texts, changes
 
     def _decode_documents(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
-        plan, data = self.plan, batch.column(DATA)
+        plan, data = self.plan, compact_texts(batch.column(DATA))
         if plan.envelope.data:
             return [data], Changes()
         documents = Documents(data.cast(pa.binary()).to_pylist())
