@@ -6,6 +6,7 @@ and NullOutOfRangeIntegersTest in airbyte-cdk/bulk, and AirbyteTypeToAirbyteType
 
 import io
 import json
+from typing import Any
 
 import duckdb
 import fastavro
@@ -55,7 +56,7 @@ def test_meta_is_required_as_the_vendor_has_it():
     """AirbyteTypeToAirbyteTypeWithMeta: every part of meta is ``nullable = false``."""
     batch, _ = shaped(plan({"properties": {"a": INTEGER}}), '{"a": "x"}', "{}")
     avro = written(batch, AvroEncoding(codec="null"))
-    reader = fastavro.reader(io.BytesIO(avro))
+    reader: Any = fastavro.reader(io.BytesIO(avro))
     meta = next(field["type"] for field in reader.writer_schema["fields"] if field["name"] == "_meta")
     sync_id, changes = meta["fields"]
     assert (sync_id["name"], sync_id["type"], changes["name"]) == ("sync_id", "long", "changes")
