@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from lakewriter.documents.nesting import NULL, Raw, open_object
-from lakewriter.documents.parsing import NO_FIT, NULLED
+from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.values import RECORDS, Fault, choose_branch, decode_values, make_list, read_text
 from lakewriter.spec.collection import Kind
@@ -30,12 +30,13 @@ _ARRAYS: Final = msgspec.json.Decoder(list[list[msgspec.Raw] | None])
 
 
 class Documents:
-    """Builds the columns of one batch of records; ``changes`` are by row with the path of each, ``undeclared`` counts
-    properties by path."""
+    """Builds the columns of one batch of records; ``changes`` are by row with the path of each, ``cuts`` are the row
+    and the field of each time that was cut to the microsecond, ``undeclared`` counts properties by path."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         self.objects: Objects = [open_object(text) for text in texts]
         self.changes: dict[int, list[tuple[str, Fault]]] = {}
+        self.cuts: list[tuple[int, str]] = []
         self.undeclared: Counter[str] = Counter()
         self.dropped: list[tuple[int, str]] = []
 
@@ -82,7 +83,10 @@ class Documents:
 
     def _note_fault(self, place: Place, fault: Fault) -> None:
         row, path = place(fault.position)
-        self.changes.setdefault(row, []).append((path, fault))
+        if fault.change == TRUNCATED:
+            self.cuts.append((row, _strip_indexes(path)))
+        else:
+            self.changes.setdefault(row, []).append((path, fault))
 
     def _decode(self, t: DocumentType, field: pa.Field, raws: Sequence[Raw], place: Place) -> pa.Array:
         if isinstance(t, Leaf):

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.documents.time_zones import REGIONS, Region, find_region
 from lakewriter.documents.types import ARROW
 from lakewriter.spec.collection import Kind
 
@@ -73,8 +74,13 @@ _DAY: Final = (
     rf"|(?P<d4>\d{{1,2}}){_GAP}{_MONTH.format('m4')}{_GAP}(?P<y4>\d{{4}}))"
 )
 _CLOCK: Final = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d+))?)?"
-_ZONE: Final = r"(?: ?(?P<zone>[Zz]|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?|UTC|GMT))?"
-_MOMENT: Final = re.compile(rf"\s*(?a:{_DAY}(?:(?:[Tt]| +){_CLOCK}{_ZONE})?)\s*")
+_OFFSETS: Final = r"[Zz]|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?|UTC|GMT"
+_ZONE: Final = rf"(?: ?(?P<zone>{_OFFSETS}))?"
+_NAMED_ZONE: Final = rf"(?: ?(?P<zone>{_OFFSETS}|{'|'.join(REGIONS)}|[A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]+)+))?"
+_ERA: Final = r"(?: ?(?P<{0}>AD|BC))?"
+_MOMENT: Final = re.compile(
+    rf"\s*(?a:{_DAY}{_ERA.format('era1')}(?:(?:[Tt]| +){_CLOCK}{_NAMED_ZONE}{_ERA.format('era2')})?)\s*"
+)
 LENIENT: Final = Grammar(
     _MOMENT,
     _MOMENT,
@@ -88,7 +94,8 @@ LENIENT: Final = Grammar(
 date    2021-01-02  2021/1/2  2021.01.02  2021 Jan 2  Jan 2, 2021  2-January-2021; midnight may follow
 time    3:04  03:04:05  03:04:05.678
 both    one behind the other, with a space or T between; a date alone is its midnight
-zone    nothing, Z, UTC, GMT, +01, +0130, +01:30, UTC+1, GMT-03:00
+zone    nothing, Z, UTC, GMT, +01, +0130, +01:30, UTC+1, GMT-03:00; with a date also PST, Europe/Paris
+era     AD or BC behind the date, or at the end
 
 See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 """
@@ -116,6 +123,7 @@ _MONTH_NAMES: Final = (
 )  # fmt: skip
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
+_CYCLE_DAYS: Final = 146_097
 _DAY_MICROS: Final = 24 * 3600 * 1_000_000
 _FIRST: Final = (date.min.toordinal() - _EPOCH) * _DAY_MICROS
 _LAST: Final = (date.max.toordinal() - _EPOCH + 1) * _DAY_MICROS - 1
@@ -171,8 +179,13 @@ def parse_timestamp(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     """Microseconds since 1970; with ``zoned`` in UTC, otherwise of the local part, whatever its zone."""
     match = _match(grammar.timestamp, text, grammar.names[1])
     micros, cut = _parse_clock(match) if match["h"] else (0, False)
-    whole = _count_days(match) * _DAY_MICROS + micros - (_parse_offset(match, grammar) if zoned else 0)
-    if not _FIRST <= whole <= _LAST:
+    local = _count_days(match) * _DAY_MICROS + micros
+    region = _read_region(match)
+    offset = 0
+    if zoned:
+        offset = _parse_offset(match, grammar) if region is None else region.find_offset(local)
+    whole = local - offset
+    if whole > _LAST or (whole < _FIRST and not _is_before_christ(match)):
         raise ParseError("it is outside the years 1 to 9999")
     return whole, cut
 
@@ -220,10 +233,18 @@ def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
 def _count_days(found: re.Match[str]) -> int:
     number = next(number for number in "1234" if found[f"y{number}"])
     year, month, day = (found[f"{part}{number}"] for part in "ymd")
+    # Python's dates begin with the year 1; the calendar repeats every 400 years, and 1 BC is the year 0.
+    cycles = (int(year) + 399) // 400 if _is_before_christ(found) else 0
+    counted = 1 - int(year) + 400 * cycles if cycles else int(year)
     try:
-        return date(int(year), _parse_month(month), int(day)).toordinal() - _EPOCH
+        return date(counted, _parse_month(month), int(day)).toordinal() - _EPOCH - cycles * _CYCLE_DAYS
     except ValueError as error:
         raise ParseError(str(error)) from error
+
+
+def _is_before_christ(match: re.Match[str]) -> bool:
+    groups = match.groupdict()
+    return "BC" in (groups.get("era1"), groups.get("era2"))
 
 
 def _parse_month(text: str) -> int:
@@ -251,6 +272,13 @@ def _parse_offset(match: re.Match[str], grammar: Grammar) -> int:
     if hours > grammar.most_hours or minutes > 59:
         raise ParseError("its offset is beyond any zone's")
     return (hours * 60 + minutes) * 60_000_000 * (-1 if zone[1] == "-" else 1)
+
+
+def _read_region(match: re.Match[str]) -> Region | None:
+    try:
+        return find_region(match["zone"] or "")
+    except ValueError as error:
+        raise ParseError(str(error)) from error
 
 
 def _parse_boolean(text: str) -> bool:

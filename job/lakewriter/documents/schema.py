@@ -49,6 +49,8 @@ _RULES: Final = Rules(
     types={"int": "integer"},
     # The vendor's table of types knows "type" alone: a schema without one is unknown.
     infers_from_values=False,
+    # As the vendor's connector has it: "integer" for {"type": "integer"}, of a property or of an array's items.
+    names_types=True,
     others={"WellKnownTypes.json": _WELL_KNOWN},
     # The vendor's destinations take a schema that they do not know for an unknown type, which is JSON text: catalogs of
     # their sources refer to files that are not sent along.

@@ -73,6 +73,7 @@ class Rules:
 
     ``annotations`` are the keywords that refine a type, ``types`` maps the vendor's own names to JSON Schema's.
     ``infers_from_values`` lets ``const`` and ``enum`` declare types, ``reads_items`` reads the items of arrays.
+    With ``names_types`` text in place of a schema is the name of its type.
     ``others`` are documents that every schema may refer to, by name; ``elsewhere`` names documents that only the
     vendor's platform has, which allow any value here. With ``refuses_missing`` a reference that leads nowhere is an
     error; without, it allows any value.
@@ -82,6 +83,7 @@ class Rules:
     types: Mapping[str, str] = field(default_factory=dict)
     infers_from_values: bool = True
     reads_items: bool = True
+    names_types: bool = False
     others: Mapping[str, Schema] = field(default_factory=dict)
     elsewhere: tuple[str, ...] = ()
     refuses_missing: bool = True
@@ -163,6 +165,8 @@ class _Reader:
         ``oneOf`` and one of ``anyOf`` have in common."""
         if schema is False:
             return ()
+        if isinstance(schema, str) and self._rules.names_types:
+            schema = {"type": schema}
         if not isinstance(schema, Mapping):
             return _ANYTHING
         self._count(1, at)

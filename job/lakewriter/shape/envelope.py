@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from lakewriter.column_types import is_list_like, is_wrapped
 from lakewriter.documents.compact_text import compact_texts
 from lakewriter.documents.decoding import Documents
-from lakewriter.documents.parsing import NO_FIT, NULLED
+from lakewriter.documents.parsing import NO_FIT, NULLED, TRUNCATED
 from lakewriter.documents.types import (
     CHANGES,
     DATA,
@@ -174,6 +174,7 @@ class EnvelopeShaper:
         self._id_head = f"{job_id}/{plan.table_id}/"
         self._started = (start - _EPOCH) // timedelta(milliseconds=1)
         self._findings = Findings()
+        self._cut = set[str]()
         self._rows = plan.rows and Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -200,6 +201,7 @@ class EnvelopeShaper:
     def take_findings(self) -> Findings:
         """What was found since the last call."""
         taken, self._findings = self._findings, Findings()
+        self._cut = set()
         return taken
 
     def _shape_typed_rows(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
@@ -227,6 +229,7 @@ class EnvelopeShaper:
         else:
             columns = documents.build_columns(plan.record, plan.fields, additional=plan.envelope.additional is not None)
         self._findings.undeclared += documents.undeclared
+        self._note_cuts(documents.cuts, batch.column(ROW))
         changes: Changes = {
             row: [{"field": path, "change": fault.change, "reason": fault.reason} for path, fault in entries]
             for row, entries in documents.changes.items()
@@ -259,6 +262,16 @@ class EnvelopeShaper:
             for each in entries[: MOST_SAMPLES - len(self._findings.samples)]:
                 place = f"row {numbers[row].as_py()}, {each['field']}"
                 self._findings.samples.append(f"{place}: {each['change']} ({each['reason']})")
+
+    def _note_cuts(self, cuts: Sequence[tuple[int, str]], numbers: pa.Array) -> None:
+        """Note the times of which digits beyond the microsecond were cut off: each is counted, and a file's first one
+        of each field is told of. A source that gives nanoseconds gives them in every row."""
+        self._findings.changes += len(cuts)
+        for row, path in cuts:
+            if path not in self._cut and len(self._findings.samples) < MOST_SAMPLES:
+                self._cut.add(path)
+                place = f"row {numbers[row].as_py()} and others of this file, {path}"
+                self._findings.samples.append(f"{place}: {TRUNCATED} (to the microsecond)")
 
 
 def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:
