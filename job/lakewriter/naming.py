@@ -88,7 +88,7 @@ def name_avro_fields(names: Sequence[str], *, reserved: Iterable[str] = ()) -> l
 
 
 def make_distinct(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """``names`` made distinct, as ``unique`` does, but with regard to case."""
+    """``names`` made distinct as ``make_unique`` does, but with regard to case."""
     taken, result = set(reserved), []
     for name in names:
         candidate, number = name, 0

@@ -49,7 +49,7 @@ def find_location(source: Sequence[pa.Field], path: Path) -> SourceLocation:
 
 
 def read_values(batch: pa.RecordBatch, path: Path) -> pa.Array:
-    """The values at a path that ``reached`` has found in the types."""
+    """Return the values at a path that ``find_location`` has found in the types."""
     array = batch.column(path[0])
     for name in path[1:]:
         if pt.is_map(array.type):

@@ -28,7 +28,7 @@ ESCAPE: Final = "\\"
 
 
 def compute_row_ids(columns: Sequence[pa.Array]) -> pa.Array:
-    """Lower-case hex SHA-256 of ``key_texts``; ``columns`` hold the values as they are written."""
+    """Lower-case hex SHA-256 of ``write_key_texts``; ``columns`` hold the values as they are written."""
     return compute_digests(write_key_texts(columns))
 
 

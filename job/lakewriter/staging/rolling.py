@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakewriter.spec.specification import MIB, Limits
 
 BATCH_ROWS: Final = 8192
-"""Rows of a batch; few, because other threads run only while parquet-rs asks for the next batch."""
+"""Rows of a batch. Files are cut at its multiples, so a change gives other files for the same rows."""
 
 BATCH_BYTES: Final = 16 * MIB
 MAX_GROUP_ROWS: Final = 1_000_000 // BATCH_ROWS * BATCH_ROWS

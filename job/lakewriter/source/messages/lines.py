@@ -65,7 +65,7 @@ MESSAGE: Final = msgspec.json.Decoder(Message)
 
 
 def parse_line(line: bytes) -> Message | None:
-    """The message of a line, None for a line that is none, or an odd one: see ``odd``."""
+    """The message of a line, None for a line that is none, or an odd one: see ``parse_odd_line``."""
     if is_too_deep(line, MESSAGE_LEVELS):
         return None
     try:

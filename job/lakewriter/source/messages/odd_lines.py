@@ -58,7 +58,7 @@ class _State(msgspec.Struct):
 
 
 def parse_odd_line(line: bytes) -> Odd:
-    """What a line is that ``parsed`` takes for none."""
+    """Say what a line is that ``parse_line`` takes for no message."""
     if not line.lstrip().startswith(b"{"):
         return Odd()
     try:
