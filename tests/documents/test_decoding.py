@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakewriter.documents.schema import make_record_type
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
-from lakewriter.encode.avro_schema import avro_schema
+from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.naming import name_avro_fields
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.specification import Encoding
@@ -140,7 +140,7 @@ def test_every_value_is_read_back_or_named(data: st.DataObject, one_text: bool):
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(WIDE_SCHEMAS)
 def test_every_avro_schema_defines_each_of_its_names_once(schema: dict[str, Any]):
-    fastavro.parse_schema(avro_schema(plan(schema, one_text=True).schema))
+    fastavro.parse_schema(make_avro_schema(plan(schema, one_text=True).schema))
 
 
 def _differences(

@@ -17,7 +17,7 @@ import pytest
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.translate import make_encoding
 from lakewriter.documents.types import JSON, KIND
-from lakewriter.encode.formats import encoder
+from lakewriter.encode.formats import make_encoder
 
 PARTS = ["\n", "\r\n", "\r", '"', ",", "\\", "ü", "日", "🎉", "\u2028", "\t", "'", " "]
 TEXTS = [None, "", "null", *(f"{a}{part}{b}" for part, (a, b) in itertools.product(PARTS, itertools.product(["", "x"], repeat=2)))]  # fmt: skip # noqa: E501
@@ -45,7 +45,7 @@ def written(form: dict[str, Any], table: pa.Table) -> bytes:
     bucket = {"s3_bucket_name": "acme", "s3_bucket_path": "p", "s3_bucket_region": "us-east-1"}
     own = AirbyteS3.model_validate({"type": "airbyte-s3", "format": form} | bucket)
     sink = io.BytesIO()
-    encoder(make_encoding(own)).write(table.schema, iter(table.to_batches()), sink, 7)
+    make_encoder(make_encoding(own)).write(table.schema, iter(table.to_batches()), sink, 7)
     return sink.getvalue()
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Leaf, Record, Union, to_arrow_type
 from lakewriter.encode.avro import AvroEncoder
-from lakewriter.encode.avro_schema import avro_schema
-from lakewriter.encode.avro_values import varint
+from lakewriter.encode.avro_schema import make_avro_schema
+from lakewriter.encode.avro_values import encode_varint
 from lakewriter.naming import name_avro_fields
 from lakewriter.spec.collection import Kind
 from lakewriter.spec.stream import AvroEncoding
@@ -29,7 +29,7 @@ VARINTS = [
 
 @pytest.mark.parametrize(("value", "expected"), VARINTS)
 def test_varint(value, expected):
-    assert varint(value).hex() == expected
+    assert encode_varint(value).hex() == expected
 
 
 class File(io.BytesIO):
@@ -135,7 +135,7 @@ def test_union():
         {"type": "string", "integer": None, "string": "x"},
     ]
     table = pa.table([pa.array(values, UNION_TYPE)], schema=pa.schema([field]))
-    assert avro_schema(table.schema)["fields"][0]["type"] == ["null", "long", "string"]
+    assert make_avro_schema(table.schema)["fields"][0]["type"] == ["null", "long", "string"]
     assert read(written(table)) == [{"u": 5}, {"u": None}, {"u": "x"}]
 
 
@@ -156,7 +156,7 @@ def test_unions_with_objects_beside_each_other():
     c = [b, {"type": "array", "object": None, "array": [{"x": 3}]}]
     columns = [pa.array([value], field.type) for value, field in zip((a, b, c), t, strict=True)]
     table = pa.table(columns, schema=pa.schema(list(t), metadata={RECORD: b"users"}))
-    names = re.findall(r'"name": "(\w+)", "namespace": "([\w.]+)"', json.dumps(avro_schema(table.schema)))
+    names = re.findall(r'"name": "(\w+)", "namespace": "([\w.]+)"', json.dumps(make_avro_schema(table.schema)))
     assert [f"{namespace}.{name}" for name, namespace in names] == [
         "users.a.object",
         "users.b.object",
@@ -179,7 +179,7 @@ def test_schema():
             {"name": "a_b", "type": ["null", "long"], "doc": "_airbyte_original_name:a-b", "default": None},
         ],
     }
-    assert avro_schema(schema) == {
+    assert make_avro_schema(schema) == {
         "type": "record",
         "name": "users",
         "fields": [

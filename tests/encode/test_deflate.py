@@ -16,7 +16,7 @@ from lakewriter.encode.deflate import (
     SEARCH,
     choose_gzip,
     compress,
-    gzip_of_level,
+    make_gzip,
     open_gzip,
 )
 
@@ -50,7 +50,7 @@ def test_choose_gzip(page, way):
 @pytest.mark.parametrize("level", range(1, 10))
 @pytest.mark.parametrize("data", [b"", FEW, HASHES, COUNTER, TEXT], ids=["empty", "few", "hashes", "counter", "text"])
 def test_levels_are_about_as_small_as_zlibs(data, level):
-    packed = gzip_of_level(level)(data)
+    packed = make_gzip(level)(data)
     assert gzip.decompress(packed) == data
     assert len(packed) <= 1.06 * len(zlib.compress(data, level, GZIP)) + 64
 
@@ -64,7 +64,7 @@ def test_raw_streams_for_avro(level):
 
 def test_equal_data_give_equal_bytes():
     """gzip's frame has a time in it, which stays zero: bytes 4 to 7, RFC 1952."""
-    for way in (*(choose_gzip(page) for _, page, _ in CHOSEN), gzip_of_level(1), gzip_of_level(6)):
+    for way in (*(choose_gzip(page) for _, page, _ in CHOSEN), make_gzip(1), make_gzip(6)):
         first, second = way(TEXT), way(TEXT)
         assert (first, first[:3], first[4:8]) == (second, b"\x1f\x8b\x08", bytes(4))
 

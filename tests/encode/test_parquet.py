@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.encode.parquet import CODECS, ParquetEncoder
-from lakewriter.encode.parquet_footer import column_statistics
+from lakewriter.encode.parquet_footer import read_column_statistics
 from lakewriter.receipt import ColumnStatistics
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import MemorySink, numbers, opened, written
@@ -112,7 +112,7 @@ def test_write_flat_types(delta: bool) -> None:
 
 
 def test_write_flat_statistics() -> None:
-    found = column_statistics(opened(written(Encoding(), FLAT, [FLAT_BATCH])).metadata)
+    found = read_column_statistics(opened(written(Encoding(), FLAT, [FLAT_BATCH])).metadata)
     assert {name: (s.values, s.nulls, s.lower, s.upper) for name, s in found.items()} == {
         name: (3, 1, *case[4:6]) for name, case in TYPES.items()
     }
@@ -185,14 +185,14 @@ def test_write_row_groups_are_in_the_sink_at_their_edge() -> None:
 def test_write_no_rows() -> None:
     file = opened(written(Encoding(delta=True), FLAT, []))
     assert (file.metadata.num_rows, file.schema_arrow.names) == (0, FLAT.names)
-    assert column_statistics(file.metadata) == {}
+    assert read_column_statistics(file.metadata) == {}
 
 
 def test_statistics_over_row_groups() -> None:
     batches = [
         pa.RecordBatch.from_pydict({"n": pa.array(values, pa.int64())}) for values in ([5, 3], [None, None], [10, None])
     ]
-    found = column_statistics(opened(written(Encoding(), batches[0].schema, batches, 2)).metadata)
+    found = read_column_statistics(opened(written(Encoding(), batches[0].schema, batches, 2)).metadata)
     assert found == {"n": ColumnStatistics(6, 3, found["n"].compressed_bytes, "3", "10")}
 
 
@@ -200,6 +200,6 @@ def test_statistics_that_python_has_no_value_for() -> None:
     # The year 33658, not a number, and text that a writer may have cut.
     far = pa.array([10**18, 1], pa.timestamp("us", "UTC"))
     rows = pa.RecordBatch.from_pydict({"far": far, "nan": [float("nan")] * 2, "text": ["a", "x" * 61]})
-    found = column_statistics(opened(written(Encoding(), rows.schema, [rows])).metadata)
+    found = read_column_statistics(opened(written(Encoding(), rows.schema, [rows])).metadata)
     bounds = {name: (column.lower, column.upper) for name, column in found.items()}
     assert bounds == {"far": (None, None), "nan": (None, None), "text": ("a", None)}

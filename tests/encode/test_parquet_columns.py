@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from lakewriter.encode.parquet_columns import choose
+from lakewriter.encode.parquet_columns import choose_encodings
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import opened, written
 
@@ -34,13 +34,13 @@ TABLE = pa.table({name: case[0] for name, case in COLUMNS.items()})
 
 
 def test_columns_as_every_reader_knows_them():
-    found = choose(TABLE, delta=False)
+    found = choose_encodings(TABLE, delta=False)
     assert found.delta == {}
     assert list(found.plain) == [name for name, case in COLUMNS.items() if case[2]]
 
 
 def test_columns_with_delta():
-    found = choose(TABLE, delta=True)
+    found = choose_encodings(TABLE, delta=True)
     assert found.delta == {name: case[1] for name, case in COLUMNS.items() if case[1]}
     assert list(found.plain) == ["price", "wide"]
 

@@ -14,7 +14,7 @@ from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.common.tables import parse_partition_field
-from lakewriter.encode.parquet_footer import Tail, column_statistics
+from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.receipt import Part, Receipt
 from lakewriter.shape.partitions import Transforms
 from lakewriter.spec.access import Access, SecretText
@@ -129,7 +129,7 @@ def receipt(key: str, body: bytes, rows: int) -> Receipt:
         engine="none",
         row_groups=1,
         requests={},
-        columns=column_statistics(footer),
+        columns=read_column_statistics(footer),
     )
 
 

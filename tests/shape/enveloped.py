@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import DOCUMENTS
-from lakewriter.encode.formats import encoder
+from lakewriter.encode.formats import make_encoder
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper, plan_documents
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import FileEncoding, Read, TableSpec
@@ -48,5 +48,5 @@ def shaped(
 def written(batch: pa.RecordBatch, encoding: FileEncoding) -> bytes:
     """A file of one batch."""
     sink = io.BytesIO()
-    encoder(encoding).write(batch.schema, iter([batch]), sink, 1000)
+    make_encoder(encoding).write(batch.schema, iter([batch]), sink, 1000)
     return sink.getvalue()

@@ -15,8 +15,8 @@ from typing import Final
 import pyarrow as pa
 import zstandard
 
-from lakewriter.encode.avro_schema import avro_schema
-from lakewriter.encode.avro_values import encoded_rows, varint
+from lakewriter.encode.avro_schema import make_avro_schema
+from lakewriter.encode.avro_values import encode_rows, encode_varint
 from lakewriter.encode.deflate import RAW, compress
 from lakewriter.encode.encoder import Sink
 from lakewriter.spec.stream import AvroEncoding
@@ -37,26 +37,26 @@ class AvroEncoder:
 
     def __init__(self, encoding: AvroEncoding) -> None:
         self._codec = encoding.codec
-        self._compress = compressor(encoding)
+        self._compress = make_compressor(encoding)
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
         """The schema goes into the header, the rows into blocks."""
         marker = os.urandom(16)
-        sink.write(header(json.dumps(avro_schema(schema), ensure_ascii=False), self._codec, marker))
+        sink.write(make_header(json.dumps(make_avro_schema(schema), ensure_ascii=False), self._codec, marker))
         for batch in batches:
-            for rows, data in _blocks(encoded_rows(batch)):
+            for rows, data in _cut_blocks(encode_rows(batch)):
                 packed = self._compress(data)
-                sink.write(varint(rows) + varint(len(packed)) + packed + marker)
+                sink.write(encode_varint(rows) + encode_varint(len(packed)) + packed + marker)
 
 
-def header(schema: str, codec: str, marker: bytes) -> bytes:
+def make_header(schema: str, codec: str, marker: bytes) -> bytes:
     """What a container file begins with."""
     entries = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
-    body = b"".join(_bytes(key.encode()) + _bytes(value) for key, value in entries.items())
-    return _MAGIC + varint(len(entries)) + body + varint(0) + marker
+    body = b"".join(_encode_bytes(key.encode()) + _encode_bytes(value) for key, value in entries.items())
+    return _MAGIC + encode_varint(len(entries)) + body + encode_varint(0) + marker
 
 
-def compressor(encoding: AvroEncoding) -> Compress:
+def make_compressor(encoding: AvroEncoding) -> Compress:
     """One block's compression."""
     level = encoding.level or 0
     if encoding.codec == "zstandard":
@@ -67,21 +67,21 @@ def compressor(encoding: AvroEncoding) -> Compress:
         "deflate": lambda data: compress(data, level, RAW),
         "bzip2": bz2.compress,
         "xz": lambda data: lzma.compress(data, preset=level),
-        "snappy": _snappy,
+        "snappy": _compress_snappy,
     }
     return simple[encoding.codec]
 
 
-def _snappy(data: bytes) -> bytes:
+def _compress_snappy(data: bytes) -> bytes:
     packed: bytes = pa.compress(data, codec="snappy", asbytes=True)
     return packed + zlib.crc32(data).to_bytes(4, "big")
 
 
-def _bytes(data: bytes) -> bytes:
-    return varint(len(data)) + data
+def _encode_bytes(data: bytes) -> bytes:
+    return encode_varint(len(data)) + data
 
 
-def _blocks(rows: pa.Array) -> Iterator[tuple[int, bytes]]:
+def _cut_blocks(rows: pa.Array) -> Iterator[tuple[int, bytes]]:
     """The number of rows of each block, and their bytes."""
     buffers = [None, rows.buffers()[1]]
     offsets = pa.Array.from_buffers(pa.int32(), len(rows) + 1, buffers, offset=rows.offset).to_pylist()

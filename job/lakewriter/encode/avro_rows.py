@@ -28,14 +28,14 @@ def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, l
     header = _read_header(file)
     schema, codec = json.loads(header["avro.schema"]), header.get("avro.codec", b"null").decode()
     first, *rest = schema["fields"]
-    is_wanted = first["name"] == name and _plain(first["type"]) == "string"
-    skips = [_skipper(field["type"], {}) for field in rest]
+    is_wanted = first["name"] == name and _find_plain_type(first["type"]) == "string"
+    skips = [_make_skipper(field["type"], {}) for field in rest]
     while True:
         start = file.read(1)
         if not start:
             return
         rows, size = _read_long(file, start), _read_long(file)
-        block = BytesIO(_unpack(codec, _read_exactly(file, size)))
+        block = BytesIO(_decompress(codec, _read_exactly(file, size)))
         _read_exactly(file, _MARKER_BYTES)
         yield rows, [_read_text(block, skips) for _ in range(rows)] if is_wanted else []
 
@@ -60,16 +60,16 @@ def _read_text(block: BinaryIO, skips: list[Skip]) -> str:
     return text
 
 
-def _plain(kind: Any) -> Any:
+def _find_plain_type(kind: Any) -> Any:
     return kind["type"] if isinstance(kind, dict) else kind
 
 
-def _skipper(kind: Any, named: dict[str, Skip]) -> Skip:
+def _make_skipper(kind: Any, named: dict[str, Skip]) -> Skip:
     """What reads over one value of a type; ``named`` are the records met before."""
     if isinstance(kind, list):
-        branches = [_skipper(branch, named) for branch in kind]
+        branches = [_make_skipper(branch, named) for branch in kind]
         return lambda file: branches[_read_long(file)](file)
-    name = _plain(kind)
+    name = _find_plain_type(kind)
     if name in _FIXED:
         size = _FIXED[name]
         return lambda file: _skip_bytes(file, size)
@@ -77,17 +77,17 @@ def _skipper(kind: Any, named: dict[str, Skip]) -> Skip:
         return _skip_long
     if name in ("bytes", "string"):
         return lambda file: _skip_bytes(file, _read_long(file))
-    return _nested_skipper(name, kind, named)
+    return _make_nested_skipper(name, kind, named)
 
 
-def _nested_skipper(name: Any, kind: Mapping[str, Any], named: dict[str, Skip]) -> Skip:
+def _make_nested_skipper(name: Any, kind: Mapping[str, Any], named: dict[str, Skip]) -> Skip:
     if name == "record":
         fields: list[Skip] = []
         named[kind["name"]] = lambda file: _skip_each(file, fields)
-        fields += [_skipper(field["type"], named) for field in kind["fields"]]
+        fields += [_make_skipper(field["type"], named) for field in kind["fields"]]
         return named[kind["name"]]
     if name in ("array", "map"):
-        inner = _skipper(kind["items"] if name == "array" else kind["values"], named)
+        inner = _make_skipper(kind["items"] if name == "array" else kind["values"], named)
         return lambda file: _skip_blocks(file, inner, is_map=name == "map")
     if isinstance(name, str) and name in named:
         return named[name]
@@ -114,21 +114,21 @@ def _skip_blocks(file: BinaryIO, inner: Skip, *, is_map: bool) -> None:
             inner(file)
 
 
-def _unpack(codec: str, data: bytes) -> bytes:
+def _decompress(codec: str, data: bytes) -> bytes:
     unpack: dict[str, Callable[[bytes], bytes]] = {
         "null": lambda data: data,
         "deflate": lambda data: zlib.decompress(data, _RAW_DEFLATE),
         "bzip2": bz2.decompress,
         "xz": lzma.decompress,
         "zstandard": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
-        "snappy": _unpack_snappy,
+        "snappy": _decompress_snappy,
     }
     if codec not in unpack:
         raise ValueError(f"its codec is {codec!r}, which no load writes")
     return unpack[codec](data)
 
 
-def _unpack_snappy(data: bytes) -> bytes:
+def _decompress_snappy(data: bytes) -> bytes:
     # A block begins with its length before compression, as a varint without a sign, and ends with a CRC32.
     size, shift = 0, 0
     for byte in data:

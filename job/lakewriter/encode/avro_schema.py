@@ -27,37 +27,37 @@ _LOGICAL: Final = {
 }
 
 
-def avro_schema(schema: pa.Schema) -> dict[str, Any]:
+def make_avro_schema(schema: pa.Schema) -> dict[str, Any]:
     """The record of a row; a nullable field is a union with null first, and null is its default."""
     name = (schema.metadata or {}).get(RECORD, b"record").decode()
-    return {"type": "record", "name": name, "fields": [_field(field, name) for field in schema]}
+    return {"type": "record", "name": name, "fields": [_make_field(field, name) for field in schema]}
 
 
-def _field(field: pa.Field, namespace: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": field.name, "type": field_type(field, namespace)}
+def _make_field(field: pa.Field, namespace: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": field.name, "type": make_field_type(field, namespace)}
     original = (field.metadata or {}).get(ORIGINAL)
     if original is not None:
         found["doc"] = f"_airbyte_original_name:{original.decode()}"
     return found | ({"default": None} if field.nullable else {})
 
 
-def field_type(field: pa.Field, namespace: str) -> Any:
+def make_field_type(field: pa.Field, namespace: str) -> Any:
     """The type of a field's values, with null where they may be."""
-    if kind_of(field) == UNION:
+    if read_kind(field) == UNION:
         # The branches of all unions have the same names: the field's own keeps those of two unions apart.
         inner = f"{namespace}.{field.name}"
-        return ["null", *(_type(branch.type, branch, inner) for branch in list(field.type)[1:])]
-    own = _type(field.type, field, namespace)
+        return ["null", *(_make_type(branch.type, branch, inner) for branch in list(field.type)[1:])]
+    own = _make_type(field.type, field, namespace)
     return ["null", own] if field.nullable else own
 
 
-def kind_of(field: pa.Field) -> bytes | None:
+def read_kind(field: pa.Field) -> bytes | None:
     """What the field's type does not tell."""
     return (field.metadata or {}).get(KIND)
 
 
-def _type(t: pa.DataType, field: pa.Field, namespace: str) -> Any:
-    if kind_of(field) == UUID:
+def _make_type(t: pa.DataType, field: pa.Field, namespace: str) -> Any:
+    if read_kind(field) == UUID:
         return {"type": "string", "logicalType": "uuid"}
     if t in _PLAIN:
         return _PLAIN[t]
@@ -66,22 +66,25 @@ def _type(t: pa.DataType, field: pa.Field, namespace: str) -> Any:
         return {"type": base, "logicalType": logical}
     if pt.is_decimal(t):
         return {"type": "bytes", "logicalType": "decimal", "precision": t.precision, "scale": t.scale}
-    return _nested(t, field.name, namespace)
+    return _make_nested_type(t, field.name, namespace)
 
 
-def _nested(t: pa.DataType, name: str, namespace: str) -> Any:
+def _make_nested_type(t: pa.DataType, name: str, namespace: str) -> Any:
     if pt.is_struct(t):
         inner = f"{namespace}.{name}"
-        fields = [_field(child, inner) for child in t]
+        fields = [_make_field(child, inner) for child in t]
         return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
     if pt.is_map(t):
         if pt.is_string(t.key_type):
-            return {"type": "map", "values": field_type(t.item_field, f"{namespace}.{name}")}
-        return {"type": "array", "items": _entry(t, name, namespace)}
-    return {"type": "array", "items": field_type(t.value_field, f"{namespace}.{name}")}
+            return {"type": "map", "values": make_field_type(t.item_field, f"{namespace}.{name}")}
+        return {"type": "array", "items": _make_entry(t, name, namespace)}
+    return {"type": "array", "items": make_field_type(t.value_field, f"{namespace}.{name}")}
 
 
-def _entry(t: pa.DataType, name: str, namespace: str) -> Any:
+def _make_entry(t: pa.DataType, name: str, namespace: str) -> Any:
     """Avro's maps have strings for keys; another map is an array of its entries."""
-    fields = [_field(t.key_field, f"{namespace}.{name}.entry"), _field(t.item_field, f"{namespace}.{name}.entry")]
+    fields = [
+        _make_field(t.key_field, f"{namespace}.{name}.entry"),
+        _make_field(t.item_field, f"{namespace}.{name}.entry"),
+    ]
     return {"type": "record", "name": "entry", "namespace": f"{namespace}.{name}", "fields": fields}

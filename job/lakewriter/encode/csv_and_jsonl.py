@@ -37,54 +37,54 @@ class TextEncoder:
             if packed:
                 sink.write(packed)
 
-        lines = json_lines if self._encoding.kind == "jsonl" else csv_lines
+        lines = make_json_lines if self._encoding.kind == "jsonl" else make_csv_lines
         if self._encoding.kind == "csv":
-            send(csv_header(schema))
+            send(make_csv_header(schema))
         for batch in batches:
-            send(text_of(lines(batch)))
+            send(join_texts(lines(batch)))
         if packer:
             sink.write(packer.flush())
 
 
-def text_of(lines: pa.Array) -> bytes:
+def join_texts(lines: pa.Array) -> bytes:
     """The texts of an array, one right behind the other; none is null."""
     offsets = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, lines.buffers()[1]], offset=lines.offset)
     data = lines.buffers()[2]
     return data.to_pybytes()[offsets[0].as_py() : offsets[-1].as_py()] if data is not None else b""
 
 
-def csv_header(schema: pa.Schema) -> bytes:
+def make_csv_header(schema: pa.Schema) -> bytes:
     """The names, quoted."""
     names = ('"' + name.replace('"', '""') + '"' for name in schema.names)
     return (",".join(names) + "\r\n").encode()
 
 
-def csv_lines(batch: pa.RecordBatch) -> pa.Array:
+def make_csv_lines(batch: pa.RecordBatch) -> pa.Array:
     """RFC 4180: numbers bare, everything else quoted; null is an empty field, an empty string ``""``."""
-    cells = [_csv_cell(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
+    cells = [_make_csv_cell(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
     return join([join(cells, ",", null_as_empty=True), "\r\n"])
 
 
-def json_lines(batch: pa.RecordBatch) -> pa.Array:
+def make_json_lines(batch: pa.RecordBatch) -> pa.Array:
     """One object a line, every key in each."""
     columns = zip(batch.columns, batch.schema, strict=True)
-    texts = render_objects([(field.name, _json_value(column, field)) for column, field in columns], batch.num_rows)
+    texts = render_objects([(field.name, _make_json_value(column, field)) for column, field in columns], batch.num_rows)
     return join([texts, "\n"])
 
 
-def _json_value(column: pa.Array, field: pa.Field) -> pa.Array:
+def _make_json_value(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
     return column if _is_json(field) else quote_json(column)
 
 
-def _csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
+def _make_csv_cell(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
-    return _from_json(column) if _is_json(field) else _csv_quoted(column)
+    return _from_json(column) if _is_json(field) else _quote_csv(column)
 
 
-def _csv_quoted(texts: pa.Array) -> pa.Array:
+def _quote_csv(texts: pa.Array) -> pa.Array:
     return join(['"', pc.replace_substring(texts, '"', '""'), '"'])
 
 
@@ -100,7 +100,7 @@ def _from_json(fragments: pa.Array) -> pa.Array:
             texts, pc.fill_null(escaped, False), map(json.loads, fragments.filter(escaped).to_pylist())
         )
     numbers = pc.match_substring_regex(fragments, "^[-0-9]")
-    cells = pc.if_else(numbers, fragments, _csv_quoted(texts))
+    cells = pc.if_else(numbers, fragments, _quote_csv(texts))
     return pc.if_else(pc.equal(fragments, "null"), pa.scalar(None, pa.string()), cells)
 
 

@@ -31,7 +31,7 @@ zlib-ng five times."""
 _SEARCH_LEVEL: Final = 4
 
 
-def _isal(level: int) -> Compress:
+def _make_isal(level: int) -> Compress:
     return lambda data: igzip_lib.compress(data, level, igzip_lib.COMP_GZIP)
 
 
@@ -40,8 +40,8 @@ def _compress_huffman(data: Any) -> bytes:
     return bytes(packer.compress(data) + packer.flush())
 
 
-ISAL_1: Final = _isal(1)
-ISAL_2: Final = _isal(2)
+ISAL_1: Final = _make_isal(1)
+ISAL_2: Final = _make_isal(2)
 HUFFMAN: Final[Compress] = _compress_huffman
 SEARCH: Final[Compress] = lambda data: zlib_ng.compress(data, _SEARCH_LEVEL, GZIP)  # noqa: E731 - one of four
 
@@ -65,7 +65,7 @@ def choose_gzip(page: Any) -> Compress:
     return best
 
 
-def gzip_of_level(level: int) -> Compress:
+def make_gzip(level: int) -> Compress:
     """The way for a level from 1 to 9."""
     return lambda data: compress(data, level, GZIP)
 

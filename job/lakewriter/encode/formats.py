@@ -7,7 +7,7 @@ from lakewriter.spec.specification import FileEncoding
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
 
-def encoder(encoding: FileEncoding) -> Encoder:
+def make_encoder(encoding: FileEncoding) -> Encoder:
     """The encoder that ``encoding`` asks for."""
     if isinstance(encoding, AvroEncoding):
         # Only here: its constants make pyarrow load pandas, which would take a new worker half a second.

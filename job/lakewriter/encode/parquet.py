@@ -10,9 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakewriter.encode.deflate import gzip_of_level
+from lakewriter.encode.deflate import make_gzip
 from lakewriter.encode.encoder import Sink
-from lakewriter.encode.parquet_columns import SAMPLE_ROWS, choose, leaf_paths
+from lakewriter.encode.parquet_columns import SAMPLE_ROWS, choose_encodings, list_leaf_paths
 from lakewriter.encode.parquet_pages import PageWriter
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Encoding
@@ -45,7 +45,7 @@ CODECS: Final = {
 }
 
 
-def codec(encoding: Encoding) -> Codec:
+def find_codec(encoding: Encoding) -> Codec:
     """The codec of ``encoding``, its level checked; ``SPEC_INVALID`` lists the known ones."""
     found = CODECS.get(encoding.codec.lower())
     if found is None:
@@ -61,16 +61,16 @@ class ParquetEncoder:
     footer = True
 
     def __init__(self, encoding: Encoding) -> None:
-        self._codec, self._encoding = codec(encoding), encoding
+        self._codec, self._encoding = find_codec(encoding), encoding
         self._is_gzip = self._codec.name == "gzip"
 
     def write(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: Sink, row_group_rows: int) -> None:
         """See ``Encoder``."""
         bare = schema.with_metadata(None)
         level = self._encoding.level
-        pages = PageWriter(sink, gzip=self._is_gzip, way=None if level is None else gzip_of_level(level))
+        pages = PageWriter(sink, gzip=self._is_gzip, way=None if level is None else make_gzip(level))
         options: dict[str, Any] | None = None
-        for group in _row_groups(batches, bare, row_group_rows):
+        for group in _gather_row_groups(batches, bare, row_group_rows):
             options = self._choose_options(group[0]) if options is None else options
             pages.add(_encode(group, bare, options))
         if options is None:
@@ -93,11 +93,11 @@ class ParquetEncoder:
                 options["compression_level"] = encoding.level
         if not first.num_rows:
             return options
-        choice = choose(first.slice(0, SAMPLE_ROWS), delta=encoding.delta)
+        choice = choose_encodings(first.slice(0, SAMPLE_ROWS), delta=encoding.delta)
         if choice.delta:
             options["column_encoding"] = dict(choice.delta)
         if choice.without_dictionary and encoding.dictionary:
-            paths = leaf_paths(first.schema)
+            paths = list_leaf_paths(first.schema)
             options["use_dictionary"] = [path for path in paths if path not in choice.without_dictionary] or False
         return options
 
@@ -118,7 +118,7 @@ def _drop_unset(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[list[pa.Table]]:
+def _gather_row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[list[pa.Table]]:
     """Row groups, each alone in a list, so that whoever takes it out holds the only reference."""
     held: list[pa.RecordBatch] = []
     count = 0

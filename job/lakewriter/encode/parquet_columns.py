@@ -32,7 +32,7 @@ class Choice:
         return [*self.delta, *self.plain]
 
 
-def choose(sample: pa.Table, *, delta: bool) -> Choice:
+def choose_encodings(sample: pa.Table, *, delta: bool) -> Choice:
     """What suits ``sample``; columns that are mostly null keep a dictionary, as few values tell little.
 
     With ``delta``, columns of which more than half of the values differ get a DELTA encoding where there is one for
@@ -44,7 +44,7 @@ def choose(sample: pa.Table, *, delta: bool) -> Choice:
         if not _is_counted(field.type) or values * 2 <= len(column) or _repeats_at_once(column):
             continue
         distinct = pc.count_distinct(column).as_py()
-        encoding = _encoding(field.type) if delta else None
+        encoding = _find_delta_encoding(field.type) if delta else None
         if encoding is not None and distinct * 2 > values:
             encodings[field.name] = encoding
         elif distinct >= UNIQUE * values:
@@ -52,12 +52,12 @@ def choose(sample: pa.Table, *, delta: bool) -> Choice:
     return Choice(encodings, plain)
 
 
-def leaf_paths(schema: pa.Schema) -> list[str]:
+def list_leaf_paths(schema: pa.Schema) -> list[str]:
     """Dotted paths of all leaf columns, as pyarrow's writer names them."""
-    return [path for field in schema for path in _leaves(field.name, field.type)]
+    return [path for field in schema for path in _iterate_leaves(field.name, field.type)]
 
 
-def _encoding(kind: pa.DataType) -> str | None:
+def _find_delta_encoding(kind: pa.DataType) -> str | None:
     types = pa.types
     if types.is_integer(kind) or types.is_temporal(kind):
         return INTEGERS
@@ -67,15 +67,15 @@ def _encoding(kind: pa.DataType) -> str | None:
     return TEXT if _is_text(kind) else None
 
 
-def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+def _iterate_leaves(path: str, kind: pa.DataType) -> Iterator[str]:
     if pa.types.is_struct(kind):
         for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
+            yield from _iterate_leaves(f"{path}.{field.name}", field.type)
     elif pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+        yield from _iterate_leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _iterate_leaves(f"{path}.key_value.value", kind.item_type)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
+        yield from _iterate_leaves(f"{path}.list.element", kind.value_type)
     else:
         yield path
 

@@ -38,7 +38,7 @@ class Tail:
     def metadata(self) -> pq.FileMetaData | None:
         """The footer of the file that has ended; None when it is larger than what was kept."""
         tail = b"".join(self._pieces)
-        if _footer_size(tail) > len(tail):
+        if _read_footer_size(tail) > len(tail):
             return None
         return pq.read_metadata(pa.BufferReader(tail))
 
@@ -51,7 +51,7 @@ def read_footer(clients: aws.Clients, bucket: str, key: str) -> pq.FileMetaData 
             body, _ = aws.read_object(clients.s3, Bucket=bucket, Key=key, Range=f"bytes=-{size}")
         except (aws.ClientError, aws.BotoCoreError) as error:
             raise aws.explain(error, doing=f"s3:GetObject on s3://{bucket}/{key}", access=clients.access) from error
-        needed = _footer_size(body)
+        needed = _read_footer_size(body)
         if needed <= len(body):
             return pq.read_metadata(pa.BufferReader(body))
         if needed > TAIL_BYTES or len(body) < size:
@@ -59,18 +59,18 @@ def read_footer(clients: aws.Clients, bucket: str, key: str) -> pq.FileMetaData 
         size = needed
 
 
-def _footer_size(tail: bytes) -> int:
+def _read_footer_size(tail: bytes) -> int:
     """A file ends with the footer's length in four bytes and the four bytes "PAR1"."""
     return int.from_bytes(tail[-8:-4], "little") + 8
 
 
-def column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
+def read_column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
     """Statistics of every leaf column over all row groups, by its dotted path in the Parquet schema.
 
     Bounds are exact: ISO 8601 for dates and times, hex digits for binary, ``str()`` for the rest; None where a row
     group has none, or where a text or binary bound is so long that the writer may have cut it.
     """
-    return {chunks[0].path_in_schema: _merged(chunks) for chunks in _columns(metadata)}
+    return {chunks[0].path_in_schema: _merge(chunks) for chunks in _iterate_columns(metadata)}
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,21 @@ class _Chunk:
     bounds: tuple[Any, Any] | None
 
 
-def _columns(metadata: pq.FileMetaData) -> Iterator[list[_Chunk]]:
+def _iterate_columns(metadata: pq.FileMetaData) -> Iterator[list[_Chunk]]:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     for column in range(metadata.num_columns if groups else 0):
-        yield [_chunk(group.column(column)) for group in groups]
+        yield [_read_chunk(group.column(column)) for group in groups]
 
 
-def _chunk(column: pq.ColumnChunkMetaData) -> _Chunk:
+def _read_chunk(column: pq.ColumnChunkMetaData) -> _Chunk:
     statistics = column.statistics
     nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
     return _Chunk(
-        column.path_in_schema, column.num_values, nulls, column.total_compressed_size, _bounds(column.statistics)
+        column.path_in_schema, column.num_values, nulls, column.total_compressed_size, _read_bounds(column.statistics)
     )
 
 
-def _bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
+def _read_bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
     if statistics is None or not statistics.has_min_max:
         return None
     try:
@@ -106,7 +106,7 @@ def _bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
         return None
 
 
-def _merged(chunks: list[_Chunk]) -> ColumnStatistics:
+def _merge(chunks: list[_Chunk]) -> ColumnStatistics:
     nulls = [chunk.nulls for chunk in chunks]
     filled = [chunk for chunk in chunks if chunk.nulls != chunk.values]
     bounds = [chunk.bounds for chunk in filled if chunk.bounds is not None]
@@ -115,12 +115,12 @@ def _merged(chunks: list[_Chunk]) -> ColumnStatistics:
         values=sum(chunk.values for chunk in chunks),
         nulls=None if None in nulls else sum(n for n in nulls if n is not None),
         compressed_bytes=sum(chunk.compressed_bytes for chunk in chunks),
-        lower=_text(min(low for low, _ in bounds)) if known else None,
-        upper=_text(max(high for _, high in bounds)) if known else None,
+        lower=_write_text(min(low for low, _ in bounds)) if known else None,
+        upper=_write_text(max(high for _, high in bounds)) if known else None,
     )
 
 
-def _text(value: Any) -> str | None:
+def _write_text(value: Any) -> str | None:
     if isinstance(value, bytes):
         return value.hex() if len(value) <= _SURE_BYTES else None
     if isinstance(value, str):

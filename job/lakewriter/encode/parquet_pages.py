@@ -92,7 +92,7 @@ class PageWriter:
         self._groups.append(group)
 
     def _copy_chunk(self, file: memoryview, chunk: ColumnChunk, offsets: OffsetIndex | None) -> None:
-        meta, start = chunk.meta_data, _start_of(chunk)
+        meta, start = chunk.meta_data, _find_start(chunk)
         moved = self._sink.tell() - start
         self._sink.write(bytes(file[start : start + meta.total_compressed_size]))
         meta.data_page_offset += moved
@@ -102,14 +102,14 @@ class PageWriter:
             location.offset += moved
 
     def _compress_chunk(self, file: memoryview, chunk: ColumnChunk, offsets: OffsetIndex | None, number: int) -> None:
-        meta, start = chunk.meta_data, _start_of(chunk)
+        meta, start = chunk.meta_data, _find_start(chunk)
         begin, uncompressed = self._sink.tell(), 0
         locations = iter(offsets.page_locations if offsets else ())
         first = None
-        for header, page in _pages(file[start : start + meta.total_compressed_size]):
-            way = self._way or self._way_of(number, header, page)
+        for header, page in _iterate_pages(file[start : start + meta.total_compressed_size]):
+            way = self._way or self._choose_way(number, header, page)
             packed = way(page)
-            header.compressed_page_size, header.crc = len(packed), _signed_crc(packed)
+            header.compressed_page_size, header.crc = len(packed), _compute_signed_crc(packed)
             head, place = header.encode(), self._sink.tell()
             self._sink.write(head)
             self._sink.write(packed)
@@ -123,7 +123,7 @@ class PageWriter:
         meta.codec, meta.data_page_offset = _GZIP, begin if first is None else first
         meta.total_uncompressed_size, meta.total_compressed_size = uncompressed, self._sink.tell() - begin
 
-    def _way_of(self, number: int, header: PageHeader, page: memoryview) -> Compress:
+    def _choose_way(self, number: int, header: PageHeader, page: memoryview) -> Compress:
         """The way of a column's dictionaries or data, which the first such page decides for the whole file."""
         kind = number, header.type
         if kind not in self._ways:
@@ -136,7 +136,7 @@ def _read_footer(file: memoryview) -> FileMetaData:
     return FileMetaData.decode(bytes(file[-8 - size : -8]))[0]
 
 
-def _start_of(chunk: ColumnChunk) -> int:
+def _find_start(chunk: ColumnChunk) -> int:
     meta = chunk.meta_data
     start = meta.data_page_offset if meta.dictionary_page_offset is None else meta.dictionary_page_offset
     return int(start)
@@ -151,7 +151,7 @@ def _read_indexes(file: memoryview, chunk: ColumnChunk) -> _Indexes:
     return _Indexes(column, offsets)
 
 
-def _pages(chunk: memoryview) -> Iterator[tuple[PageHeader, memoryview]]:
+def _iterate_pages(chunk: memoryview) -> Iterator[tuple[PageHeader, memoryview]]:
     """The pages of a column chunk that is not compressed, each with its header."""
     place = 0
     while place < len(chunk):
@@ -168,7 +168,7 @@ def _read_header(data: memoryview) -> tuple[PageHeader, int]:
         return PageHeader.decode(bytes(data))
 
 
-def _signed_crc(data: Any) -> int:
+def _compute_signed_crc(data: Any) -> int:
     """Thrift's integers have a sign, and a CRC-32 has none."""
     crc = int(isal_zlib.crc32(data))
     return crc - 2**32 if crc >= 2**31 else crc

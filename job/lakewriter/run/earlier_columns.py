@@ -10,7 +10,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.documents.types import ARROW
-from lakewriter.encode.parquet_footer import column_statistics, read_footer
+from lakewriter.encode.parquet_footer import read_column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn
 from lakewriter.run.prepare import has_inferred_columns
 from lakewriter.spec.collection import Kind
@@ -43,7 +43,7 @@ def _read_columns(clients: Clients, key: str) -> list[InferredColumn]:
     metadata = read_footer(clients, clients.access.bucket, key)
     if metadata is None:
         return []
-    statistics = column_statistics(metadata)
+    statistics = read_column_statistics(metadata)
     return [
         InferredColumn(name=field.name, kind=kind_of_column(field.type, statistics.get(field.name)).value)
         for field in metadata.schema.to_arrow_schema()

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from lakewriter.aws import Clients, get_shared_clients
 from lakewriter.aws.vended import Vendor
-from lakewriter.encode.formats import encoder
-from lakewriter.encode.parquet_footer import Tail, column_statistics
+from lakewriter.encode.formats import make_encoder
+from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
@@ -89,7 +89,7 @@ class _PartitionWriter:
         self._bad = bad
         self._partition = partition
         self._clients = clients
-        self._encoder = encoder(plan.encoding)
+        self._encoder = make_encoder(plan.encoding)
         self._next_index = plan.first_indexes[partition]
         self._shaper = make_shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._uploads: list[StagedUpload] = []
@@ -200,7 +200,7 @@ class _PartitionWriter:
             changes=findings.changes,
             change_samples=tuple(findings.samples),
             undeclared=dict(findings.undeclared),
-            columns={} if footer is None else column_statistics(footer),
+            columns={} if footer is None else read_column_statistics(footer),
             partition_values=values,
         )
 
