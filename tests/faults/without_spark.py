@@ -54,5 +54,5 @@ def _run(arguments: list[str], environment: dict[str, str], folder: Path) -> Non
     os.environ.update(environment)
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o644), number)
-    with patch.object(context, "spark_session", lambda _: local_session(2)):
+    with patch.object(context, "open_spark_session", lambda _: local_session(2)):
         main(arguments, prog_name="lakewriter")
