@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewriter.dialects.airbyte.paths import find_stream_directory
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.layout import Layout, file_uuid
@@ -145,3 +146,27 @@ def test_part_number_goes_on_from_other_syncs(tmp_path):
     names = layout.bind(job_id="j", attempt="a", start=START, sync_id=9)
     # The directory's highest is another sync's.
     assert names.after(["data_output_path/a/3_8.csv.gz"]).object_key(0) == "data_output_path/a/4_9.csv.gz"
+
+
+OWN_DIRECTORIES = [
+    # bucket path, path format, namespace and stream, the directory that is the stream's own
+    ("data", "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${EPOCH}_", ("public", "users"), "data/public/users"),
+    ("data", "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${EPOCH}_", ("", "users"), "data/users"),
+    ("/data//lake/", "${STREAM_NAME}/part_${EPOCH}_", ("", "users"), "data/lake/users"),
+    ("data", "${STREAM_NAME}/${YEAR}/${MONTH}/", ("", "users"), "data/users"),
+    ("data", "raw-${STREAM_NAME}/v1/${EPOCH}_", ("", "users"), "data/raw-users"),
+    ("data/${STREAM_NAME}", "${EPOCH}_", ("", "users"), "data/users"),
+    ("data", "${STREAM_NAME}/x/${STREAM_NAME}/${EPOCH}_", ("", "a b"), "data/a_b/x/a_b"),
+    # no directory of its own: in the file's name, behind a variable, shared by namespaces, without a name
+    ("data", "${NAMESPACE}/${STREAM_NAME}_${EPOCH}_", ("public", "users"), ""),
+    ("data", "${YEAR}/${STREAM_NAME}/${EPOCH}_", ("", "users"), ""),
+    ("data", "${STREAM_NAME}/${NAMESPACE}_${EPOCH}_", ("public", "users"), ""),
+    ("data", "${STREAM_NAME}/${NAMESPACE}/${EPOCH}_", ("public", "users"), ""),
+    ("data", "${NAMESPACE}/${STREAM_NAME}/${EPOCH}_", ("public", "\u0301"), ""),
+    ("data", "all/${EPOCH}_", ("", "users"), ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bucket_path", "path_format", "names", "expected"), OWN_DIRECTORIES)
+def test_directory_of_a_stream(bucket_path, path_format, names, expected):
+    assert find_stream_directory(bucket_path, path_format, names) == expected

@@ -252,6 +252,26 @@ def test_overwrite_without_rows_empties_the_stream(lake):
     assert not lake.data()
 
 
+@pytest.mark.parametrize("purge_first", [False, True])
+def test_hero_pixel_refresh_replaces_all_of_the_streams_directory(lake, purge_first):
+    """Its document: data in the configured path is wiped out, each stream has a directory of its own."""
+    old = ["2021_01_01_1_0.csv.gz", "2021_01_01_1_0.avro", "notes.txt", "2021/a.jsonl", "2021_01_01_1_0.parquet-1"]
+    gone = [f"data/public/users/{name}" for name in old]
+    foreign = "data/public/users/other.csv"
+    kept = [foreign, "data/public/users_archive/a.csv", "data/public/orders/a.csv", "data/public/notes.txt"]
+    s3 = lake.aws.client("s3")
+    for key in (*gone, *kept):
+        metadata = {"lakewriter-load": "other/j/a"} if key == foreign else {}
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"x", Metadata=metadata)
+    source = {"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()}
+    lake.write(PARQUET | {"purge_first": purge_first}, kind="heropixel-s3", source=source)
+    assert lake.load("a").status == "done"
+    (new,) = set(lake.data()) - set(kept)
+    assert new.endswith(".parquet")
+    assert set(kept) <= set(lake.data())
+    assert not set(gone) & set(lake.data())
+
+
 def test_purge_first_deletes_before_it_writes(lake):
     form = PARQUET | {"purge_first": True}
     lake.write(form, kind="heropixel-s3",

@@ -167,3 +167,25 @@ def test_object_key_counts_through_the_tables_life() -> None:
     assert later.object_key(1) == "my-prefix/v0000000002/00000000000000000018.parquet"
     assert bound.pattern().fullmatch(later.object_key(1))
     assert (bound.location, bound.counts) == ("my-prefix", True)
+
+
+KEYS = ["d/users/1.csv", "d/users/1.avro", "d/users/x/1.avro", "d/users/x/1.csv", "d/usersx/1.csv", "d/orders/1.avro"]
+RULES = [
+    # the table's directory of its own, another table's and its template, which keys a refresh may replace
+    ("", "", "d/orders/{part}.csv", ["d/users/1.csv"]),
+    ("d/users", "d/orders", "d/orders/{part}.csv", ["d/users/1.csv", "d/users/1.avro", "d/users/x/1.avro",
+                                                    "d/users/x/1.csv"]),
+    ("d/users", "d/users/x", "d/users/x/{part}.csv", ["d/users/1.csv", "d/users/1.avro"]),
+    ("d/users", "", "d/users/{part}.avro", ["d/users/1.csv", "d/users/x/1.avro", "d/users/x/1.csv"]),
+    # a directory that both have is neither's own, and one around it is no matter
+    ("d/users", "d/users", "d/users/{part}.avro", ["d/users/1.csv"]),
+    ("d/users", "d", "d/{part}.csv", ["d/users/1.csv", "d/users/1.avro", "d/users/x/1.avro", "d/users/x/1.csv"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("purged", "other", "template", "expected"), RULES)
+def test_keys_that_a_refresh_may_replace(purged: str, other: str, template: str, expected: list[str]) -> None:
+    own = Layout("", Template.parse("d/users/{part}.csv"), purged=purged)
+    rule = own.make_replacement_rule([Layout("", Template.parse(template), purged=other)])
+    assert [key for key in KEYS if rule(key)] == expected
+    assert all(key.startswith(own.replaced_prefix) for key in expected)

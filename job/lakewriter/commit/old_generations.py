@@ -32,16 +32,14 @@ class StreamObject:
 def find_stream_objects(
     control: Control, layout: Layout, state: SyncState, others: Sequence[Layout]
 ) -> tuple[StreamObject, ...]:
-    """Return every object that matches the key template and no other stream's, without control objects; also objects
-    in receipts that the template of today does not match."""
+    """Return every object that the layout replaces and no other stream's, without control objects; also objects in
+    receipts that the layout of today does not name."""
     known = _read_known_generations(control, state)
-    mine, theirs = layout.matcher(), [other.matcher() for other in others]
+    may_replace = layout.make_replacement_rule(others)
     entries = [
         entry
-        for entry in control.store.list_entries(layout.prefix)
-        if mine.fullmatch(entry.key)
-        and CONTROL_DIRECTORY not in entry.key.split("/")
-        and not any(matcher.fullmatch(entry.key) for matcher in theirs)
+        for entry in control.store.list_entries(layout.replaced_prefix)
+        if may_replace(entry.key) and CONTROL_DIRECTORY not in entry.key.split("/")
     ]
     elsewhere = sorted(set(known).difference(entry.key for entry in entries))
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -18,7 +18,7 @@ translates its vendor's spelling into them.
 import hashlib
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -151,12 +151,14 @@ class Layout:
 
     ``directory`` is the table's own, with nothing of another table in it. It is blank where the template alone says
     the whole key: other tables' objects may lie among this one's then, and are told by the template. ``depth`` is how
-    many directories an Iceberg partition has.
+    many directories an Iceberg partition has. ``purged`` is a directory of which a full refresh replaces every object,
+    whatever its name; blank where it replaces what matches the template.
     """
 
     directory: str
     template: Template
     depth: int = 0
+    purged: str = ""
 
     @property
     def varies(self) -> bool:
@@ -183,6 +185,31 @@ class Layout:
         if self.directory:
             return re.compile(f"{re.escape(self.prefix)}.*", re.DOTALL)
         return re.compile(self.template.match_text({}) + CLASH)
+
+    def make_replacement_rule(self, others: Iterable["Layout"]) -> Callable[[str], bool]:
+        """Return what tells of a key whether a full refresh may replace its object, as far as the name says.
+
+        ``others`` are the layouts of the pipeline's other tables: what is theirs by template stays, and so does a
+        directory of theirs inside this one's. A directory that two tables have is neither's own.
+        """
+        others = tuple(others)
+        mine, theirs = self.matcher(), [other.matcher() for other in others]
+        own = f"{self.purged}/"
+        kept = tuple(f"{other.purged}/" for other in others if f"{other.purged}/".startswith(own))
+
+        def may_replace(key: str) -> bool:
+            if any(matcher.fullmatch(key) for matcher in theirs):
+                return False
+            in_own = bool(self.purged) and key.startswith(own) and not key.startswith(kept)
+            return in_own or mine.fullmatch(key) is not None
+
+        return may_replace
+
+    @property
+    def replaced_prefix(self) -> str:
+        """What all keys begin with that a full refresh may replace."""
+        start = f"{self.purged}/"
+        return start if self.purged and self.prefix.startswith(start) else self.prefix
 
     def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0) -> "ObjectNames":
         """The names of one attempt's objects."""

@@ -71,6 +71,22 @@ def make_layout(bucket_path: str, path_format: str, file_pattern: str, names: tu
     return Layout("", Template.of(*directory, *_parse_file(file_pattern, end)))
 
 
+def find_stream_directory(bucket_path: str, path_format: str, names: tuple[str, str]) -> str:
+    """The directory that is a stream's own: up to the last one that its name is in, without slashes around it.
+
+    Blank where the stream's name is blank or not in a directory, where another variable comes before it, or where the
+    namespace comes after it, so that streams of one name share the directory.
+    """
+    directories = f"{bucket_path}/{path_format}".split("/")[:-1]
+    last = max((number for number, each in enumerate(directories, 1) if "${STREAM_NAME}" in each), default=0)
+    own, rest = "/".join(directories[:last]), "/".join(f"{bucket_path}/{path_format}".split("/")[last:])
+    namespace, stream = map(make_s3_safe, names)
+    template = Template.of(*_parse_directory(own, namespace, stream))
+    if template.variables or "${NAMESPACE}" in rest or not stream.strip("/"):
+        return ""
+    return template.start.strip("/")
+
+
 def find_constant_prefix(bucket_path: str) -> str:
     """The bucket path up to its first variable, without slashes around it."""
     return Template.of(*_parse_directory(bucket_path.partition("${")[0], "", "")).start.strip("/")

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from lakewriter.dialects.airbyte.configured_catalog import list_streams
@@ -19,7 +20,7 @@ from lakewriter.dialects.airbyte.file_formats import (
     Xz,
     Zstandard,
 )
-from lakewriter.dialects.airbyte.paths import find_constant_prefix, make_layout
+from lakewriter.dialects.airbyte.paths import find_constant_prefix, find_stream_directory, make_layout
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
@@ -186,6 +187,8 @@ def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
 def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:
     names = fields["source_schema"], fields["source_table"]
     layout = make_layout(form.s3_bucket_path, form.s3_path_format, form.file_name_pattern, names, name_extension(form))
+    if isinstance(form, HeroPixelS3):
+        layout = replace(layout, purged=find_stream_directory(form.s3_bucket_path, form.s3_path_format, names))
     if layout.single_file and not layout.varies:
         raise FaultError(
             ("destination", "file_name_pattern"),
