@@ -35,11 +35,24 @@ VALUES = [
     ({"type": "integer"}, "1e3", 1000, None),
     ({"type": "integer"}, "2.0", 2, None),
     ({"type": "integer"}, "2.5", None, NO_FIT),
-    ({"type": "integer"}, '"2"', None, NO_FIT),
+    # coerceInt and coerceNumber of the vendor's AirbyteValueCoercer take a string's digits
+    ({"type": "integer"}, '"2"', 2, None),
+    ({"type": "integer"}, '"-9223372036854775808"', -(2**63), None),
+    ({"type": "integer"}, '"9223372036854775808"', None, TOO_LARGE),
+    ({"type": "integer"}, '"2.0"', None, NO_FIT),
+    ({"type": "integer"}, '" 2"', None, NO_FIT),
+    ({"type": "integer"}, '""', None, NO_FIT),
+    ({"type": "number"}, '"-1.50e2"', -150.0, None),
+    ({"type": "number"}, '"NaN"', None, NO_FIT),
+    ({"type": "number"}, '"-Infinity"', None, NO_FIT),
+    ({"type": "number"}, '"1,5"', None, NO_FIT),
+    ({"type": ["integer", "string"]}, '"5"', {"type": "string", "integer": None, "string": "5"}, None),
+    ({"type": ["integer", "boolean"]}, '"5"', {"type": "integer", "integer": 5, "boolean": None}, None),
+    ({"type": ["object", "integer"]}, '"5"', {"type": "integer", "object": None, "integer": 5}, None),
     ({"type": "integer"}, "true", None, NO_FIT),
     ({"type": "number"}, "1", 1.0, None),
     ({"type": "number"}, "1e400", None, TOO_LARGE),
-    ({"type": "number"}, '"1"', None, NO_FIT),
+    ({"type": "number"}, '"1"', 1.0, None),
     ({"type": "boolean"}, "false", False, None),
     ({"type": "boolean"}, "0", None, NO_FIT),
     ({"type": "string", "format": "date"}, '"2021-1-2"', dt.date(2021, 1, 2), None),
@@ -168,7 +181,7 @@ def _same(kind: Kind, source: Any, found: Any) -> bool:
     if kind in (Kind.STRING, Kind.BOOLEAN):
         return bool(found == source)
     if kind in (Kind.INTEGER, Kind.NUMBER):
-        return isinstance(source, int | float) and float(found) == float(source)
+        return isinstance(source, int | float | str) and float(found) == float(source)
     return isinstance(source, str) and found is not None
 
 

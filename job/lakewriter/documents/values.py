@@ -35,7 +35,8 @@ class Profile:
     """What kinds of documents differ in.
 
     ``grammar`` is that of dates and times. With ``any_text`` a string column takes the JSON text of any other value,
-    and JSON comes without white space already; otherwise it is refused, and white space is left out here.
+    a column of numbers takes one from a string, and JSON comes without white space already; otherwise both are refused,
+    and white space is left out here.
     """
 
     grammar: Grammar
@@ -97,6 +98,9 @@ _AS_TEXT: Final = {
     Kind.MIXED_NUMBER: Kind.TEXT_NUMBER,
 }
 """By the kind of a number, the kind that reads it from a string."""
+_QUOTED: Final = (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER)
+_NO_NUMBERS: Final = ("NaN", "Infinity")
+"""What a string column of numbers may hold in a collection and no number may be in a record."""
 
 
 _TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
@@ -179,12 +183,14 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
         return raw.decode() if profile.any_text else _strip_whitespace(raw), False
     if kind is Kind.STRING and profile.any_text and not is_string:
         return raw.decode(), False
-    if kind in _NUMBERS and not (is_string and kind in (Kind.MIXED_INTEGER, Kind.MIXED_NUMBER)):
+    if kind in _NUMBERS and not (is_string and (kind in _QUOTED or (profile.any_text and kind in _AS_TEXT))):
         return _NUMBERS[kind](raw), False
     try:
         text = msgspec.json.decode(raw, type=str)
     except msgspec.MsgspecError as error:
         raise ParseError(str(error)) from error
+    if kind is Kind.NUMBER and text.endswith(_NO_NUMBERS):
+        raise ParseError("it is no number")
     return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.grammar)
 
 
@@ -212,7 +218,7 @@ def choose_branch(union: Union, raw: bytes) -> str | None:
         return whole
     is_string = raw.startswith(b'"')
     free = ["string"] if is_string else [name, "unknown"]
-    some = typed if shape is not Leaf else []
+    some = [branch for branch in typed if shape is not Leaf or _takes_quoted(branches[branch], raw)]
     # Text of any other name holds what has no branch of its own.
     ordered = [
         *(branch for branch in free if branch in texts),
@@ -227,7 +233,10 @@ def _keeps(t: DocumentType, raw: bytes) -> bool:
     if raw == NULL:
         return True
     if isinstance(t, Leaf):
-        return (t.kind is not Kind.STRING or raw.startswith(b'"')) and _is_kept(t.kind, raw)
+        is_string = raw.startswith(b'"')
+        if is_string and t.kind in _AS_TEXT:
+            return False
+        return (t.kind is not Kind.STRING or is_string) and _is_kept(t.kind, raw)
     if isinstance(t, Union):
         return any(_keeps(branch, raw) for _, branch in t.branches)
     try:
@@ -238,6 +247,11 @@ def _keeps(t: DocumentType, raw: bytes) -> bool:
     except msgspec.MsgspecError:
         return False
     return all(name in fields and _keeps(fields[name], bytes(each)) for name, each in members.items())
+
+
+def _takes_quoted(t: DocumentType, raw: bytes) -> bool:
+    """Whether a column of numbers takes a value from a string."""
+    return isinstance(t, Leaf) and t.kind in _AS_TEXT and raw.startswith(b'"') and _is_kept(t.kind, raw)
 
 
 def _is_kept(kind: Kind, raw: bytes) -> bool:
