@@ -1,7 +1,10 @@
 """Loads killed with SIGKILL at each point of docs/failures.md; then the same job id again, or the next load instead."""
 
+import hashlib
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.faults.books import EVENTS, SCHEMA, Books
@@ -62,6 +65,25 @@ def test_killed_then_the_next_load_instead(events, match, after, phase, committe
     found = events.audit(again=["b"], left=["a"])
     assert found.committed[EVENTS] == (["b", "a"] if committed else ["b"])
     assert found.left_uploads["a"] == staged
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("after", [0, 1])
+def test_killed_while_a_row_group_is_written(lake, after):
+    """A row group of 20 MB compressed: its first parts are uploaded while its later pages are compressed."""
+    digests = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(300_000)]
+    source = lake.folder / "digests.parquet"
+    pq.write_table(pa.table({"id": range(300_000), "digest": digests, "backwards": digests[::-1]}), source)
+    lake.write({"table": "digests", "schema": "public", "read": {"format": "parquet", "path": str(source)}})
+    assert lake.killed("a", uploads_part, after=after) == KILLED
+    assert (lake.data(), len(lake.aws.uploads(BUCKET))) == ({}, 1)
+    assert lake.load("a").status == "done"
+    assert not lake.aws.uploads(BUCKET)
+    ((_, body),) = lake.data().items()
+    found = pq.read_table(pa.BufferReader(body), page_checksum_verification=True)
+    assert found.column("digest").to_pylist() == digests
+    assert found.column("backwards").to_pylist() == digests[::-1]
+    assert found.column("_supa_index").to_pylist() == list(range(1, 300_001))
 
 
 WITHDRAWING = {
