@@ -2,18 +2,21 @@
 whose reader is parquet-java, with and without its vectorised one. Those that can verify the pages' checksums do.
 """
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import fastparquet
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from datafusion import SessionContext
 from pyspark.sql import SparkSession
 
+from lakewriter.encode.parquet import ParquetEncoder
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import numbers, written
 from tests.encode.test_parquet import FLAT, FLAT_BATCH, NESTED, NESTED_BATCH
@@ -116,3 +119,38 @@ def test_flipped_byte_as_spark_reads_it(
     verified = spark.read.option("parquet.page.verify-checksum.enabled", "true")
     with pytest.raises(Exception, match=r"CRC checksum|verification failed|could not verify"):
         verified.parquet(str(file)).toArrow()
+
+
+@pytest.mark.spark
+@pytest.mark.exhaustive
+def test_file_of_200_megabytes(spark: SparkSession, tmp_path: Path) -> None:
+    """Six million rows in many row groups; what readers make of all of them, compared by sums and minimums."""
+    file = tmp_path / "large.parquet"
+    rows, groups = 1_000_000, 6
+    draw = random.Random(7)
+    offsets = pa.array(range(0, 32 * rows + 1, 32), pa.int32()).buffers()[1]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(groups):
+            digits = pa.py_buffer(draw.randbytes(16 * rows).hex().encode())
+            texts = pa.Array.from_buffers(pa.string(), rows, [None, offsets, digits])
+            ids = pa.array(range(number * rows, (number + 1) * rows), pa.int64())
+            yield pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])
+
+    with file.open("wb") as sink:
+        ParquetEncoder(Encoding()).write(pa.schema([("id", pa.int64()), ("text", pa.string())]), batches(), sink, rows)
+    assert file.stat().st_size > 100 * 2**20
+    total = rows * groups
+    query = "SELECT count(*), sum(id), min(text), max(text), count(DISTINCT text) FROM {}"
+    by_pyarrow = pq.read_table(file, page_checksum_verification=True)
+    lowest = pc.min_max(by_pyarrow.column("text")).as_py()
+    expected = (total, total * (total - 1) // 2, lowest["min"], lowest["max"], total)
+    assert by_pyarrow.column("id").equals(pa.chunked_array([pa.array(range(total), pa.int64())]))
+    assert duckdb.sql(query.format(f"'{file}'")).fetchone() == expected
+    spark.read.option("parquet.page.verify-checksum.enabled", "true").parquet(str(file)).createOrReplaceTempView(
+        "large"
+    )
+    assert tuple(spark.sql(query.format("large")).first() or ()) == expected
+    context = SessionContext()
+    context.register_parquet("large", str(file))
+    assert tuple(context.sql(query.format("large")).to_arrow_table().to_pylist()[0].values()) == expected
