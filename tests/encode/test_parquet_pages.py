@@ -135,12 +135,7 @@ def test_pages_with_long_headers():
     sink, out = io.BytesIO(), MemorySink()
     table = pa.table({"text": ["a" * 2000, "b" * 2000]})
     pq.write_table(table, sink, compression="none", store_schema=False, write_page_index=False)
-    pages = PageWriter(out, gzip=True)
-    pages.add(memoryview(sink.getvalue()))
+    pages = PageWriter(out, memoryview(sink.getvalue()), gzip=True)
+    pages.add(2, [memoryview(sink.getvalue())])
     pages.finish()
     assert opened(out.getvalue()).read().equals(table)
-
-
-def test_nothing_to_finish():
-    with pytest.raises(ValueError, match="expected at least one"):
-        PageWriter(MemorySink(), gzip=True).finish()

@@ -55,7 +55,9 @@ def find_codec(encoding: Encoding) -> Codec:
 
 
 class ParquetEncoder:
-    """See ``Encoder``. pyarrow encodes a row group at a time into memory, from where its pages go to the sink."""
+    """See ``Encoder``. pyarrow encodes one column of a row group at a time into memory, from where its pages go to the
+    sink: what is held besides the row group itself is one column.
+    """
 
     name = "pyarrow"
     footer = True
@@ -68,17 +70,16 @@ class ParquetEncoder:
         """See ``Encoder``."""
         bare = schema.with_metadata(None)
         level = self._encoding.level
-        pages = PageWriter(sink, gzip=self._is_gzip, way=None if level is None else make_gzip(level))
+        way = None if level is None else make_gzip(level)
+        pages = PageWriter(sink, _encode(bare.empty_table(), {}), gzip=self._is_gzip, way=way)
         options: dict[str, Any] | None = None
         for group in _gather_row_groups(batches, bare, row_group_rows):
             options = self._choose_options(group[0]) if options is None else options
-            pages.add(_encode(group, bare, options))
-        if options is None:
-            pages.add(_encode([bare.empty_table()], bare, self._choose_options(bare.empty_table())))
+            pages.add(group[0].num_rows, _encode_columns(group, options))
         pages.finish()
 
     def _choose_options(self, first: pa.Table) -> dict[str, Any]:
-        """What pyarrow's writer is told, judged by the first row group."""
+        """Choose the options of pyarrow's writer by the first row group, which has rows."""
         encoding = self._encoding
         options = _drop_unset(
             data_page_size=encoding.page_bytes,
@@ -91,8 +92,6 @@ class ParquetEncoder:
             options |= {"compression": self._codec.name, "write_page_checksum": True}
             if self._codec.levels is not None:
                 options["compression_level"] = encoding.level
-        if not first.num_rows:
-            return options
         choice = choose_encodings(first.slice(0, SAMPLE_ROWS), delta=encoding.delta)
         if choice.delta:
             options["column_encoding"] = dict(choice.delta)
@@ -102,11 +101,20 @@ class ParquetEncoder:
         return options
 
 
-def _encode(group: list[pa.Table], schema: pa.Schema, options: dict[str, Any]) -> memoryview:
-    """A Parquet file of one row group; ``group`` gives up its table, which is not needed any more."""
-    table, stream = group.pop(), pa.BufferOutputStream()
+def _encode_columns(group: list[pa.Table], options: dict[str, Any]) -> Iterator[memoryview]:
+    """Encode each column as a Parquet file of its own. ``group`` gives up its table, so that columns are freed."""
+    table = group.pop()
+    schema, columns = table.schema, table.columns
+    del table
+    for field in schema:
+        yield _encode(pa.table([columns.pop(0)], schema=pa.schema([field])), options)
+
+
+def _encode(table: pa.Table, options: dict[str, Any]) -> memoryview:
+    """Encode a Parquet file with one row group, or none where there are no rows."""
+    stream = pa.BufferOutputStream()
     with pq.ParquetWriter(
-        stream, schema, store_schema=False, store_decimal_as_integer=True, write_page_index=True, **options
+        stream, table.schema, store_schema=False, store_decimal_as_integer=True, write_page_index=True, **options
     ) as writer:
         if table.num_rows:
             writer.write_table(table, row_group_size=table.num_rows)

@@ -3,7 +3,7 @@
 A page's compression is outside its encoding: headers, sizes, offsets and checksums change, and the values do not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,31 +34,37 @@ class _Indexes:
 class PageWriter:
     """Writes a Parquet file into ``sink``: ``add`` for each row group, then ``finish``.
 
-    With ``gzip`` the files that are added are not compressed: their pages are, each in ``way``, or where that is None
-    in the way that the first page of its column decides for the whole file. Without, pages are copied.
+    ``empty`` is a whole file without rows, whose schema and versions the new one has. With ``gzip`` the files that are
+    added are not compressed: their pages are, each in ``way``, or where that is None in the way that the first page of
+    its column decides for the whole file. Without, pages are copied.
     """
 
-    def __init__(self, sink: Sink, *, gzip: bool, way: Compress | None = None) -> None:
+    def __init__(self, sink: Sink, empty: memoryview, *, gzip: bool, way: Compress | None = None) -> None:
         self._sink, self._gzip, self._way = sink, gzip, way
+        self._footer = _read_footer(empty)
         self._ways: dict[tuple[int, int], Compress] = {}
         self._groups: list[RowGroup] = []
         self._indexes: list[_Indexes] = []
-        self._first: FileMetaData | None = None
+        sink.write(MAGIC)
 
-    def add(self, file: memoryview) -> None:
-        """Write the row groups of a whole Parquet file, which is in memory; all files have one schema."""
-        footer = _read_footer(file)
-        if self._first is None:
-            self._first = footer
-            self._sink.write(MAGIC)
-        for group in footer.row_groups:
-            self._add_group(file, group)
+    def add(self, rows: int, files: Iterable[memoryview]) -> None:
+        """Write a row group. Each of ``files`` is a whole Parquet file in memory with its ``rows`` of the next column;
+        it is asked for when the one before is written, so that memory holds few."""
+        place, group = self._sink.tell(), RowGroup(columns=[], num_rows=rows)
+        for file in files:
+            (part,) = _read_footer(file).row_groups
+            for chunk in part.columns:
+                self._write_chunk(file, chunk, len(group.columns))
+                group.columns.append(chunk)
+        group.file_offset = place
+        group.total_byte_size = sum(chunk.meta_data.total_uncompressed_size for chunk in group.columns)
+        group.total_compressed_size = sum(chunk.meta_data.total_compressed_size for chunk in group.columns)
+        group.ordinal = len(self._groups) if len(self._groups) < _MOST_ORDINALS else None
+        self._groups.append(group)
 
     def finish(self) -> None:
         """Write page indexes and footer."""
-        footer = self._first
-        if footer is None:
-            raise ValueError("no file was added; expected at least one, which may be without rows")
+        footer = self._footer
         footer.row_groups, footer.num_rows = self._groups, sum(group.num_rows for group in self._groups)
         chunks = [chunk for group in self._groups for chunk in group.columns]
         for chunk, indexes in zip(chunks, self._indexes, strict=True):
@@ -75,21 +81,14 @@ class PageWriter:
         self._sink.write(data)
         return place, len(data)
 
-    def _add_group(self, file: memoryview, group: RowGroup) -> None:
-        place = self._sink.tell()
-        for number, chunk in enumerate(group.columns):
-            indexes = _read_indexes(file, chunk)
-            if self._gzip:
-                self._compress_chunk(file, chunk, indexes.offsets, number)
-            else:
-                self._copy_chunk(file, chunk, indexes.offsets)
-            chunk.file_offset = 0
-            self._indexes.append(indexes)
-        group.file_offset = place
-        group.total_byte_size = sum(chunk.meta_data.total_uncompressed_size for chunk in group.columns)
-        group.total_compressed_size = sum(chunk.meta_data.total_compressed_size for chunk in group.columns)
-        group.ordinal = len(self._groups) if len(self._groups) < _MOST_ORDINALS else None
-        self._groups.append(group)
+    def _write_chunk(self, file: memoryview, chunk: ColumnChunk, number: int) -> None:
+        indexes = _read_indexes(file, chunk)
+        if self._gzip:
+            self._compress_chunk(file, chunk, indexes.offsets, number)
+        else:
+            self._copy_chunk(file, chunk, indexes.offsets)
+        chunk.file_offset = 0
+        self._indexes.append(indexes)
 
     def _copy_chunk(self, file: memoryview, chunk: ColumnChunk, offsets: OffsetIndex | None) -> None:
         meta, start = chunk.meta_data, _find_start(chunk)
