@@ -1,5 +1,6 @@
 """Pipelines on the embedded AWS: a lake.yaml in a folder, loads of it, and what they left behind."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,8 +112,16 @@ class Lake:
             # Its outcome could not be written either.
             pass
         finally:
+            self._wait_for_tasks()
             self.aws.interceptors.remove(refuse)
         assert len(seen) > after
+
+    def _wait_for_tasks(self, seconds: float = 30) -> None:
+        """A failed job's other tasks outlive it for a moment; in a process of its own they would have died with it."""
+        tracker, end = self._spark.sparkContext._jsc.sc().statusTracker(), time.monotonic() + seconds
+        while any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            assert time.monotonic() < end, "tasks of a failed job are still running"
+            time.sleep(0.02)
 
 
 def table(name: str, path: str, **fields: Any) -> dict[str, Any]:
