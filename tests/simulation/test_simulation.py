@@ -23,8 +23,6 @@ def _digest(hash_seed: str) -> str:
     return done.stdout[done.stdout.index("digest ") :].split()[1]
 
 
-# Of some seeds, one history in a few hundred differs from process to process: until that is found, it is for the night.
-@pytest.mark.exhaustive
 def test_a_seed_is_one_history_in_every_process():
     assert _digest("1") == _digest("2")
 

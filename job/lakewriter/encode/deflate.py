@@ -2,6 +2,9 @@
 
 ISA-L is several times as fast as zlib at about the size of zlib's lowest levels. zlib-ng searches longer, as a higher
 level asks for, and its Huffman-only strategy searches for no repetitions: hexadecimal digests have none.
+
+zlib-ng makes equal bytes of equal data on every machine. ISA-L may not: which repetitions it finds depends on the
+instructions that the processor has, and differs now and then between processes on one machine.
 """
 
 import zlib
@@ -15,13 +18,13 @@ Compress = Callable[[Any], bytes]
 """Makes one gzip member, or one raw deflate stream, of an object with the buffer protocol."""
 
 GZIP: Final = 31
-"""zlib's window bits for gzip's frame; the time in it is zero, so that equal data give equal bytes."""
+"""zlib's window bits for gzip's frame. The time in it is zero."""
 RAW: Final = -15
 """zlib's window bits for no frame."""
 
 _SAMPLE_BYTES: Final = 65_536
-_FEW_BYTES: Final = 2048
-"""Of so little, no choice is worth its time."""
+FEW_BYTES: Final = 2048
+"""Below it no choice is worth its time: setting up takes longer than searching, and zlib-ng makes the least."""
 _SEARCHED: Final = 1.25
 """Where the Huffman code alone makes so many times what ISA-L makes, repetitions matter, and zlib-ng finds more."""
 _SAVES: Final = 0.99
@@ -49,11 +52,11 @@ SEARCH: Final[Compress] = lambda data: zlib_ng.compress(data, _SEARCH_LEVEL, GZI
 def choose_gzip(page: Any) -> Compress:
     """Choose how to compress the pages of a column, by the end of one of them: counters begin with small numbers.
 
-    The choice goes by sizes alone, since a choice by the clock would give other bytes each time.
+    The choice goes by sizes alone: by the clock, equal columns would differ in size from file to file.
     """
     sample = memoryview(page)[-_SAMPLE_BYTES:]
-    if len(sample) < _FEW_BYTES:
-        return ISAL_1
+    if len(sample) < FEW_BYTES:
+        return SEARCH
     best, size = ISAL_1, len(ISAL_1(sample))
     quick = size
     huffman = len(HUFFMAN(sample))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from isal import isal_zlib
 
-from lakewriter.encode.deflate import Compress, choose_gzip
+from lakewriter.encode.deflate import FEW_BYTES, Compress, choose_gzip
 from lakewriter.encode.encoder import Sink
 from lakewriter.encode.parquet_structures import ColumnChunk, FileMetaData, OffsetIndex, PageHeader, RowGroup
 
@@ -123,7 +123,9 @@ class PageWriter:
         meta.total_uncompressed_size, meta.total_compressed_size = uncompressed, self._sink.tell() - begin
 
     def _choose_way(self, number: int, header: PageHeader, page: memoryview) -> Compress:
-        """The way of a column's dictionaries or data, which the first such page decides for the whole file."""
+        """The way of a column's dictionaries or data, which its first page that is not small decides."""
+        if len(page) < FEW_BYTES:
+            return choose_gzip(page)
         kind = number, header.type
         if kind not in self._ways:
             self._ways[kind] = choose_gzip(page)
