@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakewriter.encode.parquet_pages import PageWriter
+from lakewriter.encode.parquet_pages import Column, PageWriter
 from lakewriter.encode.parquet_structures import FileMetaData, OffsetIndex, PageHeader
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import MemorySink, numbers, opened, written
@@ -136,6 +136,6 @@ def test_pages_with_long_headers():
     table = pa.table({"text": ["a" * 2000, "b" * 2000]})
     pq.write_table(table, sink, compression="none", store_schema=False, write_page_index=False)
     pages = PageWriter(out, memoryview(sink.getvalue()), gzip=True)
-    pages.add(2, [memoryview(sink.getvalue())])
+    pages.add(2, [Column(lambda file: file.write(sink.getvalue()), nested=False)])
     pages.finish()
     assert opened(out.getvalue()).read().equals(table)

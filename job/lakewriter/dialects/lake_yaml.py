@@ -57,7 +57,7 @@ class LimitsEntry(Model):
 
     target_file_mb: int = Field(200, ge=1, le=10_000)
     """Files roll near this compressed size."""
-    row_group_mb: int = Field(192, ge=1, le=2_000)
+    row_group_mb: int = Field(80, ge=1, le=2_000)
     """Arrow data that a task gathers for one row group."""
     parallel_tables: int = Field(2, ge=1, le=32)
     """Tables loaded side by side."""

@@ -5,6 +5,7 @@ No Arrow schema is stored in the file: what it says of its columns is Parquet's 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from lakewriter.encode.deflate import make_gzip
 from lakewriter.encode.encoder import Sink
 from lakewriter.encode.parquet_columns import SAMPLE_ROWS, choose_encodings, list_leaf_paths
-from lakewriter.encode.parquet_pages import PageWriter
+from lakewriter.encode.parquet_pages import Column, PageWriter
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Encoding
 
@@ -55,8 +56,8 @@ def find_codec(encoding: Encoding) -> Codec:
 
 
 class ParquetEncoder:
-    """See ``Encoder``. pyarrow encodes one column of a row group at a time into memory, from where its pages go to the
-    sink: what is held besides the row group itself is one column.
+    """See ``Encoder``. pyarrow encodes one column of a row group at a time, whose pages go to the sink as they come:
+    what is held besides the row group itself is a page, or a column's data behind its dictionary.
     """
 
     name = "pyarrow"
@@ -71,11 +72,13 @@ class ParquetEncoder:
         bare = schema.with_metadata(None)
         level = self._encoding.level
         way = None if level is None else make_gzip(level)
-        pages = PageWriter(sink, _encode(bare.empty_table(), {}), gzip=self._is_gzip, way=way)
+        empty = pa.BufferOutputStream()
+        _encode([bare.empty_table()], {}, empty)
+        pages = PageWriter(sink, memoryview(empty.getvalue()), gzip=self._is_gzip, way=way)
         options: dict[str, Any] | None = None
         for group in _gather_row_groups(batches, bare, row_group_rows):
             options = self._choose_options(group[0]) if options is None else options
-            pages.add(group[0].num_rows, _encode_columns(group, options))
+            pages.add(group[0].num_rows, _list_columns(group, options))
         pages.finish()
 
     def _choose_options(self, first: pa.Table) -> dict[str, Any]:
@@ -101,24 +104,24 @@ class ParquetEncoder:
         return options
 
 
-def _encode_columns(group: list[pa.Table], options: dict[str, Any]) -> Iterator[memoryview]:
-    """Encode each column as a Parquet file of its own. ``group`` gives up its table, so that columns are freed."""
+def _list_columns(group: list[pa.Table], options: dict[str, Any]) -> Iterator[Column]:
+    """The columns of a row group. ``group`` gives up its table, so that each column is freed once it is written."""
     table = group.pop()
     schema, columns = table.schema, table.columns
     del table
     for field in schema:
-        yield _encode(pa.table([columns.pop(0)], schema=pa.schema([field])), options)
+        held = [pa.table([columns.pop(0)], schema=pa.schema([field]))]
+        yield Column(partial(_encode, held, options), pa.types.is_nested(field.type))
 
 
-def _encode(table: pa.Table, options: dict[str, Any]) -> memoryview:
-    """Encode a Parquet file with one row group, or none where there are no rows."""
-    stream = pa.BufferOutputStream()
+def _encode(held: list[pa.Table], options: dict[str, Any], file: Any) -> None:
+    """Write a Parquet file with one row group, or none where there are no rows. ``held`` gives up its table."""
+    table = held.pop()
     with pq.ParquetWriter(
-        stream, table.schema, store_schema=False, store_decimal_as_integer=True, write_page_index=True, **options
+        file, table.schema, store_schema=False, store_decimal_as_integer=True, write_page_index=True, **options
     ) as writer:
         if table.num_rows:
             writer.write_table(table, row_group_size=table.num_rows)
-    return memoryview(stream.getvalue())
 
 
 def _drop_unset(**options: Any) -> dict[str, Any]:

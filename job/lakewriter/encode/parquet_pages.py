@@ -1,61 +1,69 @@
-"""One Parquet file out of row groups that are each written into memory, with their pages compressed on the way.
+"""One Parquet file out of columns that are each encoded apart, with their pages compressed on the way.
 
 A page's compression is outside its encoding: headers, sizes, offsets and checksums change, and the values do not.
 """
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from isal import isal_zlib
 
+from lakewriter.encode.column_file import MAGIC, ColumnFile, find_start, read_footer, read_indexes
 from lakewriter.encode.deflate import FEW_BYTES, Compress, choose_gzip
 from lakewriter.encode.encoder import Sink
-from lakewriter.encode.parquet_structures import ColumnChunk, FileMetaData, OffsetIndex, PageHeader, RowGroup
+from lakewriter.encode.parquet_structures import ColumnChunk, OffsetIndex, PageHeader, RowGroup
 
-MAGIC: Final = b"PAR1"
 _GZIP: Final = 2
 """The number of gzip among the format's codecs."""
 _DICTIONARY_PAGE: Final = 2
-_HEADER_BYTES: Final = 1024
-"""As much as holds a page header; one with longer statistics is read again from the whole chunk."""
 _MOST_ORDINALS: Final = 2**15
 """A row group's number has 16 bits and a sign; it may be left out."""
 
 
-@dataclass
-class _Indexes:
-    """The page indexes of a column chunk: the first as it was written, the second with the pages' new places."""
+@dataclass(frozen=True)
+class Column:
+    """A column of a row group. ``write`` writes a Parquet file with nothing else, for gzip without compression, to the
+    file it is called with. A ``nested`` column may have several column chunks."""
 
-    column: bytes | None
-    offsets: OffsetIndex | None
+    write: Callable[[Any], None]
+    nested: bool
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Where a page begins in its column's file and in the sink, and its bytes with the header in the sink and before
+    compression."""
+
+    begin: int
+    place: int
+    size: int
+    uncompressed_size: int
+    is_dictionary: bool
 
 
 class PageWriter:
     """Writes a Parquet file into ``sink``: ``add`` for each row group, then ``finish``.
 
-    ``empty`` is a whole file without rows, whose schema and versions the new one has. With ``gzip`` the files that are
-    added are not compressed: their pages are, each in ``way``, or where that is None in the way that the first page of
-    its column decides for the whole file. Without, pages are copied.
+    ``empty`` is a whole file without rows, whose schema and versions the new one has. With ``gzip`` the columns' pages
+    are compressed, each in ``way``, or where that is None in the way that the first page of its column decides for the
+    whole file. Without, pages are copied.
     """
 
     def __init__(self, sink: Sink, empty: memoryview, *, gzip: bool, way: Compress | None = None) -> None:
         self._sink, self._gzip, self._way = sink, gzip, way
-        self._footer = _read_footer(empty)
+        self._footer = read_footer(empty)
         self._ways: dict[tuple[int, int], Compress] = {}
         self._groups: list[RowGroup] = []
-        self._indexes: list[_Indexes] = []
+        self._indexes: list[tuple[bytes | None, OffsetIndex | None]] = []
         sink.write(MAGIC)
 
-    def add(self, rows: int, files: Iterable[memoryview]) -> None:
-        """Write a row group. Each of ``files`` is a whole Parquet file in memory with its ``rows`` of the next column;
-        it is asked for when the one before is written, so that memory holds few."""
+    def add(self, rows: int, columns: Iterable[Column]) -> None:
+        """Write a row group; each of ``columns`` is asked for when the one before is written."""
         place, group = self._sink.tell(), RowGroup(columns=[], num_rows=rows)
-        for file in files:
-            (part,) = _read_footer(file).row_groups
-            for chunk in part.columns:
-                self._write_chunk(file, chunk, len(group.columns))
-                group.columns.append(chunk)
+        for number, column in enumerate(columns):
+            group.columns += self._write_column(number, column)
         group.file_offset = place
         group.total_byte_size = sum(chunk.meta_data.total_uncompressed_size for chunk in group.columns)
         group.total_compressed_size = sum(chunk.meta_data.total_compressed_size for chunk in group.columns)
@@ -67,12 +75,12 @@ class PageWriter:
         footer = self._footer
         footer.row_groups, footer.num_rows = self._groups, sum(group.num_rows for group in self._groups)
         chunks = [chunk for group in self._groups for chunk in group.columns]
-        for chunk, indexes in zip(chunks, self._indexes, strict=True):
-            if indexes.column is not None:
-                chunk.column_index_offset, chunk.column_index_length = self._write(indexes.column)
-        for chunk, indexes in zip(chunks, self._indexes, strict=True):
-            if indexes.offsets is not None:
-                chunk.offset_index_offset, chunk.offset_index_length = self._write(indexes.offsets.encode())
+        for chunk, (column, _) in zip(chunks, self._indexes, strict=True):
+            if column is not None:
+                chunk.column_index_offset, chunk.column_index_length = self._write(column)
+        for chunk, (_, offsets) in zip(chunks, self._indexes, strict=True):
+            if offsets is not None:
+                chunk.offset_index_offset, chunk.offset_index_length = self._write(offsets.encode())
         content = footer.encode()
         self._sink.write(content + len(content).to_bytes(4, "little") + MAGIC)
 
@@ -81,92 +89,62 @@ class PageWriter:
         self._sink.write(data)
         return place, len(data)
 
-    def _write_chunk(self, file: memoryview, chunk: ColumnChunk, number: int) -> None:
-        indexes = _read_indexes(file, chunk)
-        if self._gzip:
-            self._compress_chunk(file, chunk, indexes.offsets, number)
-        else:
-            self._copy_chunk(file, chunk, indexes.offsets)
-        chunk.file_offset = 0
-        self._indexes.append(indexes)
+    def _write_column(self, number: int, column: Column) -> list[ColumnChunk]:
+        pages: list[_Page] = []
 
-    def _copy_chunk(self, file: memoryview, chunk: ColumnChunk, offsets: OffsetIndex | None) -> None:
-        meta, start = chunk.meta_data, _find_start(chunk)
-        moved = self._sink.tell() - start
-        self._sink.write(bytes(file[start : start + meta.total_compressed_size]))
-        meta.data_page_offset += moved
-        if meta.dictionary_page_offset is not None:
-            meta.dictionary_page_offset += moved
-        for location in offsets.page_locations if offsets else ():
-            location.offset += moved
-
-    def _compress_chunk(self, file: memoryview, chunk: ColumnChunk, offsets: OffsetIndex | None, number: int) -> None:
-        meta, start = chunk.meta_data, _find_start(chunk)
-        begin, uncompressed = self._sink.tell(), 0
-        locations = iter(offsets.page_locations if offsets else ())
-        first = None
-        for header, page in _iterate_pages(file[start : start + meta.total_compressed_size]):
-            way = self._way or self._choose_way(number, header, page)
-            packed = way(page)
-            header.compressed_page_size, header.crc = len(packed), _compute_signed_crc(packed)
+        def take_page(begin: int, header: PageHeader, page: bytes) -> None:
+            packed = self._compress(number, header, page, nested=column.nested) if self._gzip else page
             head, place = header.encode(), self._sink.tell()
             self._sink.write(head)
             self._sink.write(packed)
-            uncompressed += len(head) + len(page)
-            if header.type == _DICTIONARY_PAGE:
-                meta.dictionary_page_offset = place
-                continue
-            first = place if first is None else first
-            if (location := next(locations, None)) is not None:
-                location.offset, location.compressed_page_size = place, len(head) + len(packed)
-        meta.codec, meta.data_page_offset = _GZIP, begin if first is None else first
-        meta.total_uncompressed_size, meta.total_compressed_size = uncompressed, self._sink.tell() - begin
+            sizes = len(head) + len(packed), len(head) + len(page)
+            pages.append(_Page(begin, place, *sizes, is_dictionary=header.type == _DICTIONARY_PAGE))
 
-    def _choose_way(self, number: int, header: PageHeader, page: memoryview) -> Compress:
-        """The way of a column's dictionaries or data, which its first page that is not small decides."""
-        if len(page) < FEW_BYTES:
+        file = ColumnFile(take_page)
+        column.write(file)
+        group, tail = file.finish()
+        begins = [page.begin for page in pages]
+        for chunk in group.columns:
+            meta = chunk.meta_data
+            start = find_start(chunk)
+            own = pages[bisect_left(begins, start) : bisect_left(begins, start + meta.total_compressed_size)]
+            bounds, offsets = read_indexes(tail, file.tell(), chunk)
+            self._indexes.append((bounds, offsets))
+            self._move_chunk(chunk, own, offsets)
+        return list(group.columns)
+
+    def _move_chunk(self, chunk: ColumnChunk, pages: list[_Page], offsets: OffsetIndex | None) -> None:
+        """Let a column chunk and its offset index tell where its pages are now."""
+        meta, data = chunk.meta_data, [page for page in pages if not page.is_dictionary]
+        if meta.dictionary_page_offset is not None:
+            meta.dictionary_page_offset = pages[0].place
+        meta.data_page_offset = data[0].place
+        if offsets is not None:
+            for location, page in zip(offsets.page_locations, data, strict=True):
+                location.offset, location.compressed_page_size = page.place, page.size
+        if self._gzip:
+            meta.codec = _GZIP
+            meta.total_uncompressed_size = sum(page.uncompressed_size for page in pages)
+            meta.total_compressed_size = sum(page.size for page in pages)
+        chunk.file_offset = 0
+
+    def _compress(self, number: int, header: PageHeader, page: bytes, *, nested: bool) -> bytes:
+        way = self._way or self._choose_way(number, header, page, nested=nested)
+        packed = way(page)
+        header.compressed_page_size, header.crc = len(packed), _compute_signed_crc(packed)
+        return packed
+
+    def _choose_way(self, number: int, header: PageHeader, page: bytes, *, nested: bool) -> Compress:
+        """The way of a column's dictionaries or data, which its first page that is not small decides.
+
+        Pages of a nested column are of several leaves, and which one's is known when all are written: each decides.
+        """
+        if nested or len(page) < FEW_BYTES:
             return choose_gzip(page)
         kind = number, header.type
         if kind not in self._ways:
             self._ways[kind] = choose_gzip(page)
         return self._ways[kind]
-
-
-def _read_footer(file: memoryview) -> FileMetaData:
-    size = int.from_bytes(file[-8:-4], "little")
-    return FileMetaData.decode(bytes(file[-8 - size : -8]))[0]
-
-
-def _find_start(chunk: ColumnChunk) -> int:
-    meta = chunk.meta_data
-    start = meta.data_page_offset if meta.dictionary_page_offset is None else meta.dictionary_page_offset
-    return int(start)
-
-
-def _read_indexes(file: memoryview, chunk: ColumnChunk) -> _Indexes:
-    column = offsets = None
-    if chunk.column_index_offset is not None:
-        column = bytes(file[chunk.column_index_offset :][: chunk.column_index_length])
-    if chunk.offset_index_offset is not None:
-        offsets, _ = OffsetIndex.decode(bytes(file[chunk.offset_index_offset :][: chunk.offset_index_length]))
-    return _Indexes(column, offsets)
-
-
-def _iterate_pages(chunk: memoryview) -> Iterator[tuple[PageHeader, memoryview]]:
-    """The pages of a column chunk that is not compressed, each with its header."""
-    place = 0
-    while place < len(chunk):
-        header, size = _read_header(chunk[place:])
-        start = place + size
-        place = start + header.compressed_page_size
-        yield header, chunk[start:place]
-
-
-def _read_header(data: memoryview) -> tuple[PageHeader, int]:
-    try:
-        return PageHeader.decode(bytes(data[:_HEADER_BYTES]))
-    except EOFError:
-        return PageHeader.decode(bytes(data))
 
 
 def _compute_signed_crc(data: Any) -> int:

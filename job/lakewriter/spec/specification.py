@@ -160,7 +160,7 @@ class Limits(Model):
     upload_parallelism: int = 5
     part_bytes: int = 8 * MIB
     target_file_bytes: int = 200 * MIB
-    row_group_bytes: int = 192 * MIB
+    row_group_bytes: int = 80 * MIB
     parallel_tables: int = 2
 
     def without_row_groups(self) -> "Limits":
