@@ -7,7 +7,10 @@ import jsonschema
 import pytest
 
 from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
-from tests.dialects.airbyte_lakes import BASE
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.stream import TextEncoding
+from tests.dialects.airbyte_lakes import BASE, TABLE, lake
 from tests.dialects.test_airbyte_formats import FORMATS
 
 EXAMPLE = Path(__file__).parents[2] / "examples/airbyte/destination.json"
@@ -33,6 +36,58 @@ def test_configuration_is_valid_for_the_platform_and_here(tmp_path, configuratio
     jsonschema.Draft7Validator(CONNECTION).validate(configuration)
     (tmp_path / "config.json").write_text(json.dumps(configuration), "utf-8")
     read_connection(tmp_path / "config.json", None)
+
+
+COMPRESSIONS = [
+    # a format's compression, whether the connector's files and those of a lake.yaml are packed: where it is absent, the
+    # connector's code writes none, and both documents say GZIP
+    (None, False, True),
+    ({}, False, True),
+    ({"compression_type": ""}, False, True),
+    ({"compression_type": "No Compression"}, False, False),
+    ({"compression_type": "GZIP"}, True, True),
+]
+
+
+@pytest.mark.parametrize("kind", ["CSV", "JSONL"])
+@pytest.mark.parametrize(("compression", "by_connector", "by_file"), COMPRESSIONS)
+def test_compression_that_is_absent(tmp_path, kind, compression, by_connector, by_file):
+    given = BASE | {"format": {"format_type": kind} | ({} if compression is None else {"compression": compression})}
+    (tmp_path / "config.json").write_text(json.dumps(given), "utf-8")
+    of_connector = read_connection(tmp_path / "config.json", None).encoding
+    of_file = load_spec(lake(tmp_path, {"format": given["format"]})).encoding
+    assert (of_connector, of_file) == (
+        TextEncoding(kind=kind.lower(), gzip=by_connector),
+        TextEncoding(kind=kind.lower(), gzip=by_file),
+    )
+
+
+EXPORTED = [
+    # what the API answers, with the keys of a lake.yaml beside it, what is wrong
+    ({"name": "S3", "configuration": BASE | {"destinationType": "s3"}}, {}, None),
+    ({"workspaceId": "w", "connectionConfiguration": BASE}, {}, None),
+    ({"name": "S3", "configuration": BASE | {"access_key_id": "**********", "secret_access_key": "*****"}},
+     {"access_key_id": "${env:KEY}", "secret_access_key": "${env:SECRET}"}, None),
+    ({"name": "S3", "configuration": BASE | {"access_key_id": "**********", "secret_access_key": "${env:S}"}}, {},
+     "s3.json:1: configuration.access_key_id: (not shown): Airbyte's API shows asterisks in place of a secret; give "
+     "the secret itself or a reference such as ${env:NAME}."),
+    ({"name": "S3", "configuration": BASE | {"s3_bucket_name": "-"}}, {},
+     "s3.json:1: configuration.s3_bucket_name: '-': expected a bucket name: letters, digits, '.' and '-'."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exported", "beside", "problem"), EXPORTED, ids=range(len(EXPORTED)))
+def test_what_the_api_exports_is_a_config_file(tmp_path, exported, beside, problem):
+    (tmp_path / "s3.json").write_text(json.dumps(exported), "utf-8")
+    destination = {"type": "airbyte-s3", "config_file": "s3.json"} | beside
+    lake_file = tmp_path / "lake.yaml"
+    lake_file.write_text(json.dumps({"pipeline": "p", "destination": destination, "tables": [TABLE]}), "utf-8")
+    if problem is None:
+        assert load_spec(lake_file).access.bucket == BASE["s3_bucket_name"]
+        return
+    with pytest.raises(SpecInvalidError) as caught:
+        load_spec(lake_file)
+    assert list(caught.value.problems) == [problem]
 
 
 REFUSED = [

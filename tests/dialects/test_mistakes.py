@@ -60,13 +60,12 @@ FOREIGN = [
     (CONFIG, "config.json: this is a configuration of Airbyte's S3 destination, expected a lake.yaml. Name it in a "
      "lake.yaml: destination: {type: airbyte-s3, config_file: config.json}."),
     ({"name": "S3", "destinationType": "s3", "configuration": CONFIG}, "config.json: this is what Airbyte's API "
-     "answers about a destination, expected a lake.yaml. Put the object that it has as 'configuration' into a file of "
-     "its own, with references in place of the secrets that the API masks, and name that in a lake.yaml: destination: "
-     "{type: airbyte-s3, config_file: ...}."),
+     "answers about a destination, expected a lake.yaml. Name it in a lake.yaml, with the secrets that the API masks "
+     "beside it: destination: {type: airbyte-s3, config_file: config.json, access_key_id: ..., secret_access_key: "
+     "...}."),
     ({"workspaceId": "w", "connectionConfiguration": CONFIG}, "config.json: this is what Airbyte's API answers about a "
-     "destination, expected a lake.yaml. Put the object that it has as 'connectionConfiguration' into a file of its "
-     "own, with references in place of the secrets that the API masks, and name that in a lake.yaml: destination: "
-     "{type: airbyte-s3, config_file: ...}."),
+     "destination, expected a lake.yaml. Name it in a lake.yaml, with the secrets that the API masks beside it: "
+     "destination: {type: airbyte-s3, config_file: config.json, access_key_id: ..., secret_access_key: ...}."),
     ({"streams": [{"stream": {"name": "a"}}]}, "config.json: this is a configured catalog of Airbyte's, expected a "
      "lake.yaml. Name it in a lake.yaml: source: {messages: ..., catalog: config.json}."),
     ({"streams": [{"name": "a", "json_schema": {}}]}, "config.json: this is the catalog that an Airbyte source "
@@ -91,8 +90,6 @@ def test_a_vendors_file_given_as_the_lake_yaml(tmp_path, content, expected):
 
 NAMED = [
     # what lies in the file that a destination names, what is said
-    ("airbyte-s3", {"configuration": CONFIG, "name": "x", "workspaceId": "w"}, "lake.yaml:1: destination.config_file: "
-     "c.json is what Airbyte's API answers about a destination, expected a configuration of Airbyte's S3 destination."),
     ("airbyte-s3", {"materializations": {}}, "lake.yaml:1: destination.config_file: c.json is a Flow specification of "
      "Estuary's, expected a configuration of Airbyte's S3 destination."),
     ("estuary-s3-parquet", CONFIG, "lake.yaml:1: destination.config_file: c.json is a configuration of Airbyte's S3 "

@@ -189,3 +189,17 @@ def test_keys_that_a_refresh_may_replace(purged: str, other: str, template: str,
     rule = own.make_replacement_rule([Layout("", Template.parse(template), purged=other)])
     assert [key for key in KEYS if rule(key)] == expected
     assert all(key.startswith(own.replaced_prefix) for key in expected)
+
+
+def test_a_refresh_replaces_other_formats_of_the_same_template() -> None:
+    """A stream whose format was changed: what it had before goes, and what another stream had before stays."""
+
+    def lay(table: str) -> Layout:
+        names = [Template.parse(f"d/{table}{{part}}{end}") for end in (".jsonl.gz", ".jsonl", ".csv")]
+        return Layout("", names[0], variants=tuple(names[1:]))
+
+    rule = lay("users").make_replacement_rule([lay("users1_")])
+    keys = ["d/users1.jsonl.gz", "d/users1.jsonl", "d/users2.csv-1", "d/users1.txt", "d/users1_1.jsonl"]
+    assert [key for key in keys if rule(key)] == keys[:3]
+    early = Layout("", Template.parse("d/x.jsonl_{part}"), variants=(Template.parse("d/x.csv_{part}"),))
+    assert early.replaced_prefix == "d/x."

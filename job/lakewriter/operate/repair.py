@@ -135,6 +135,22 @@ def adopt(control: Control, reason: str) -> TableState:
     return _change_unless_pending(control, change)
 
 
+def adopt_objects(control: Control, objects: int, generation_id: int, sync_id: int, reason: str) -> bool:
+    """Let the syncs of a stream go on from those of another writer, whose ``objects`` it has; whether its state was
+    below their numbers."""
+    before = control.state.read().sync
+    numbers = {"generation_id": max(before.generation_id, generation_id), "sync_id": max(before.sync_id, sync_id)}
+    if before == before.model_copy(update=numbers):
+        return False
+
+    def change(state: TableState) -> TableState:
+        what = f"adopted {format_count(objects, 'object')} up to generation {generation_id} and sync {sync_id}"
+        return note_change(state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
+
+    _change_unless_pending(control, change)
+    return True
+
+
 def _change_unless_pending(control: Control, change: Callable[[TableState], TableState]) -> TableState:
     def allowed(state: TableState) -> TableState:
         if state.pending is not None:

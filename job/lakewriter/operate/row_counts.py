@@ -1,14 +1,13 @@
 """Count the rows of a load in its files, and the row ids that occur more than once."""
 
 import csv
-import gzip
 import io
 import json
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, Final, cast
+from typing import IO, BinaryIO, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +18,12 @@ from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.encode.avro_rows import read_first_fields
 from lakewriter.errors import LakeError, PendingUnrecoverableError
+from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
 from lakewriter.receipt import Receipt
 from lakewriter.spec.model import Model
-from lakewriter.spec.specification import MIB, Spec, Tracking
+from lakewriter.spec.specification import Spec, Tracking
 
-READ_BYTES: Final = 4 * MIB
-"""Bytes of a range request."""
 _PARQUET_ENGINES: Final = ("arro3", "pyarrow")
-_GZIP: Final = b"\x1f\x8b"
 _BROKEN: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, zlib.error, csv.Error)
 
 
@@ -99,7 +96,7 @@ def count_rows(
     ]:
         where = f"s3://{intent.access.bucket}/{key}"
         try:
-            for count, row_ids in _read_rows(_S3File(intent.access.bucket, key, clients), kind, counting.row_id):
+            for count, row_ids in _read_rows(S3File(intent.access.bucket, key, clients), kind, counting.row_id):
                 ids.add(count, row_ids)
         except LakeError as error:
             wrong.append(Mismatch(Kind.NOT_COMPARED, error.message, key, error.code))
@@ -123,15 +120,15 @@ def count_rows(
     return row_count, wrong
 
 
-def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+def _read_rows(file: S3File, engine: str, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
     """Yield the file's rows in pieces: how many, and their ids."""
     buffered = io.BufferedReader(file, READ_BYTES)
     if engine == "avro":
         yield from read_first_fields(cast(BinaryIO, buffered), row_id)
     elif engine == "csv":
-        yield from _read_csv(_open_text(buffered), row_id)
+        yield from _read_csv(open_text(buffered), row_id)
     elif engine == "jsonl":
-        for line in _open_text(buffered):
+        for line in open_text(buffered):
             yield 1, (json.loads(line).get(row_id),)
     elif engine in _PARQUET_ENGINES:
         yield from _read_parquet(file, row_id)
@@ -143,7 +140,7 @@ def _read_rows(file: "_S3File", engine: str, row_id: str | None) -> Iterator[tup
         )
 
 
-def _read_parquet(file: "_S3File", row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
+def _read_parquet(file: S3File, row_id: str | None) -> Iterator[tuple[int, Iterable[str | None]]]:
     parquet = pq.ParquetFile(file)
     names = parquet.schema_arrow.names
     has_ids = row_id in names
@@ -158,57 +155,3 @@ def _read_csv(text: IO[str], row_id: str | None) -> Iterator[tuple[int, Iterable
     place = names.index(row_id) if row_id in names else None
     for row in rows:
         yield 1, () if place is None else (row[place],)
-
-
-def _open_text(file: "io.BufferedReader[Any]") -> IO[str]:
-    packed = file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
-    return io.TextIOWrapper(cast(Any, gzip.open(file) if packed else file), "utf-8", newline="")
-
-
-class _S3File(io.RawIOBase):
-    """A file in S3, read by range requests."""
-
-    def __init__(self, bucket: str, key: str, clients: aws.Clients) -> None:
-        super().__init__()
-        self.name = f"s3://{bucket}/{key}"
-        self._where, self._clients = {"Bucket": bucket, "Key": key}, clients
-        self._place = 0
-        self._size: int | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._place
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        if self._size is None:
-            answer = self._ask(lambda: self._clients.s3.head_object(**self._where))
-            self._size = int(answer["ContentLength"])
-        return self._size
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = self.size if whence == io.SEEK_END else self._place if whence == io.SEEK_CUR else 0
-        self._place = max(0, start + offset)
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), max(0, self.size - self._place))
-        if not wanted:
-            return 0
-        asked = f"bytes={self._place}-{self._place + wanted - 1}"
-        body, _ = self._ask(lambda: aws.read_object(self._clients.s3, **self._where, Range=asked))
-        buffer[: len(body)] = body
-        self._place += len(body)
-        return len(body)
-
-    def _ask(self, ask: Any) -> Any:
-        try:
-            return ask()
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            raise aws.explain(error, doing=f"s3:GetObject on {self.name}", access=self._clients.access) from error

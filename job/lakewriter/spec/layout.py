@@ -16,6 +16,7 @@ translates its vendor's spelling into them.
 """
 
 import hashlib
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -152,13 +153,15 @@ class Layout:
     ``directory`` is the table's own, with nothing of another table in it. It is blank where the template alone says
     the whole key: other tables' objects may lie among this one's then, and are told by the template. ``depth`` is how
     many directories an Iceberg partition has. ``purged`` is a directory of which a full refresh replaces every object,
-    whatever its name; blank where it replaces what matches the template.
+    whatever its name; blank where it replaces what matches the template. ``variants`` are the templates of the same
+    keys in other file formats: what matches one of them is the table's from before its format changed.
     """
 
     directory: str
     template: Template
     depth: int = 0
     purged: str = ""
+    variants: tuple[Template, ...] = ()
 
     @property
     def varies(self) -> bool:
@@ -193,7 +196,7 @@ class Layout:
         directory of theirs inside this one's. A directory that two tables have is neither's own.
         """
         others = tuple(others)
-        mine, theirs = self.matcher(), [other.matcher() for other in others]
+        mine, theirs = self._match_all_formats(), [other._match_all_formats() for other in others]
         own = f"{self.purged}/"
         kept = tuple(f"{other.purged}/" for other in others if f"{other.purged}/".startswith(own))
 
@@ -209,7 +212,14 @@ class Layout:
     def replaced_prefix(self) -> str:
         """What all keys begin with that a full refresh may replace."""
         start = f"{self.purged}/"
-        return start if self.purged and self.prefix.startswith(start) else self.prefix
+        starts = [self.prefix, *(variant.start for variant in self.variants)]
+        prefix = os.path.commonprefix(starts)  # noqa: RUF071 - the characters that keys share, not their directories
+        return start if self.purged and prefix.startswith(start) else prefix
+
+    def _match_all_formats(self) -> re.Pattern[str]:
+        """Matches every key that may be this table's, whichever file format it had then."""
+        patterns = [self.matcher().pattern, *(variant.match_text({}) + CLASH for variant in self.variants)]
+        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.DOTALL if self.directory else 0)
 
     def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0) -> "ObjectNames":
         """The names of one attempt's objects."""

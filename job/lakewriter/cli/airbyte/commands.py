@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from lakewriter.aws import Clients
+from lakewriter.cli.airbyte.adopt_command import adopt
 from lakewriter.cli.airbyte.protocol import Emit, make_connection_status, make_log, make_trace, standard_output
 from lakewriter.cli.airbyte.writer import STEP_BYTES, Writer
 from lakewriter.cli.signals import Signals, handle_signals
@@ -32,6 +33,9 @@ CONFIG = click.option(
 @click.group(name="airbyte")
 def airbyte() -> None:
     """Speak the protocol of Airbyte's S3 destination."""
+
+
+airbyte.add_command(adopt)
 
 
 @airbyte.command()

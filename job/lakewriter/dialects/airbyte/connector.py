@@ -1,5 +1,6 @@
 """The files that Airbyte's platform gives a destination, and the specification by which it asks for them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -7,14 +8,15 @@ from pydantic import BaseModel, ValidationError
 
 from lakewriter.dialects.airbyte import translate as airbyte
 from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, SourceEntry
-from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS
+from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, drop_blanks
+from lakewriter.dialects.airbyte.foreign_files import find_configuration
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import split_known_keys
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import locate_faults
 from lakewriter.dialects.common.problems import describe_problems, list_keys
 from lakewriter.dialects.common.row_rule_keys import ContractEntry
-from lakewriter.dialects.common.source_files import Location, Place, SourceFile, read_json, require_mapping
+from lakewriter.dialects.common.source_files import Location, Place, read_json, require_mapping
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Limits, Spec
@@ -26,6 +28,8 @@ M = TypeVar("M", bound=BaseModel)
 
 _STRICT: Final = ("discriminator", "minLength", "additionalProperties")
 
+_COMPRESSED: Final = ("CSV", "JSONL")
+"""Formats that have a ``compression``."""
 _EXTRA: Final = ("external_id", "record_undeclared", "upload_parallelism", "single_writer", "allow_insecure")
 _SECRET: Final = ("access_key_id", "secret_access_key", "external_id")
 
@@ -75,17 +79,22 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
     return {"type": "object"} | simplified if "oneOf" in simplified else simplified
 
 
+def read_form(config: Path) -> tuple[AirbyteS3, Place]:
+    """The settings of a configuration, and the place in the file where they stand."""
+    content, place, _ = _read_config(config)
+    return _validate(AirbyteS3, content, place), place
+
+
 def read_connection(config: Path, catalog: Path | None) -> Spec:
     """The Spec of a connection; without a catalog it has no tables."""
-    file = read_json(config, "--config")
-    content, unknown = split_known_keys(AirbyteS3, require_mapping(file, "a JSON object"), _EXTRA)
-    form = _validate(AirbyteS3, {"type": "airbyte-s3"} | content, file)
+    content, place, unknown = _read_config(config)
+    form, file = _validate(AirbyteS3, content, place), place.file
     source = None
-    origins: dict[Location, Place] = {("destination",): Place(file)}
+    origins: dict[Location, Place] = {("destination",): place}
     if catalog is not None:
         of_catalog = read_json(catalog, "--catalog")
         origins["source", "catalog"] = Place(of_catalog)
-        streams = _validate(ConfiguredCatalog, require_mapping(of_catalog, "a JSON object"), of_catalog)
+        streams = _validate(ConfiguredCatalog, require_mapping(of_catalog, "a JSON object"), Place(of_catalog))
         source = SourceEntry(messages="-", catalog=streams)
     checked: CheckedFile[airbyte.AirbyteForm] = CheckedFile(
         PIPELINE, form, (), source, ContractEntry(), None, root="", folder=""
@@ -100,10 +109,27 @@ def read_connection(config: Path, catalog: Path | None) -> Spec:
     return spec.model_copy(update={"limits": limits, "warnings": warnings})
 
 
-def _validate(model: type[M], content: dict[str, Any], file: SourceFile) -> M:
+def _read_config(config: Path) -> tuple[dict[str, Any], Place, Sequence[Location]]:
+    """The destination's keys in a file, where they stand, and the places of keys that are not known here."""
+    file = read_json(config, "--config")
+    whole = require_mapping(file, "a JSON object")
+    content, unknown = split_known_keys(AirbyteS3, whole, _EXTRA)
+    return {"type": "airbyte-s3"} | _with_default_compression(content), Place(file, find_configuration(whole)), unknown
+
+
+def _with_default_compression(content: dict[str, Any]) -> dict[str, Any]:
+    """The keys with the compression that the connector takes where none is given; its documents say GZIP."""
+    form = drop_blanks(content.get("format"))
+    if not isinstance(form, dict) or form.get("format_type") not in _COMPRESSED or "compression" in form:
+        return content
+    return content | {"format": form | {"compression": {"compression_type": "No Compression"}}}
+
+
+def _validate(model: type[M], content: dict[str, Any], place: Place) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        document = Document(file, Path(), content)
+        origins: dict[Location, Place] = {(key,): place.get_child(key) for key in (*list_keys(model), *content)}
+        document = Document(place.file, Path(), content, origins)
         found = describe_problems(error, document, lambda _: list_keys(model), FORMAT_TAGS)
-        raise SpecInvalidError(f"{file.name} cannot be used:", problems=found) from error
+        raise SpecInvalidError(f"{place.file.name} cannot be used:", problems=found) from error

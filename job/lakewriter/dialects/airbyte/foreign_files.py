@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lakewriter.dialects.common.foreign_files import Content, ForeignFile
+from lakewriter.dialects.common.source_files import Location
 
 _API: Final = ("connectionConfiguration", "configuration")
 _API_NAMES: Final = ("destinationId", "destinationDefinitionId", "destinationType", "workspaceId", "definitionId")
@@ -23,7 +24,15 @@ def _has_streams(content: Content) -> bool:
 
 
 def _is_of_api(content: Content) -> bool:
-    return any(isinstance(content.get(key), Mapping) for key in _API) and any(key in content for key in _API_NAMES)
+    inner = [each for each in map(content.get, _API) if isinstance(each, Mapping)]
+    return any("s3_bucket_name" in each for each in inner) or (
+        bool(inner) and any(key in content for key in _API_NAMES)
+    )
+
+
+def find_configuration(content: Content) -> Location:
+    """Where in a file the destination's own keys stand: below a key of the API's where that exported it."""
+    return next(((key,) for key in _API if _is_of_api(content) and isinstance(content.get(key), Mapping)), ())
 
 
 def _is_config(content: Content) -> bool:
@@ -42,10 +51,9 @@ CATALOG: Final = ForeignFile(
 )
 API: Final = ForeignFile(
     "what Airbyte's API answers about a destination",
-    "Put the object that it has as {key!r} into a file of its own, with references in place of the secrets that the "
-    "API masks, and name that in a lake.yaml: destination: {{type: airbyte-s3, config_file: ...}}.",
+    "Name it in a lake.yaml, with the secrets that the API masks beside it: destination: {{type: airbyte-s3, "
+    "config_file: {name}, access_key_id: ..., secret_access_key: ...}}.",
     _is_of_api,
-    keys=_API,
 )
 CONFIG: Final = ForeignFile(
     "a configuration of Airbyte's S3 destination",

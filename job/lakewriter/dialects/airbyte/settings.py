@@ -60,6 +60,16 @@ class AirbyteDestination(Destination):
             kept.setdefault("s3_bucket_path", "")
         return kept
 
+    @field_validator("access_key_id", "secret_access_key")
+    @classmethod
+    def _secret(cls, value: SecretText | None) -> SecretText | None:
+        if value is not None and value.text and not value.text.strip("*"):
+            raise ValueError(
+                "Airbyte's API shows asterisks in place of a secret; give the secret itself or a reference such as "
+                "${env:NAME}"
+            )
+        return value
+
     @field_validator("s3_bucket_name")
     @classmethod
     def _bucket(cls, value: str) -> str:

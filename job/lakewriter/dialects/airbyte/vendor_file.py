@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakewriter.dialects.airbyte.file_formats import FORMATS, find_part_model
-from lakewriter.dialects.airbyte.foreign_files import CATALOG, CONFIG
+from lakewriter.dialects.airbyte.foreign_files import API, CATALOG, CONFIG, find_configuration
 from lakewriter.dialects.airbyte.settings import AirbyteDestination, AirbyteS3, HeroPixelS3
 from lakewriter.dialects.common.config_file import CONFIG_FILE, read_config_file, read_named
 from lakewriter.dialects.common.dialect import ForeignFiles
@@ -24,12 +24,12 @@ def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple
     if kind is not None:
 
         def drop_unknown(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
-            refuse_other(file, (CONFIG, DESTINATION), document.describe_place(CONFIG_FILE), kinds)
+            refuse_other(file, (CONFIG, API, DESTINATION), document.describe_place(CONFIG_FILE), kinds)
             kept, unknown = split_known_keys(kind, content)
             warnings.extend(f"{file.describe_place(place)} is not known here and has no effect." for place in unknown)
             return kept
 
-        document = read_config_file(document, drop_unknown)
+        document = read_config_file(document, drop_unknown, find_configuration)
     return _read_catalog(document, kinds), tuple(warnings)
 
 
@@ -45,11 +45,15 @@ def _read_catalog(document: Document, kinds: ForeignFiles) -> Document:
 
 
 def split_known_keys(
-    kind: type[AirbyteDestination], content: dict[str, Any], extra: Sequence[str] = ()
+    kind: type[AirbyteDestination], file: dict[str, Any], extra: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[Location]]:
-    """The content without keys that mean nothing here, and those keys; ``extra`` keys are this project's own."""
-    keys = (*kind.vendor_keys, *extra)
-    unknown: list[Location] = [(key,) for key in content if key not in keys]
+    """The destination's keys that a file has, without those that mean nothing here, and the places of those.
+
+    ``extra`` keys are this project's own. The API writes the type of the destination among its keys.
+    """
+    keys, root = (*kind.vendor_keys, *extra), find_configuration(file)
+    content = file[str(root[0])] if root else file
+    unknown: list[Location] = [(key,) for key in content if key not in (*keys, *(["destinationType"] if root else []))]
     kept = {key: value for key, value in content.items() if key in keys}
     form = kept.get("format")
     model = FORMATS.get(str(form.get("format_type"))) if isinstance(form, dict) else None
@@ -60,7 +64,7 @@ def split_known_keys(
                 unknown.append(("format", key))
             else:
                 kept["format"][key] = _split_part(("format", key), value, unknown)
-    return kept, unknown
+    return kept, [(*root, *place) for place in unknown]
 
 
 def _split_part(place: Location, value: Any, unknown: list[Location]) -> Any:

@@ -11,6 +11,8 @@ CONFIG_FILE: Location = ("destination", "config_file")
 
 Known = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
 """What is taken of a file's content."""
+FindRoot = Callable[[Mapping[str, Any]], Location]
+"""Where in a file the destination's keys stand."""
 
 
 def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
@@ -19,14 +21,17 @@ def read_named(document: Document, location: Location) -> tuple[SourceFile, dict
     return file, require_mapping(file, "a JSON object")
 
 
-def read_config_file(document: Document, known: Known = lambda _, content: content) -> Document:
+def read_config_file(
+    document: Document, known: Known = lambda _, content: content, find_root: FindRoot = lambda _: ()
+) -> Document:
     """The document with the file's content under the destination's own keys, where it names a file."""
     destination = document.data.get("destination")
     if not isinstance(destination, Mapping) or "config_file" not in destination:
         return document
     keys = {key: value for key, value in destination.items() if key != "config_file"}
     file, content = read_named(document, CONFIG_FILE)
-    content = known(file, content)
-    origins: dict[Location, Place] = {("destination", key): Place(file, (key,)) for key in content if key not in keys}
+    root, content = find_root(content), known(file, content)
+    place = Place(file, root)
+    origins: dict[Location, Place] = {("destination", key): place.get_child(key) for key in content if key not in keys}
     data = {**document.data, "destination": content | keys}
     return replace(document, data=data, origins={**document.origins, **origins})

@@ -13,12 +13,11 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ForeignFile:
-    """A kind of file, and what to do with it; ``{name}`` is the file's, ``{key}`` the first of ``keys`` it has."""
+    """A kind of file, and what to do with it; ``{name}`` is the file's."""
 
     what: str
     remedy: str
     is_kind: Callable[[Content], bool]
-    keys: tuple[str, ...] = ()
 
 
 DESTINATION: Final = ForeignFile(
@@ -35,7 +34,7 @@ def refuse_foreign(document: Document, kinds: Sequence[ForeignFile]) -> None:
     if kind is not None:
         raise SpecInvalidError(
             f"{document.name}: this is {kind.what}, expected a lake.yaml.",
-            remedy=_write_remedy(kind, document.name, document.data),
+            remedy=kind.remedy.format(name=document.name),
         )
 
 
@@ -45,7 +44,7 @@ def refuse_other(file: SourceFile, expected: Collection[ForeignFile], place: str
     if kind is not None and kind not in expected:
         raise SpecInvalidError(
             f"{place}: {file.name} is {kind.what}, expected {next(iter(expected)).what}.",
-            remedy=_write_remedy(kind, file.name, file.content),
+            remedy=kind.remedy.format(name=file.name),
         )
 
 
@@ -54,8 +53,3 @@ def recognise_file(content: Any, kinds: Sequence[ForeignFile]) -> ForeignFile | 
     if not isinstance(content, Mapping) or "pipeline" in content or "destination" in content:
         return None
     return next((kind for kind in (*kinds, DESTINATION) if kind.is_kind(content)), None)
-
-
-def _write_remedy(kind: ForeignFile, name: str, content: Content) -> str:
-    """What to do with the file ``name``."""
-    return kind.remedy.format(name=name, key=next((key for key in kind.keys if key in content), ""))

@@ -1,0 +1,83 @@
+"""``lakewriter airbyte adopt``: what the vendor's connector has left in the bucket, and how to go on from it."""
+
+from pathlib import Path
+
+import click
+
+from lakewriter.aws import Clients
+from lakewriter.cli.shared import JSON, OUT, print_json, report_errors, warn
+from lakewriter.dialects.airbyte.connector import read_connection, read_form
+from lakewriter.dialects.airbyte.misplaced import Adviser, find_extension
+from lakewriter.dialects.airbyte.translate import name_extension
+from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate.adoption import Adoption, MissedObjects, OwnedObjects, adopt_streams, find_adoptable
+from lakewriter.report import format_count
+
+_SHOWN = 3
+"""Keys of a group that are printed; --json has them all."""
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), required=True, help="The destination's configuration.")
+@click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
+@click.option("--write", "writes", is_flag=True, help="Create the states from which the next sync goes on.")
+@JSON
+@report_errors
+def adopt(config: Path, catalog: Path, writes: bool, as_json: bool) -> int:
+    """List what the vendor's connector wrote: which objects the configuration owns, and which it misses."""
+    spec = read_connection(config, catalog)
+    for warning in spec.warnings:
+        warn(warning)
+    form, place = read_form(config)
+    adviser = Adviser(form, place, [(table.source_schema, table.source_table) for table in spec.tables])
+    clients = Clients(spec.access)
+    adoption = find_adoptable(spec, clients, adviser.advise_key, find_extension)
+    written = adopt_streams(spec, clients, adoption) if writes else {}
+    if as_json:
+        print_json(adoption.model_dump() | {"states": written})
+    else:
+        _show(adoption, adviser, name_extension(form), written, writes=writes)
+    return EXIT_OK
+
+
+def _show(adoption: Adoption, adviser: Adviser, extension: str, written: dict[str, bool], *, writes: bool) -> None:
+    for own in adoption.streams:
+        _say(_describe(own))
+        for other, count in own.formats.items():
+            if other and other != extension:
+                _say(f"  {format_count(count, 'object')} in {other}, the next ones in {extension}: "
+                     f"{adviser.advise_format(other)}")  # fmt: skip
+        if own.foreign:
+            _say(f"  {format_count(len(own.foreign), 'object')} at its keys of another pipeline or stream, which stay:")
+            _say_keys(own.foreign)
+        if writes and own.keys:
+            done = "the next sync goes on from there" if written[own.stream] else "its state has these numbers already"
+            _say(f"  {done}")
+    for missed in adoption.missed:
+        _show_missed(missed)
+    if not writes and any(own.keys for own in adoption.streams):
+        _say("Nothing is written; --write creates the states that go on from there.")
+
+
+def _describe(own: OwnedObjects) -> str:
+    if not own.keys:
+        return f"{own.stream}: no objects"
+    formats = ", ".join(f"{count:,} {extension or 'of no known format'}" for extension, count in own.formats.items())
+    sync = f"sync {own.sync_id}" if own.sync_id else "no sync id found"
+    return f"{own.stream}: {format_count(len(own.keys), 'object')} ({formats}), generation {own.generation_id}, {sync}"
+
+
+def _show_missed(missed: MissedObjects) -> None:
+    _say(f"missed: {format_count(len(missed.keys), 'object')}; {missed.advice}:")
+    _say_keys(missed.keys)
+
+
+def _say_keys(keys: tuple[str, ...]) -> None:
+    for key in keys[:_SHOWN]:
+        _say(f"    {key}")
+    if keys[_SHOWN:]:
+        _say(f"    and {len(keys) - _SHOWN:,} more")
+
+
+def _say(line: str) -> None:
+    OUT.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,135 @@
+"""Objects that a configuration would not write as they are: the line to change so that it would."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Final
+
+from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, EXTENSIONS, make_layout, make_s3_safe
+from lakewriter.dialects.airbyte.settings import AirbyteDestination
+from lakewriter.dialects.common.source_files import Place
+from lakewriter.spec.layout import CLASH, UUID, Layout
+
+NO_SETTING: Final = "no setting gives a stream of the catalog such a key: it stays as it is"
+
+_FORMATS: Final = {".csv": "CSV", ".jsonl": "JSONL", ".avro": "Avro", ".parquet": "Parquet"}
+_FILE_PATTERNS: Final = (DEFAULT_FILE, "{format_extension}")
+"""Patterns to try beside the configuration's own; whatever stands before them can be in ``s3_path_format``."""
+_EXTENSION: Final = "(" + "|".join(map(re.escape, sorted(EXTENSIONS, key=len, reverse=True))) + ")"
+_DIGITS: Final = re.compile(rf"{UUID}|[0-9]+")
+_WITHIN_A_DAY: Final = ("MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+
+Name = tuple[str, str]
+"""A stream's namespace and name."""
+
+
+def find_extension(key: str) -> str:
+    """The extension of a file that the vendor's connector or this one wrote; blank for another file."""
+    found = re.search(f"{_EXTENSION}{CLASH}$", key)
+    return found[1] if found else ""
+
+
+class Adviser:
+    """Says of keys by which line of a configuration they would be its own.
+
+    ``place`` is where the configuration's keys stand, ``streams`` are those of the catalog.
+    """
+
+    def __init__(self, form: AirbyteDestination, place: Place, streams: Sequence[Name]) -> None:
+        self._form, self._place, self._streams = form, place, streams
+
+    def advise_format(self, extension: str) -> str:
+        """The line by which files of this extension would be written."""
+        kind, packed = _FORMATS[extension.removesuffix(".gz")], extension.endswith(".gz")
+        if kind != self._form.format.format_type:
+            return f"{self._place.get_child('format', 'format_type')} {kind!r} writes {extension}"
+        compression = "GZIP" if packed else "No Compression"
+        where = self._place.get_child("format", "compression", "compression_type")
+        return f"{where} {compression!r} writes {extension}"
+
+    def advise_key(self, key: str) -> str:
+        """What to change so that a key like this one is a stream's; ``NO_SETTING`` where nothing would."""
+        extension = find_extension(key)
+        if not extension:
+            return NO_SETTING
+        return self._find_absent_stream(key) or self._find_path(key, extension) or NO_SETTING
+
+    def _find_absent_stream(self, key: str) -> str:
+        """Whether the key is that of a stream that the catalog does not name."""
+        parts = list(dict.fromkeys(part for part in key.split("/")[:-1] if part))
+        namespaces = list(dict.fromkeys([*(namespace for namespace, _ in self._streams), *parts, ""]))
+        for namespace, name in product(namespaces, parts):
+            if self._fits(key, (namespace, name), self._form.s3_path_format, self._form.file_name_pattern):
+                of = f" in namespace {namespace!r}" if namespace else " without a namespace"
+                return f"the catalog has no stream {name!r}{of}: name it there if it is this connection's"
+        return ""
+
+    def _find_path(self, key: str, extension: str) -> str:
+        """The path format, and the file name pattern if that differs too, that give such a key."""
+        start = f"{self._form.s3_bucket_path.strip('/')}/".lstrip("/")
+        own = self._form.file_name_pattern
+        if "${" in start or not key.startswith(start):
+            return ""
+        for name, pattern in product(self._list_named(key), dict.fromkeys([own, *_FILE_PATTERNS])):
+            tail = Layout("", make_layout("", "", pattern, name, extension).template).matcher().pattern
+            found = re.search(f"(?:{tail})$", key)
+            if found is None or found.start() < len(start):
+                continue
+            path = _spell_directory(key[len(start) : found.start()], name)
+            if self._fits(key, name, path, pattern):
+                lines = [f"{self._place.get_child('s3_path_format')} {path!r}"]
+                if pattern != own:
+                    lines.append(f"{self._place.get_child('file_name_pattern')} {pattern!r}")
+                return f"{' and '.join(lines)} would make it one of stream {name[1]!r}"
+        return ""
+
+    def _list_named(self, key: str) -> Iterable[Name]:
+        """The streams whose names are in the key, the longest first: a name may be a part of another one."""
+        named = [name for name in self._streams if _find_name(make_s3_safe(name[1])).search(key)]
+        return sorted(named, key=lambda name: (len(name[1]), len(name[0])), reverse=True)
+
+    def _fits(self, key: str, name: Name, path: str, pattern: str) -> bool:
+        extension = find_extension(key)
+        layout = make_layout(self._form.s3_bucket_path, path, pattern, name, extension)
+        return layout.matcher().fullmatch(key) is not None
+
+
+def _find_name(name: str) -> re.Pattern[str]:
+    """Matches a name that is not a part of a longer word."""
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])") if name else re.compile("(?!)")
+
+
+def _spell_directory(text: str, name: Name) -> str:
+    """The path format that gives ``text`` for a stream: names, times and ids as variables."""
+    namespace, stream = map(make_s3_safe, name)
+    head, found, rest = text.rpartition(stream)
+    rest = "".join(_spell_digits(rest))
+    head = _find_name(namespace).sub("${NAMESPACE}", head, count=1)
+    return f"{head}${{STREAM_NAME}}{rest}" if found else "".join(_spell_digits(head))
+
+
+def _spell_digits(text: str) -> Iterator[str]:
+    """The text with variables for its groups of digits: a year, then what is smaller, in order."""
+    end, expected = 0, list(_WITHIN_A_DAY)
+    has_year = False
+    for found in _DIGITS.finditer(text):
+        digits = found[0]
+        yield text[end : found.start()]
+        end = found.end()
+        if len(digits) == 36:
+            yield "${UUID}"
+        elif len(digits) == 13:
+            yield "${EPOCH}"
+        elif len(digits) == 8 and not has_year:
+            has_year, expected = True, expected[2:]
+            yield "${YEAR}${MONTH}${DAY}"
+        elif len(digits) == 4 and not has_year:
+            has_year = True
+            yield "${YEAR}"
+        elif len(digits) == 4 and not expected:
+            yield "${MILLISECOND}"
+        elif len(digits) == 2 and has_year and expected:
+            yield f"${{{expected.pop(0)}}}"
+        else:
+            yield digits
+    yield text[end:]

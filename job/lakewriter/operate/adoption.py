@@ -1,0 +1,154 @@
+"""Find what another writer of the same configuration has left in the bucket, and go on from there.
+
+Airbyte's own connector keeps no records: what its streams have is known from their objects alone.
+"""
+
+import csv
+import io
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewriter.aws import Clients
+from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.errors import LakeError
+from lakewriter.naming import CONTROL_DIRECTORY
+from lakewriter.operate.repair import adopt_objects
+from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
+from lakewriter.policy.s3_statements import list_table_prefixes
+from lakewriter.spec.layout import UUID, Layout
+from lakewriter.spec.model import Model
+from lakewriter.spec.specification import Spec, TableSpec
+
+REASON: Final = "lakewriter airbyte adopt"
+_SHAPE: Final = re.compile(rf"{UUID}|\d")
+_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, csv.Error, LakeError)
+
+
+class OwnedObjects(Model):
+    """The objects of a stream: by extension how many there are, and the highest numbers found, 0 for none."""
+
+    stream: str
+    keys: tuple[str, ...]
+    formats: dict[str, int]
+    generation_id: int
+    sync_id: int
+    foreign: tuple[str, ...] = ()
+    """Keys that match the stream's template, of objects that are another pipeline's or another stream's."""
+
+
+class MissedObjects(Model):
+    """Objects of no stream, and what to change so that they are one's."""
+
+    advice: str
+    keys: tuple[str, ...]
+
+
+class Adoption(Model):
+    """What the bucket has at a connection's place."""
+
+    bucket: str
+    streams: tuple[OwnedObjects, ...]
+    missed: tuple[MissedObjects, ...]
+
+
+def find_adoptable(
+    spec: Spec, clients: Clients, advise: Callable[[str], str], find_extension: Callable[[str], str]
+) -> Adoption:
+    """List the objects under the pipeline's path by what they are; ``advise`` says of a key what to change."""
+    pipeline = Pipeline.open(spec, clients)
+    listed = {
+        entry.key: entry.modified
+        for prefix in list_table_prefixes(spec)
+        for entry in pipeline.store.list_entries(prefix)
+        if CONTROL_DIRECTORY not in entry.key.split("/") and not entry.key.endswith("/")
+    }
+    left = set(listed)
+    streams = []
+    for table in spec.tables:
+        control, others = pipeline.controls[table.id], [each.layout for each in spec.tables if each is not table]
+        objects = find_stream_objects(control, table.layout, control.state.read().sync, others)
+        rule = table.layout.make_replacement_rule(others)
+        own = sorted(each.key for each in objects)
+        foreign = sorted(key for key in left.difference(own) if rule(key))
+        left.difference_update(own, foreign)
+        streams.append(
+            OwnedObjects(
+                stream=table.id,
+                keys=tuple(own),
+                formats=dict(Counter(map(find_extension, own))),
+                generation_id=find_highest_generation(objects),
+                sync_id=_find_highest_sync(table, spec, objects, listed, clients),
+                foreign=tuple(foreign),
+            )
+        )
+    return Adoption(bucket=spec.access.bucket, streams=tuple(streams), missed=_group_missed(left, advise))
+
+
+def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str, bool]:
+    """Create or raise the states of streams that have objects; whether each was below what was found."""
+    controls = Pipeline.open(spec, clients).controls
+    return {
+        own.stream: adopt_objects(controls[own.stream], len(own.keys), own.generation_id, own.sync_id, REASON)
+        for own in adoption.streams
+        if own.keys
+    }
+
+
+def _group_missed(keys: Iterable[str], advise: Callable[[str], str]) -> tuple[MissedObjects, ...]:
+    """The keys by what is advised of them; keys that differ in digits only are asked about once."""
+    advices: dict[str, str] = {}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for key in sorted(keys):
+        shape = _SHAPE.sub("0", key)
+        if shape not in advices:
+            advices[shape] = advise(key)
+        groups[advices[shape]].append(key)
+    return tuple(MissedObjects(advice=advice, keys=tuple(group)) for advice, group in groups.items())
+
+
+def _find_highest_sync(
+    table: TableSpec, spec: Spec, objects: Sequence[StreamObject], listed: dict[str, datetime], clients: Clients
+) -> int:
+    """The highest number of a sync: from the keys that have it, otherwise from the first row of the newest object."""
+    if "sync_id" in table.layout.template.variables:
+        return max((_read_key(table.layout, each.key) for each in objects), default=0)
+    known = [each.key for each in objects if each.key in listed]
+    meta = spec.envelope.meta if spec.envelope else None
+    if not known or meta is None:
+        return 0
+    newest = max(known, key=lambda key: (listed[key], key))
+    try:
+        return _read_first_row(S3File(spec.access.bucket, newest, clients), newest, meta)
+    except _UNREADABLE:
+        # Whatever is wrong with the object: its number is not known then, and the platform gives its own.
+        return 0
+
+
+def _read_key(layout: Layout, key: str) -> int:
+    templates = (layout.template, *layout.variants)
+    found = (re.match(template.match_text({"sync_id": r"(\d+)"}), key) for template in templates)
+    return next((int(match[1]) for match in found if match), 0)
+
+
+def _read_first_row(file: S3File, key: str, meta: str) -> int:
+    """The sync of the first row of an object; 0 where its format or its columns do not say."""
+    if ".parquet" in key:
+        batch = next(pq.ParquetFile(file).iter_batches(1, columns=[meta]), None)
+        value: Any = batch.column(0)[0].as_py() if batch is not None and batch.num_columns else None
+    elif ".avro" in key:
+        return 0
+    else:
+        text = open_text(io.BufferedReader(file, READ_BYTES))
+        row = next(csv.DictReader(text), {}) if ".csv" in key else json.loads(text.readline() or "{}")
+        value = row.get(meta)
+    content = json.loads(value) if isinstance(value, str) else value
+    number = content.get("sync_id") if isinstance(content, dict) else None
+    return number if isinstance(number, int) else 0
