@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from lakewriter.control_object import ControlObject
+from lakewriter.control_object import ControlObject, is_empty
 
 MOST_BAD_ROWS_SHOWN: Final = 5
 
@@ -93,13 +93,32 @@ def make_batch_prefix(query: str) -> str:
     return f"stream-{query}-"
 
 
+class ChangedValues(ControlObject):
+    """How many values of one field were changed in one way; ``[]`` in a field's path is any element of an array."""
+
+    field: str
+    change: str
+    reason: str
+    values: int
+
+
+def sum_changed(receipts: Sequence["Receipt"]) -> tuple[ChangedValues, ...]:
+    """The changed values of several files together, most of them first."""
+    sums = Counter[tuple[str, str, str]]()
+    for receipt in receipts:
+        for each in receipt.changed:
+            sums[each.field, each.change, each.reason] += each.values
+    return tuple(ChangedValues(field=f, change=c, reason=r, values=n) for (f, c, r), n in sums.most_common())
+
+
 class Receipt(ControlObject):
     """A multipart upload that has all its parts and is not completed.
 
     ``size`` is bytes, ``partition`` the Spark partition that wrote it, ``first_index`` the tracking index of its
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
-    ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON.
+    ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` tells the changes
+    by field, to the process that loads: it is left out of the intent, since 0.1.0 refuses fields that it does not know.
     """
 
     version: Literal[1] = 1
@@ -121,6 +140,7 @@ class Receipt(ControlObject):
     changes: int = 0
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
+    changed: tuple[ChangedValues, ...] = Field((), exclude_if=is_empty)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -152,8 +172,12 @@ class SetAside(ControlObject):
 
 @dataclass
 class Findings:
-    """Changes made to values, a sample of them, and undeclared properties by path."""
+    """Changes made to values, a sample of them, and undeclared properties by path.
+
+    ``changed`` counts the changes by field, change and reason.
+    """
 
     changes: int = 0
     samples: list[str] = field(default_factory=list)
     undeclared: Counter[str] = field(default_factory=Counter)
+    changed: Counter[tuple[str, str, str]] = field(default_factory=Counter)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from lakewriter.control_object import ControlObject, is_none
-from lakewriter.receipt import Cursor, SetAside
+from lakewriter.receipt import ChangedValues, Cursor, SetAside
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
 
@@ -74,7 +74,8 @@ class TableResult(Model):
     """One table in the run's report; ``seconds`` is this run's own time for it.
 
     ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
-    ``set_aside`` tells of rows that were not loaded.
+    ``set_aside`` tells of rows that were not loaded. ``changed`` has the changes by field and reason; only the process
+    that loaded the table knows them.
     """
 
     schema_: str = Field(serialization_alias="schema")
@@ -97,6 +98,7 @@ class TableResult(Model):
     changes: int = 0
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
+    changed: tuple[ChangedValues, ...] = ()
     health: TableHealth | None = None
     set_aside: SetAside | None = None
 

@@ -172,7 +172,8 @@ def test_write_command(platform):
     files = ["--config", str(config), "--catalog", str(streams)]
     done = command("write", *files, "--statuses", "none", input=lines.encode())
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["LOG", "STATE"]
+    assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["LOG", "STATE", "LOG"]
+    assert json.loads(done.stdout.splitlines()[-1])["log"]["message"].startswith("public.users: 1 row in 1 file, ")
     assert platform.ids() == [1]
     done = command("write", *files, input=b"")
     (message,) = map(json.loads, done.stdout.splitlines())

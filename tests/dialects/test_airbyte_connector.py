@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import boto3
 import jsonschema
 import pytest
 
@@ -88,6 +89,46 @@ def test_what_the_api_exports_is_a_config_file(tmp_path, exported, beside, probl
     with pytest.raises(SpecInvalidError) as caught:
         load_spec(lake_file)
     assert list(caught.value.problems) == [problem]
+
+
+LABELS = (Path(__file__).parent / "airbyte_form.txt").read_text("utf-8").splitlines()
+
+
+def list_fields(schema, path=""):
+    """Every field of the form, as it shows them: its path, its title and its order."""
+    for key, own in sorted(schema.get("properties", {}).items(), key=lambda item: item[1]["order"]):
+        yield f"{path}{key}: {own['title']}"
+        assert own["description"].endswith(".")
+        for option in own.get("oneOf", ()):
+            yield f"{path}{key} = {option['title']}"
+            yield from list_fields(option, f"{path}{key}.")
+
+
+def test_form_has_labels_in_the_documents_order():
+    """The destination's own fields are labelled and ordered as the set-up page lists them."""
+    assert list(list_fields(CONNECTION)) == LABELS
+    examples = {key: own["examples"][0] for key, own in CONNECTION["properties"].items() if "examples" in own}
+    assert examples == {
+        "access_key_id": "A012345678910EXAMPLE",
+        "secret_access_key": "a012345678910ABCDEFGH/AbCdEfGhEXAMPLEKEY",
+        "role_arn": "arn:aws:iam::123456789012:role/LakeWriter",
+        "s3_bucket_name": "airbyte_sync",
+        "s3_bucket_path": "data_sync/test",
+        "s3_bucket_region": "us-east-1",
+        "s3_path_format": "${NAMESPACE}/${STREAM_NAME}/${YEAR}_${MONTH}_${DAY}_${EPOCH}_",
+        "s3_endpoint": "http://localhost:9000",
+        "file_name_pattern": "{date}",
+        "format": "CSV",
+    }
+
+
+def test_form_offers_every_region_that_boto3_knows():
+    session = boto3.session.Session()
+    known = {
+        region for partition in ("aws", "aws-cn", "aws-us-gov") for region in session.get_available_regions(
+            "s3", partition)
+    }  # fmt: skip
+    assert known <= set(CONNECTION["properties"]["s3_bucket_region"]["enum"])
 
 
 REFUSED = [

@@ -48,6 +48,21 @@ def test_all_that_is_undeclared_is_counted_without_a_column_for_it():
     assert dict(shaper.take_findings().undeclared) == {"name.middle": 1, "tags[].v": 2, "x": 1}
 
 
+def test_changes_are_counted_by_field_and_reason():
+    """An element's number is no part of the field, and keys of the records' own cannot make the list grow for ever."""
+    row = {f"p{number}": "x" for number in range(250)} | {"tags": ["x", 1, "y"], "at": "2021-01-01T00:00:00.1234567Z"}
+    kinds = {name: {"type": "integer"} for name in row}
+    schema = {"properties": kinds | {"tags": {"items": {"type": "integer"}}, "at": {"format": "date-time",
+                                                                                    "type": "string"}}}  # fmt: skip
+    _, shaper = shaped(plan(schema, ENVELOPE), json.dumps(row))
+    changed = shaper.take_findings().changed
+    nulled = ("NULLED", "DESTINATION_SERIALIZATION_ERROR")
+    assert changed["at", "TRUNCATED", "to the microsecond"] == 1
+    assert changed["p0", *nulled] == 1
+    assert (sum(changed.values()), len(changed)) == (253, 201)
+    assert changed["other fields", *nulled] == 253 - 200
+
+
 JOHN = '{"user_id": 123, "name": {"first": "John", "last": "Doe"}}'
 USERS = {"properties": {"user_id": {"type": "integer"}, "name": {"type": "object"}}}
 PLAIN = {"compression_type": "No Compression"}

@@ -19,7 +19,7 @@ from lakewriter.commit.presence import require_presence
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.receipt import Receipt
+from lakewriter.receipt import Receipt, sum_changed
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
@@ -211,7 +211,7 @@ def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple
         return result, ()
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
-    return result, tuple(receipts)
+    return result.model_copy(update={"changed": sum_changed(receipts)}), tuple(receipts)
 
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:

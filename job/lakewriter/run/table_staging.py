@@ -237,7 +237,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         started=load.attempt.started,
         access=spec.access,
         catalog=staged.action,
-        receipts=staged.receipts,
+        receipts=tuple(receipt.model_copy(update={"changed": ()}) for receipt in staged.receipts),
         cursor_before=before,
         cursor_after=after,
         feed=prepared.feed.kind,

@@ -1,6 +1,7 @@
 """Records in an envelope: the columns of the file, and the shaping of documents or typed rows into them."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -159,6 +160,12 @@ def _make_json_field(name: str) -> pa.Field:
 MOST_SAMPLES: Final = 100
 """Changes that a file's receipt tells of, besides their number."""
 
+MOST_FIELDS: Final = 200
+"""Fields whose changes are counted apart, in a file."""
+OTHER_FIELDS: Final = "other fields"
+CUT: Final = "to the microsecond"
+
+_ELEMENT: Final = re.compile(r"\[\d+\]")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Changes = dict[int, list[dict[str, str]]]
@@ -259,6 +266,8 @@ class EnvelopeShaper:
     def _note(self, changes: Changes, numbers: pa.Array) -> None:
         self._findings.changes += sum(map(len, changes.values()))
         for row, entries in changes.items():
+            for each in entries:
+                self._count(each["field"], each["change"], each["reason"])
             for each in entries[: MOST_SAMPLES - len(self._findings.samples)]:
                 place = f"row {numbers[row].as_py()}, {each['field']}"
                 self._findings.samples.append(f"{place}: {each['change']} ({each['reason']})")
@@ -268,10 +277,17 @@ class EnvelopeShaper:
         of each field is told of. A source that gives nanoseconds gives them in every row."""
         self._findings.changes += len(cuts)
         for row, path in cuts:
+            self._count(path, TRUNCATED, CUT)
             if path not in self._cut and len(self._findings.samples) < MOST_SAMPLES:
                 self._cut.add(path)
                 place = f"row {numbers[row].as_py()} and others of this file, {path}"
-                self._findings.samples.append(f"{place}: {TRUNCATED} (to the microsecond)")
+                self._findings.samples.append(f"{place}: {TRUNCATED} ({CUT})")
+
+    def _count(self, path: str, change: str, reason: str) -> None:
+        """Count a change of one field. A record's own keys may be in the path, so it is not told of every field."""
+        counted, field = self._findings.changed, _ELEMENT.sub("[]", path)
+        known = (field, change, reason) in counted or len(counted) < MOST_FIELDS
+        counted[field if known else OTHER_FIELDS, change, reason] += 1
 
 
 def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:

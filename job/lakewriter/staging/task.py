@@ -17,7 +17,7 @@ from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.naming import LOAD_METADATA
-from lakewriter.receipt import Receipt
+from lakewriter.receipt import ChangedValues, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
@@ -200,6 +200,10 @@ class _PartitionWriter:
             changes=findings.changes,
             change_samples=tuple(findings.samples),
             undeclared=dict(findings.undeclared),
+            changed=tuple(
+                ChangedValues(field=path, change=change, reason=reason, values=count)
+                for (path, change, reason), count in findings.changed.items()
+            ),
             columns={} if footer is None else read_column_statistics(footer),
             partition_values=values,
         )

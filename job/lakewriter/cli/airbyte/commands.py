@@ -100,7 +100,12 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
             loader = Loader(own, uuid.uuid4().hex, clients, spark, lambda *_: None, stop)
             ended: Ended = "no statuses" if statuses == "none" else "unseen"
             writer = Writer(loader, spark, emit, Path(folder), step_bytes=step_mb * MIB, ended=ended)
-            writer.write(sys.stdin.buffer)
+            try:
+                writer.write(sys.stdin.buffer)
+            finally:
+                # Whatever ended it: what was committed before stays, and so does what became of its values.
+                for level, text in writer.statistics.summarise():
+                    emit(make_log(level, text))
 
     with standard_output() as emit:
         code = _guard(work, emit)

@@ -6,8 +6,9 @@ See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -55,13 +56,15 @@ def make_trace(error: BaseException) -> dict[str, Any]:
     return {"type": "TRACE", "trace": {"type": "ERROR", "emitted_at": int(time.time() * 1000), "error": content}}
 
 
-def make_state(text: str, records: int) -> dict[str, Any]:
+def make_state(text: str, records: int, counts: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
     """A STATE handed back: the records before it, so many since the one before, are committed.
 
-    Its parts stay text: the source's numbers may be of more digits than a float has.
+    Its parts stay text: the source's numbers may be of more digits than a float has. ``counts`` are what else is
+    counted of the records.
     """
     own = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    return {"type": "STATE", "state": {**own, "destinationStats": {"recordCount": records}}}
+    additional = {"additionalStats": dict(counts)} if counts else {}
+    return {"type": "STATE", "state": {**own, "destinationStats": {"recordCount": records, **additional}}}
 
 
 def make_connection_status(problem: str | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from lakewriter.cli.airbyte.protocol import Emit, make_log, make_state
+from lakewriter.cli.airbyte.statistics import SyncStatistics
 from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
@@ -75,6 +76,7 @@ class Writer:
         self._echoes: list[tuple[Event, int]] = []
         self._since: Counter[StreamKey | None] = Counter()
         self._steps = 0
+        self.statistics = SyncStatistics()
 
     def write(self, messages: IO[bytes]) -> None:
         """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
@@ -196,7 +198,8 @@ class Writer:
         own = [table.id for table in self._loader.spec.tables if table.id in sync.tables]
         committed = set()
         for table_id, result in zip(own, report.tables, strict=True):
-            self._emit(make_log("INFO", f"{result.table}: {result.status}, {result.rows} rows in {result.files} files"))
+            key = next(key for key, table in self._tables.items() if table.id == table_id)
+            self._emit(make_log("INFO", self.statistics.add(key, result)))
             if result.status in ("done", "already_done"):
                 committed.add(table_id)
                 self._loader.take_over(table_id, job_id)
@@ -208,7 +211,7 @@ class Writer:
         for event, records in self._echoes:
             own = self._starts.values() if event.stream is None else [self._starts.get(event.stream, 0)]
             if all(start > event.place for start in own) and event.stream not in self._silent:
-                self._emit(make_state(event.text, records))
+                self._emit(make_state(event.text, records, self.statistics.take_counts(event.stream)))
             else:
                 rest.append((event, records))
         self._echoes = rest

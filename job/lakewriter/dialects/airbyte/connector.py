@@ -10,6 +10,7 @@ from lakewriter.dialects.airbyte import translate as airbyte
 from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, SourceEntry
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, drop_blanks
 from lakewriter.dialects.airbyte.foreign_files import find_configuration
+from lakewriter.dialects.airbyte.form_labels import FIELDS, label_format
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import split_known_keys
 from lakewriter.dialects.common.dialect import CheckedFile
@@ -37,16 +38,17 @@ _SECRET: Final = ("access_key_id", "secret_access_key", "external_id")
 def make_connector_specification() -> dict[str, Any]:
     """The content of a SPEC message."""
     schema = AirbyteS3.model_json_schema()
-    keys = (*AirbyteS3.vendor_keys, *_EXTRA)
-    schemas = (_simplify_schema(schema["properties"][key], schema["$defs"]) for key in keys)
-    properties = {key: each | {"order": number} for number, (key, each) in enumerate(zip(keys, schemas, strict=True))}
+    properties = {}
+    for number, (key, label) in enumerate(FIELDS.items()):
+        own = _simplify_schema(schema["properties"][key], schema["$defs"])
+        properties[key] = label.apply(label_format(own) if key == "format" else own) | {"order": number}
     for key in _SECRET:
         properties[key]["airbyte_secret"] = True
     connection = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "S3 Destination Spec",
         "type": "object",
-        "required": [key for key in keys if AirbyteS3.model_fields[key].is_required()],
+        "required": [key for key in AirbyteS3.vendor_keys if AirbyteS3.model_fields[key].is_required()],
         "properties": properties,
         "additionalProperties": True,
     }
