@@ -53,6 +53,33 @@ def test_external_id_of_the_environment(tmp_path, monkeypatch):
     assert repr(spec.access.external_id) == "SecretText(${env:AWS_ASSUME_ROLE_EXTERNAL_ID})"
 
 
+ROLE, KEYS = {"role_arn": "arn:aws:iam::123456789012:role/L"}, {"access_key_id": "A", "secret_access_key": "${env:S}"}
+CREDENTIALS = [
+    # what is given, role, key and external id of the access; the last external id is the environment's
+    ({}, (None, None, None), False),
+    (KEYS, (None, "A", None), False),
+    (ROLE | {"external_id": "id-1"}, (ROLE["role_arn"], None, "id-1"), False),
+    (ROLE, (ROLE["role_arn"], None, "${env:AWS_ASSUME_ROLE_EXTERNAL_ID}"), False),
+    (ROLE | KEYS, (None, "A", None), True),
+    (ROLE | KEYS | {"external_id": "id-1"}, (None, "A", None), True),
+]
+
+
+@pytest.mark.parametrize("kind", ["airbyte-s3", "heropixel-s3"])
+@pytest.mark.parametrize(("given", "expected", "warned"), CREDENTIALS)
+def test_role_counts_without_keys_only(tmp_path, monkeypatch, kind, given, expected, warned):
+    """Both documents: only where no key is provided, the role is assumed, or what the machine has is used."""
+    monkeypatch.setenv("AWS_ASSUME_ROLE_EXTERNAL_ID", "workspace-1")
+    spec = load_spec(lake(tmp_path, given, kind=kind))
+    access = spec.access
+    found = tuple(each and each.text for each in (access.access_key_id, access.external_id))
+    assert (access.role_arn, *found) == expected
+    assert [warning for warning in spec.warnings if "role_arn" in warning] == (
+        ["role_arn has no effect beside access_key_id, as the vendor's document has it; leave the keys out to assume "
+         "the role, as whoever runs the load."] if warned else []
+    )  # fmt: skip
+
+
 def test_hero_pixel(tmp_path):
     spec = load_spec(lake(tmp_path, {"purge_first": True}, kind="heropixel-s3"))
     assert need(spec.envelope).names == ("_airbyte_ab_id", "_airbyte_emitted_at", "_airbyte_data")

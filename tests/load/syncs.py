@@ -15,8 +15,10 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import Clients
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
+from lakewriter.operate.planning import PlannedTable, plan
 from lakewriter.report import RunReport
 from lakewriter.run.loader import load
 from lakewriter.spec.specification import Spec
@@ -66,6 +68,12 @@ class SyncLake:
         """One load in this process."""
         spec = self.spec
         return load(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
+
+    def plan(self) -> tuple[PlannedTable, ...]:
+        """What a load would do."""
+        spec = self.spec
+        pipeline = Pipeline.open(spec, Clients(spec.access))
+        return plan(spec, job_id=None, clients=pipeline.clients, spark=lambda: self._spark, controls=pipeline.controls)
 
     def control(self, table_id: str) -> Control:
         spec = self.spec

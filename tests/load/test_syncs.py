@@ -265,6 +265,8 @@ def test_hero_pixel_refresh_replaces_all_of_the_streams_directory(lake, purge_fi
         s3.put_object(Bucket=BUCKET, Key=key, Body=b"x", Metadata=metadata)
     source = {"messages": lake.messages(record("users", JOHN)), "catalog": overwrite()}
     lake.write(PARQUET | {"purge_first": purge_first}, kind="heropixel-s3", source=source)
+    (planned,) = lake.plan()
+    assert (planned.error, sorted(planned.deletes)) == (None, sorted(f"s3://{BUCKET}/{key}" for key in gone))
     assert lake.load("a").status == "done"
     (new,) = set(lake.data()) - set(kept)
     assert new.endswith(".parquet")

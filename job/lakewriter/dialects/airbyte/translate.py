@@ -156,6 +156,10 @@ def make_form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
 
 def _make_access(form: AirbyteForm) -> Access:
     access = form.make_access(prefix=find_constant_prefix(form.s3_bucket_path))
+    if access.access_key_id:
+        # "If the Access Key and Secret Access Key are not provided, the authentication will rely either on the Role ARN
+        # using STS Assume Role or on the instanceprofile", both documents have it.
+        return access.model_copy(update={"role_arn": None, "external_id": None})
     if access.role_arn and access.external_id is None and os.environ.get(EXTERNAL_ID):
         return access.model_copy(update={"external_id": SecretText(f"${{env:{EXTERNAL_ID}}}")})
     return access
@@ -235,5 +239,10 @@ def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -
 
 
 def _list_warnings(form: AirbyteForm) -> Iterator[str]:
+    if form.access_key_id and form.role_arn:
+        yield (
+            "role_arn has no effect beside access_key_id, as the vendor's document has it; leave the keys out to "
+            "assume the role, as whoever runs the load."
+        )
     if isinstance(form.format, Parquet) and "max_padding_size_mb" in form.format.model_fields_set:
         yield "max_padding_size_mb has no effect on S3, where row groups need no alignment."
