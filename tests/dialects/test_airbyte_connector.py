@@ -131,6 +131,19 @@ def test_form_offers_every_region_that_boto3_knows():
     assert known <= set(CONNECTION["properties"]["s3_bucket_region"]["enum"])
 
 
+GUIDE = Path(__file__).parents[2] / "docs/guide-airbyte.md"
+
+
+def test_every_declared_difference_says_whether_it_hurts_and_what_to_set():
+    table = GUIDE.read_text("utf-8").partition("## Differences")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    head, _, *body = rows
+    assert head == ["matter", "the documents or the vendor", "here", "does it hurt?", "set"]
+    differences = [row for row in body if not row[0].startswith("**")]
+    assert len(differences) > 30
+    assert [row[0] for row in differences if len(row) != 5 or not all(row)] == []
+
+
 REFUSED = [
     BASE | {"format": {"format_type": "XML"}},
     BASE | {"format": {"format_type": "CSV", "flattening": "Deep"}},

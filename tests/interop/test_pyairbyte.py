@@ -1,0 +1,61 @@
+"""PyAirbyte as the client, with a real source: each is a program of its own, as is this destination."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cli.platform import Platform
+from tests.cli.scenarios import FORMS
+from tests.support import java
+
+ROOT: Final = Path(__file__).parents[2]
+CACHE: Final = ROOT / "build" / "pyairbyte"
+PACKAGES: Final = {"client": "airbyte==0.71.3", "source": "airbyte-source-faker==7.2.1"}
+"""Each in an environment of its own: they may want different versions of what they share."""
+
+
+def install(name: str) -> Path:
+    """The environment's programs; the test is skipped, with the reason, where its package cannot be had."""
+    if os.environ.get("LAKEWRITER_INTEROP") != "all":
+        pytest.skip("PyAirbyte is not here: set LAKEWRITER_INTEROP=all to install it into build/pyairbyte")
+    folder = CACHE / PACKAGES[name].replace("==", "-")
+    done = folder / "installed"
+    if not done.exists():
+        uv = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
+        for command in (
+            [uv, "venv", "--clear", "--python", sys.executable, str(folder)],
+            [uv, "pip", "install", "--python", str(folder), PACKAGES[name]],
+        ):
+            tried = subprocess.run(command, capture_output=True, text=True, check=False)
+            if tried.returncode:
+                pytest.skip(f"{PACKAGES[name]} cannot be installed: {tried.stderr[-500:]}")
+        done.touch()
+    return folder / "bin"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("form", ["jsonl-flat", "parquet"])
+def test_a_real_source_through_pyairbyte(tmp_path, aws, bucket, spark, form):
+    client, source = install("client"), install("source")
+    platform = Platform(tmp_path, aws, spark)
+    config, _ = platform.given(format=FORMS[form])
+    program = tmp_path / "destination"
+    program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m lakewriter airbyte "$@"\n', "utf-8")
+    program.chmod(0o755)
+    for strategy, times in [("append", 1), ("append", 2), ("replace", 1)]:
+        arguments = [client / "python", Path(__file__).parent / "pyairbyte_sync.py", source / "source-faker", program]
+        done = subprocess.run(
+            [*arguments, config, strategy], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env=os.environ | {"JDK_JAVA_OPTIONS": java.options(), "DO_NOT_TRACK": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        users = platform.rows("data/users/")
+        assert sorted(int(row["id"]) for row in users) == sorted([*range(1, 51)] * times)
+        assert len({row["_airbyte_raw_id"] for row in users}) == 50 * times
+        assert {"name", "email", "created_at"} <= users[0].keys()
+        assert platform.rows("data/products/")
