@@ -20,6 +20,7 @@ LakeError
 ├── SchemaIncompatibleError         SCHEMA_INCOMPATIBLE
 ├── ValueUnrepresentableError       VALUE_UNREPRESENTABLE
 ├── SourceFailedError               SOURCE_FAILED
+├── SourceUnreachableError          SOURCE_UNREACHABLE         a retry can help
 ├── KeyExistsError                  KEY_EXISTS
 ├── StagedLostError                 STAGED_LOST                a retry can help
 ├── ConcurrentLoadError             CONCURRENT_LOAD            a retry can help
@@ -29,7 +30,8 @@ LakeError
 ├── PendingUnrecoverableError       PENDING_UNRECOVERABLE
 ├── InternalError                   INTERNAL
 ├── CommitUnknownError              COMMIT_UNKNOWN             a retry can help
-└── NoAnswerError                   TIMEOUT                    a retry can help
+├── NoAnswerError                   TIMEOUT                    a retry can help
+└── WorkerDiedError                 WORKER_DIED                a retry can help
 """
 
 import re
@@ -193,6 +195,14 @@ class SourceFailedError(LakeError):
     code = "SOURCE_FAILED"
 
 
+class SourceUnreachableError(LakeError):
+    """The source does not answer, or is not there yet: nothing is known to be wrong with it."""
+
+    code = "SOURCE_UNREACHABLE"
+    transient = True
+    exit_code = EXIT_RETRY
+
+
 class KeyExistsError(LakeError):
     """An object that is not this load's already has the key of a new one."""
 
@@ -268,6 +278,14 @@ class NoAnswerError(LakeError):
     """A service gave no answer in time."""
 
     code = "TIMEOUT"
+    transient = True
+    exit_code = EXIT_RETRY
+
+
+class WorkerDiedError(LakeError):
+    """An executor or its Python worker died while it wrote a table."""
+
+    code = "WORKER_DIED"
     transient = True
     exit_code = EXIT_RETRY
 

@@ -93,12 +93,13 @@ class Materialization(Lake):
 
 
 class Running:
-    """A continuous run; ``batches`` are its metrics, ``ended`` what it came to."""
+    """A continuous run; ``batches`` are its metrics, ``steps`` what it said, ``ended`` what it came to."""
 
     def __init__(self, spec: Spec, spark: SparkSession) -> None:
         self.spec, self._spark = spec, spark
         self.stop = threading.Event()
         self.batches: list[BatchMetrics] = []
+        self.steps: list[str] = []
         self.ended: tuple[RunStatus, LakeError | None]
 
     def run(self) -> None:
@@ -107,7 +108,7 @@ class Running:
         self.ended = run_continuously(self.spec, clients=clients, spark=lambda: spark, watch=self, stop=self.stop)
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
-        """Not looked at."""
+        self.steps.append(f"{step}: {detail}")
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
         self.batches.append(metrics)

@@ -61,13 +61,14 @@ def test_what_the_options_let_in(spark, tmp_path, kind, text, columns, options, 
 
 
 def test_a_stream_does_the_same(spark, tmp_path):
-    stream = TableStream(spark, read(tmp_path / "in", "json", STRUCT, "id BIGINT, customer STRUCT<name: STRING>", {}))
+    table = read(tmp_path / "in", "json", STRUCT, "id BIGINT, customer STRUCT<name: STRING>", {})
+    stream = TableStream(spark, table, str(tmp_path / "checkpoint"))
     failed = []
 
     def each(frame, number):
         with pytest.raises(SourceFailedError, match="option mode: PERMISSIVE") as found:
             partitions(stream.open_feed(frame, 1, deleted_column=DELETED, twice=False))
-        failed.append((number, found.value.code, len(stream.digest_plan(str(tmp_path / "checkpoint"), number))))
+        failed.append((number, found.value.code, len(stream.digest_plan(number))))
 
     writer = stream.frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()

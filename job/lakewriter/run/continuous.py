@@ -1,5 +1,6 @@
 """A continuous run: each table its own query, until it is told to stop or none can go on."""
 
+import itertools
 import threading
 import time
 import uuid
@@ -9,9 +10,9 @@ from typing import Any
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.errors import EndpointUnreachableError, LakeError
+from lakewriter.errors import LakeError
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
-from lakewriter.run.continuous_table import RESTARTS, TableRun, Watch, restart_pause
+from lakewriter.run.continuous_table import OUTAGES, TableRun, Watch, restart_pause
 from lakewriter.run.outcome_file import choose_error
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.spec.specification import Spec
@@ -49,12 +50,12 @@ def run_continuously(
 
 
 def _wait_for(step: Callable[[], None], stop: threading.Event) -> None:
-    """Take ``step`` again while the store does not answer, as often as a table's query is started again."""
-    for restarts in range(RESTARTS + 1):
+    """Take ``step`` again while the store does not answer."""
+    for restarts in itertools.count():
         try:
             step()
-        except EndpointUnreachableError:
-            if restarts == RESTARTS or stop.wait(restart_pause(restarts)):
+        except OUTAGES:
+            if stop.wait(restart_pause(restarts)):
                 raise
         else:
             return

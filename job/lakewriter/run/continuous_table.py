@@ -12,7 +12,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import KEPT, clear_batches, require_stream
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.errors import CODES, EndpointUnreachableError, LakeError, SourceFailedError
+from lakewriter.errors import (
+    CODES,
+    CommitUnknownError,
+    EndpointUnreachableError,
+    LakeError,
+    NoAnswerError,
+    SourceFailedError,
+    SourceUnreachableError,
+)
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult, format_count
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
@@ -25,13 +33,16 @@ from lakewriter.source.streams import TableStream
 from lakewriter.spec.specification import Spec, TableSpec
 
 RESTARTS: Final = 6
-"""Times in a row that a table's query is started again after a failure that a retry can mend."""
+"""Times in a row that a table's query is started again after a failure that may pass and is no outage."""
+OUTAGES: Final = (EndpointUnreachableError, NoAnswerError, CommitUnknownError, SourceUnreachableError)
+"""Failures of services that do not answer: they are outlasted, however long they take. A load alone gives an endpoint
+up that never answered; a continuous run is there to wait for it."""
 LONGEST_PAUSE: Final = 60.0
 
 
 def restart_pause(restarts: int) -> float:
     """Seconds before the next start, after so many in a row."""
-    return min(LONGEST_PAUSE, 2.0**restarts)
+    return min(LONGEST_PAUSE, 2.0 ** min(restarts, 10))
 
 
 class Watch(Protocol):
@@ -73,6 +84,8 @@ class TableRun:
         self._raised: BaseException | None = None
         self._bytes = 0
         self._retry_at = 0.0
+        self._failures = 0
+        """Failures in a row that were no outages."""
 
     @property
     def over(self) -> bool:
@@ -112,7 +125,7 @@ class TableRun:
         self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{place}"
         # Read before Spark looks at the checkpoint, which is never behind what the table had before.
         self._since = state.batch
-        self._stream = TableStream(self._spark(), self.table)
+        self._stream = TableStream(self._spark(), self.table, self._checkpoint)
         writer = self._stream.frame.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", self._checkpoint
         )
@@ -143,7 +156,7 @@ class TableRun:
         began = time.time()
         stream = self._stream
         assert stream is not None
-        batch = Batch(str(self.status.query), number, stream.digest_plan(self._checkpoint, number))
+        batch = Batch(str(self.status.query), number, stream.digest_plan(number))
         # As many tasks as the batch before had files to fill: rows of one interval are much like those of the next.
         tasks = max(1, math.ceil(self._bytes / self.spec.limits.target_file_bytes))
 
@@ -196,6 +209,7 @@ class TableRun:
             behind=self._read_backlog(),
         )
         first = self.status.last is None
+        self._failures = 0
         self.status = self.status.after(metrics).model_copy(update={"restarts": 0})
         self._watch.batch(self.table, metrics)
         if first or batch.number % KEPT == 0:
@@ -221,15 +235,15 @@ class TableRun:
         if raised is not None and not isinstance(raised, SPARK_ERRORS):
             raise raised
         assert self._stream is not None
-        return self._stream.origin.make_error(raised or query.exception() or RuntimeError("the query ended"))
+        return self._stream.origin.make_error(raised) if raised is not None else self._stream.explain_end(query)
 
     def _plan_restart(self, error: LakeError) -> None:
         self._query = None
-        # What ails a source that ran until now is not known from its error: a broker may be back in a moment.
-        # A load alone gives an endpoint up that never answered; this run is here to wait for it.
-        may_pass = error.transient or isinstance(error, EndpointUnreachableError)
-        may_pass |= isinstance(error, SourceFailedError) and self.status.query is not None
-        again = may_pass and self.status.restarts < RESTARTS
+        outage = isinstance(error, OUTAGES)
+        self._failures += not outage
+        # What ails a source that ran until now is not known from its error: it may pass.
+        may_pass = error.transient or (isinstance(error, SourceFailedError) and self.status.query is not None)
+        again = outage or (may_pass and self._failures <= RESTARTS)
         pause = restart_pause(self.status.restarts)
         self._retry_at = time.monotonic() + pause
         restarts = self.status.restarts + again

@@ -7,7 +7,15 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from lakewriter.errors import LakeError, NoAnswerError, SourceFailedError, ValueUnrepresentableError, from_text
+from lakewriter.errors import (
+    LakeError,
+    NoAnswerError,
+    SourceFailedError,
+    SourceUnreachableError,
+    ValueUnrepresentableError,
+    WorkerDiedError,
+    from_text,
+)
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """All that a call into Spark raises."""
@@ -17,6 +25,18 @@ _CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]*?([\w$]+): (\S[^\n]*)", r
 _TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+(\S[^\n]*)")
 _VALUE: Final = re.compile(r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE|[A-Z_]*CAST_WITHOUT\w*)")
 _DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
+_CHECKPOINT: Final = re.compile(r"\b(?:CheckpointFileManager|HDFSMetadataLog|OffsetSeqLog|CommitLog|StreamMetadata)\b")
+"""Spark's classes that read and write checkpoints, in a trace."""
+_DENIED: Final = re.compile(r"AccessDenied|AccessControlException|Permission denied|Status Code: 40[13]")
+_UNREACHABLE: Final = re.compile(
+    r"java\.net\.(?:Connect|UnknownHost|SocketTimeout|NoRouteToHost|Socket|PortUnreachable)Exception"
+    r"|java\.nio\.channels\.(?:ClosedChannel|UnresolvedAddress)Exception|java\.util\.concurrent\.TimeoutException"
+    r"|org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network|BrokerNotAvailable|LeaderNotAvailable"
+    r"|NotLeaderOrFollower|CoordinatorNotAvailable|CoordinatorLoadInProgress|Retriable)Exception"
+    r"|No resolvable bootstrap urls|Connection (?:refused|reset|timed out)|Communications link failure"
+    r"|Unable to execute HTTP request|Status Code: (?:5\d\d|429)\b|\bSlowDown\b"
+)
+"""What Java's network, Kafka's client, JDBC drivers and the AWS SDK say of a service that does not answer now."""
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
 _DRIVERS: Final = {
@@ -59,10 +79,16 @@ class Origin:
     table: str
     what: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    checkpoint: str = ""
+    """Where a continuous run remembers what of it was read; blank for a single load."""
 
     def make_error(self, error: Exception) -> LakeError:
         """The error to raise for what a call into Spark raised."""
-        text = self.redact(str(error))
+        return self.explain(str(error))
+
+    def explain(self, said: str) -> LakeError:
+        """The error to raise for what Spark said, with Java's trace where that is known."""
+        text = self.redact(said)
         known = from_text(text)
         if known is not None:
             return known
@@ -72,13 +98,19 @@ class Origin:
                 f"table {self.table!r}: {line}", remedy="Correct the value, or declare another type under columns:."
             )
         if _DIED.search(text):
-            return NoAnswerError(
+            return WorkerDiedError(
                 f"table {self.table!r}: an executor or its Python worker died ({line}).",
                 remedy="Run the same job id again; if it dies again, give the executors more memory.",
             )
-        return SourceFailedError(
-            f"table {self.table!r} cannot be read from {self.what}: {line}", remedy=find_remedy(text)
-        )
+        if self.checkpoint and _CHECKPOINT.search(text):
+            failed = f"table {self.table!r}: the checkpoint {self.checkpoint!r} cannot be read or written: {line}"
+            if _DENIED.search(text):
+                return SourceFailedError(failed, remedy="Let the job read, write and delete its objects.")
+            return NoAnswerError(failed, remedy="Check that its place is there and has room.")
+        message = f"table {self.table!r} cannot be read from {self.what}: {line}"
+        if _UNREACHABLE.search(text) and not _DENIED.search(text):
+            return SourceUnreachableError(message, remedy="Check that the source is up and the network path to it.")
+        return SourceFailedError(message, remedy=find_remedy(text))
 
     def redact(self, text: str) -> str:
         """The text without any secret's value."""

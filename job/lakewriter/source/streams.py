@@ -2,13 +2,15 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from lakewriter.errors import SpecInvalidError
-from lakewriter.source.failures import SPARK_ERRORS, Origin
+from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
+from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.frames import make_origin, make_reader_options, replace_char_types, resolve_secrets
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_rows import RowsFeed, open_batch
@@ -32,35 +34,57 @@ OLDEST: Final = "36500d"
 class TableStream:
     """The stream of one table and the feeds of its batches."""
 
-    def __init__(self, spark: SparkSession, table: TableSpec) -> None:
+    def __init__(self, spark: SparkSession, table: TableSpec, checkpoint: str = "") -> None:
         self._table = table
+        self._checkpoint = checkpoint
         secrets = resolve_secrets(table.read)
-        self.origin: Origin = make_origin(table, secrets)
+        self.origin: Origin = replace(make_origin(table, secrets), checkpoint=checkpoint)
         try:
             self.frame = _load(isolate(spark), table.read, secrets)
         except SPARK_ERRORS as error:
+            if "[PATH_NOT_FOUND]" in str(error):
+                raise _make_absent_error(table, find_useful_line(self.origin.redact(str(error)))) from error
             raise self.origin.make_error(error) from error
         if not self.frame.isStreaming:
             raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
 
-    def digest_plan(self, checkpoint: str, number: int) -> str:
+    def digest_plan(self, number: int) -> str:
         """A digest of what the checkpoint has planned for a batch, which has the time of planning in it. Spark writes
         that once, before it calls the batch, wherever checkpoints are."""
         spark = self.frame.sparkSession
         jvm = spark._jvm
         assert jvm is not None
-        path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/offsets/{number}")
-        stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
         try:
-            return hashlib.sha256(stream.readAllBytes()).hexdigest()
-        finally:
-            stream.close()
+            path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint}/offsets/{number}")
+            stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
+            try:
+                return hashlib.sha256(stream.readAllBytes()).hexdigest()
+            finally:
+                stream.close()
+        except SPARK_ERRORS as error:
+            raise self.origin.explain(f"HDFSMetadataLog\n{error}") from error
+
+    def explain_end(self, query: StreamingQuery) -> LakeError:
+        """Why the query ended: Spark's own error names neither the checkpoint nor the kind of failure, and Java's trace
+        of it does."""
+        ended = query._jsq.exception()
+        if ended.isEmpty():
+            return self.origin.explain("the query ended")
+        jvm = self.frame.sparkSession._jvm
+        assert jvm is not None
+        return self.origin.explain(str(jvm.org.apache.spark.util.Utils.exceptionString(ended.get())))
 
     def open_feed(self, frame: DataFrame, tasks: int, *, deleted_column: str, twice: bool) -> RowsFeed:
         """The feed of one batch, in at most ``tasks`` partitions."""
         return open_batch(
             frame, self._table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks
         )
+
+
+def _make_absent_error(table: TableSpec, line: str) -> SourceUnreachableError:
+    return SourceUnreachableError(
+        f"table {table.id!r}: its source is not there yet: {line}", remedy="The run waits for it; check its path."
+    )
 
 
 def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
