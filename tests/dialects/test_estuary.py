@@ -77,9 +77,10 @@ def test_flow_config_in_a_file_of_its_own(tmp_path):
     connector = data["materializations"]["PREFIX/mat_name"]["endpoint"]["connector"]
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(connector["config"] | {"credentials_title": "x"}), "utf-8")
     connector["config"] = "c.yaml"
-    spec = load_spec(flow(tmp_path, yaml.safe_dump(data)))
-    assert spec.access.bucket == "my-bucket"
-    assert spec.warnings[0] == ("c.yaml:4: credentials_title is not known here and has no effect.")
+    assert load_spec(flow(tmp_path, yaml.safe_dump(data))).access.bucket == "my-bucket"
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"bucket": "b-b", "buckets": "x"}), "utf-8")
+    with pytest.raises(SpecInvalidError, match=r"c\.yaml:2: buckets: the connector's configuration has no such key"):
+        load_spec(flow(tmp_path, yaml.safe_dump(data)))
 
 
 FLOWS = [

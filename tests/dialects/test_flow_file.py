@@ -61,7 +61,7 @@ NO_EFFECT = [
     ({"binding": {"onIncompatibleSchemaChange": "backfill"}}, ["bindings.0.onIncompatibleSchemaChange"]),
     ({"binding": {"source": {"name": "PREFIX/source_collection", "x": 1}}}, ["bindings.0.source.x"]),
     ({"config": {"advanced": {"feature_flags": "x", "endpoint": ""}, "credentials": {}}},
-     ["endpoint.connector.config.credentials", "endpoint.connector.config.advanced.feature_flags"]),
+     ["endpoint.connector.config.advanced.feature_flags"]),
     ({"collections": {"PREFIX/source_collection": {"projections": {"n": {"location": "/id", "x": 1}}, "derive": {}}}},
      ["collections.PREFIX/source_collection.projections.n.x"]),
 ]  # fmt: skip
@@ -130,12 +130,9 @@ def test_backfill_is_a_warning_that_names_the_command(tmp_path):
     )
 
 
-def test_options_of_a_field_are_warnings(tmp_path):
-    text = edited(binding={"fields": {"include": {"length": {"castToString": True}}}})
-    assert load_spec(flow(tmp_path, text)).warnings[-1] == (
-        "binding 'PREFIX/source_collection': fields.include.length.castToString has no effect;"
-        " a column's type is the schema's."
-    )
+def test_a_field_may_be_text(tmp_path):
+    text = edited(binding={"fields": {"include": {"length": {"castToString": True}, "id": {"castToString": False}}}})
+    assert need(load_spec(flow(tmp_path, text)).tables[0].collection).selection.as_text == ("length",)
 
 
 def test_a_disabled_binding_may_keep_its_table(tmp_path):

@@ -138,6 +138,8 @@ VALUES = [
     ({"type": "string", "format": "uuid"}, '"x"', pa.string(), "x"),
     ({"type": "string", "contentEncoding": "base64"}, '"AQI="', pa.binary(), b"\x01\x02"),
     ({"type": "string", "format": "integer"}, '"-12"', pa.int64(), -12),
+    ({"type": "string", "format": "integer"}, '"-1.0"', pa.int64(), -1),
+    ({"type": ["string", "integer"], "format": "integer"}, '"+2.00"', pa.int64(), 2),
     ({"type": "string", "format": "number"}, '"1.5"', pa.float64(), 1.5),
     ({"type": "string", "format": "number"}, '"-Infinity"', pa.float64(), float("-inf")),
     ({"type": "string", "format": "number"}, '".5e1"', pa.float64(), 5.0),
@@ -161,6 +163,44 @@ def test_value(schema, text, kind, value):
     assert rows == [{"id": 1, "v": value}, {"id": 2, "v": None}]
 
 
+AS_TEXT = [
+    # what a property is declared as, its JSON, its text
+    ({"type": "integer"}, "12", "12"),
+    ({"type": "number"}, "1.10", "1.10"),
+    ({"type": "boolean"}, "true", "true"),
+    ({"type": "string"}, '"caf\\u00e9"', "café"),
+    ({"type": "string", "format": "date-time"}, '"0000-01-01T00:00:00Z"', "0000-01-01T00:00:00Z"),
+    ({"type": ["string", "integer"]}, '"a"', "a"),
+    ({"type": ["string", "integer"]}, "1e2", "1e2"),
+    ({"type": "array"}, '[1, "a"]', '[1,"a"]'),
+    ({"properties": {"b": {}}}, '{ "b" : 1e400 }', '{"b":1e400}'),
+    ({"type": "integer"}, "null", None),
+]
+
+
+@pytest.mark.parametrize(("schema", "text", "value"), AS_TEXT)
+def test_as_text(schema, text, value):
+    """``castToString``: a string as it is, anything else as JSON text."""
+    plan = planned(
+        {"properties": {"id": {"type": "integer"}, "v": schema}}, keys=("id",), include=("v",), as_text=("v",)
+    )
+    assert plan.schema.field("v").type == pa.string()
+    assert flattened(plan, f'{{"id": 1, "v": {text}}}', '{"id": 2}') == [{"id": 1, "v": value}, {"id": 2, "v": None}]
+
+
+def test_key_as_text():
+    plan = planned({"properties": {"id": {"type": "integer"}}}, keys=("id",), include=("id",), as_text=("id",))
+    assert flattened(plan, '{"id": 1}') == [{"id": "1"}]
+
+
+def test_as_text_without_a_schema():
+    table = collection_table(keys=("id",), column="value", include=("v", "w"), as_text=("v",))
+    documents = ['{"id": 1, "v": "a", "w": "b"}', '{"id": 2, "v": 1.0, "w": [1, 2]}']
+    batch = pa.record_batch([pa.array(documents)], names=["value"])
+    plan = plan_flatten(batch.schema, table, merge_paths("t", collect_paths(0, [batch], 0)))
+    assert flattened(plan, *documents) == [{"id": "1", "v": "a", "w": '"b"'}, {"id": "2", "v": "1.0", "w": "[1,2]"}]
+
+
 BAD_VALUES = [
     ({"type": "integer"}, '"a"', "field 'v', row 1: value \"a\" cannot be written as integer"),
     ({"type": "integer"}, "9223372036854775808", "no whole number of 64 bits"),
@@ -174,6 +214,13 @@ BAD_VALUES = [
     ({"type": "string", "format": "date-time"}, '"2024-01-15T10:30:00+99:99"', "no RFC 3339 timestamp"),
     ({"type": ["string", "integer"], "format": "integer"}, '"a"', "no whole number in decimal digits"),
     ({"type": ["string", "integer"], "format": "integer"}, "1.5", "no whole number of 64 bits"),
+    ({"type": "string", "format": "integer"}, '"1.5"', "no whole number in decimal digits"),
+    ({"type": "string", "format": "integer"}, '"1."', "no whole number in decimal digits"),
+    *[
+        ({"type": "string", "format": "date-time"}, f'"{text}"', "it is outside the years 1 to 9999")
+        for text in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+    ],
+    ({"type": "string", "format": "date-time"}, '"0000-01-01T00:00:00Z"', "cannot be written as timestamp"),
     ({"type": "string", "contentEncoding": "base64"}, '"%"', "cannot be written as binary"),
     ({"properties": {"b": {"type": "integer"}}}, "1", "'v' holds 1, expected an object"),
 ]

@@ -57,6 +57,15 @@ def test_rows_included_as_json():
     assert row == {"id": "a", "length": '{"new":1}', "tags": '["x",null]', "labels": '{"k":1}'}
 
 
+def test_rows_as_text():
+    names = ("length", "price", "ratio", "at", "id")
+    plan = plan_flatten(ROWS, collection_table(keys=("id",), include=names, as_text=names, depth=0))
+    (row,) = rows_of(plan, ROW)
+    assert row == {
+        "id": "a", "length": '{"new":1}', "price": "1.50", "ratio": "0.5", "at": "2024-01-15T00:00:00.000000",
+    }  # fmt: skip
+
+
 COLUMNS = [
     # what is read; whether its columns may be others tomorrow
     (Read(format="json", path="a.json"), True),

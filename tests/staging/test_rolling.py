@@ -83,18 +83,22 @@ def test_batch_bytes_add_up(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "size", "budget", "expected"),
+    ("rows", "size", "budget", "most", "expected"),
     [
-        (8192, 8192 * 100, 8192 * 100, 8192),
-        (8192, 8192 * 100, 8192 * 350, 24576),
-        (10, 1000, 8192 * 350, 24576),
-        (8192, 8192 * 8, 192 * KIB * KIB, 999_424),
-        (8192, 8192 * 100, 100_000, 1000),
-        (1, 10**9, 10**6, 1),
+        (8192, 8192 * 100, 8192 * 100, 1_000_000, 8192),
+        (8192, 8192 * 100, 8192 * 350, 1_000_000, 24576),
+        (10, 1000, 8192 * 350, 1_000_000, 24576),
+        (8192, 8192 * 8, 192 * KIB * KIB, 1_000_000, 999_424),
+        (8192, 8192 * 100, 100_000, 1_000_000, 1000),
+        (1, 10**9, 10**6, 1_000_000, 1),
+        (8192, 8192 * 8, 192 * KIB * KIB, 20_000, 16384),
+        (8192, 8192 * 8, 192 * KIB * KIB, 500, 500),
+        (8192, 8192 * 100, 100_000, 999, 999),
     ],
 )
-def test_row_group_rows(rows: int, size: int, budget: int, expected: int) -> None:
-    assert choose_row_group_rows(Sized(_column(rows), size), budget) == expected
+def test_row_group_rows(rows: int, size: int, budget: int, most: int, expected: int) -> None:
+    limits = Limits(row_group_bytes=budget, row_group_rows=most)
+    assert choose_row_group_rows(Sized(_column(rows), size), limits) == expected
 
 
 def _files(batches: list[pa.RecordBatch], limits: Limits, bytes_per_row: int) -> list[tuple[int, int, int]]:

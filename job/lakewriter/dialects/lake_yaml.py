@@ -116,7 +116,7 @@ class LakeFile(Model):
         given = {"source": self.source is not None, "delta_encodings": self.delta_encodings}
         for key in (key for key, is_given in given.items() if is_given and key not in dialect.top_keys):
             raise ValueError(f"{key!r} is only for {list_destinations_with(key)}")
-        for key, name in dialect.renamed_keys.items():
+        for key, name in self.destination.renamed_keys.items():
             if getattr(self, key) is not None:
                 raise ValueError(f"{key!r} is called {name!r} here, under 'destination'")
         return self

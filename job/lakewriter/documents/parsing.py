@@ -38,8 +38,8 @@ class ParseError(ValueError):
 
 @dataclass(frozen=True)
 class Grammar:
-    """The forms of dates and times, as patterns with the groups ``y``, ``m``, ``d`` (each with a number), ``h``,
-    ``min``, ``s``, ``f`` and ``zone``, and what a message says of them."""
+    """The forms of integers in strings, and of dates and times, as patterns with the groups ``y``, ``m``, ``d`` (each
+    with a number), ``h``, ``min``, ``s``, ``f`` and ``zone``, and what a message says of them."""
 
     date: re.Pattern[str]
     timestamp: re.Pattern[str]
@@ -47,6 +47,8 @@ class Grammar:
     names: tuple[str, str, str]
     most_hours: int
     """Of an offset, where it counts: a local value keeps its part whatever the zone."""
+    integer: re.Pattern[str]
+    """Of an integer in a string, with its digits as ``whole``."""
 
 
 _RFC_DAY: Final = r"(?P<y1>[0-9]{4})-(?P<m1>[0-9]{2})-(?P<d1>[0-9]{2})"
@@ -59,6 +61,8 @@ RFC_3339: Final = Grammar(
     re.compile(rf"{_RFC_CLOCK}(?::(?P<s>[0-9]{{2}}))?{_RFC_FRACTION}{_RFC_ZONE}?"),
     ("date such as 2024-01-15", "RFC 3339 timestamp with an offset", "RFC 3339 time"),
     23,
+    # JSON Schema takes 1.0 for an integer.
+    re.compile(r"[+-]?(?P<whole>[0-9]+)(?:\.0+)?"),
 )
 """The forms of JSON Schema's formats, which a collection's schema names; of a time, seconds and zone may be left out.
 
@@ -88,6 +92,7 @@ LENIENT: Final = Grammar(
     ("date", "date with a time", "time of day"),
     # Java's offsets end there, and so do those that the vendor's connector takes.
     18,
+    re.compile(r"[+-]?(?P<whole>[0-9]+)"),
 )
 """The forms that Airbyte's sources give, of which its destinations take many:
 
@@ -161,8 +166,8 @@ def _cast_texts(kind: Kind, texts: pa.Array) -> pa.Array:
 
 def parse_text(kind: Kind, text: str, grammar: Grammar) -> Parsed:
     """One value as Arrow's type of the kind takes it; ``ParseError``."""
-    if kind in _CLOCKED:
-        return _CLOCKED[kind](text, grammar)
+    if kind in _BY_GRAMMAR:
+        return _BY_GRAMMAR[kind](text, grammar)
     return _PLAIN[kind](text), False
 
 
@@ -294,11 +299,11 @@ def _parse_binary(text: str) -> bytes:
         raise ParseError(str(error)) from error
 
 
-def _parse_text_integer(text: str) -> int:
-    digits = _match(_INTEGER_FORM, text, "whole number in decimal digits")[0].lstrip("+-0") or "0"
+def _parse_text_integer(text: str, grammar: Grammar) -> Parsed:
+    digits = _match(grammar.integer, text, "whole number in decimal digits")["whole"].lstrip("0") or "0"
     if len(digits) > _LONGEST:
         raise ParseError(_NO_LONG, TOO_LARGE)
-    return _require_long(-int(digits) if text.startswith("-") else int(digits))
+    return _require_long(-int(digits) if text.startswith("-") else int(digits)), False
 
 
 def _parse_text_number(text: str) -> float:
@@ -306,7 +311,6 @@ def _parse_text_number(text: str) -> float:
     return found if text.endswith("Infinity") else _require_double(found)
 
 
-_INTEGER_FORM: Final = re.compile(_TEXT_INTEGER)
 _NUMBER_FORM: Final = re.compile(_TEXT_NUMBER)
 _NO_LONG: Final = "it is no whole number of 64 bits"
 
@@ -323,16 +327,16 @@ def _require_double(value: float) -> float:
     return value
 
 
-_CLOCKED: Final[dict[Kind, Callable[[str, Grammar], Parsed]]] = {
+_BY_GRAMMAR: Final[dict[Kind, Callable[[str, Grammar], Parsed]]] = {
     Kind.DATE: parse_date,
     Kind.TIMESTAMP: lambda text, grammar: parse_timestamp(text, grammar, zoned=True),
     Kind.LOCAL_TIMESTAMP: lambda text, grammar: parse_timestamp(text, grammar, zoned=False),
     Kind.TIME: lambda text, grammar: parse_time(text, grammar, zoned=True),
     Kind.LOCAL_TIME: lambda text, grammar: parse_time(text, grammar, zoned=False),
+    Kind.TEXT_INTEGER: _parse_text_integer,
 }
 _PLAIN: Final[dict[Kind, Callable[[str], Any]]] = {
     Kind.BOOLEAN: _parse_boolean,
     Kind.BINARY: _parse_binary,
-    Kind.TEXT_INTEGER: _parse_text_integer,
     Kind.TEXT_NUMBER: _parse_text_number,
 }

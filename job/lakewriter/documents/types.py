@@ -51,6 +51,7 @@ ARROW: Final = {
     Kind.MAP: pa.string(),
     Kind.ARRAY: pa.string(),
     Kind.VALUE: pa.string(),
+    Kind.TEXT: pa.string(),
 }
 """The type of each kind's column; what is no scalar is written as JSON text."""
 

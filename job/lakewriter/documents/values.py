@@ -109,6 +109,8 @@ _TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
 
 def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
     """The column of JSON values."""
+    if kind is Kind.TEXT:
+        return _decode_each(kind, raws, lambda raw: (_unquote(bytes(raw)), False))
     if not kind.scalar and not profile.any_text:
         compact = (None if raw == NULL else _strip_whitespace(bytes(raw)) for raw in raws)
         return Decoded(pa.array(compact, pa.string()))
@@ -197,6 +199,13 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
 def _strip_whitespace(raw: bytes) -> str:
     """JSON text without white space, its numbers and the order of its members as they were."""
     return msgspec.json.format(raw, indent=-1).decode()
+
+
+def _unquote(raw: bytes) -> str | None:
+    """A string's own text, None for null, and JSON text without white space of anything else."""
+    if raw == NULL:
+        return None
+    return str(msgspec.json.decode(raw, type=str)) if raw.startswith(b'"') else _strip_whitespace(raw)
 
 
 def _normalise_escapes(raw: bytes) -> str:

@@ -57,6 +57,7 @@ _FITTING: Final[Mapping[Kind, Collection[Kind]]] = {
     Kind.MAP: {Kind.OBJECT},
     Kind.JSON: set(Kind),
     Kind.UNTYPED: set(Kind),
+    Kind.TEXT: set(Kind),
 }
 """What else of a source is written into columns of a kind."""
 
@@ -246,7 +247,7 @@ def _refuse_twins(source: pa.Schema, table: TableSpec) -> None:
 
 _EXACT_DIGITS: Final = 15
 """Of a whole number that any double holds."""
-_KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED)
+_KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED, Kind.TEXT)
 """Kinds that take a source's text for a string, whatever is in it."""
 
 
@@ -356,7 +357,7 @@ class Flattener:
                 return self._require_whole(field, texts, decode_texts(field.kind, texts, COLLECTION.grammar))
             return self._require_whole(field, texts, decode_nested_texts(field.kind, texts, COLLECTION))
         if not field.kind.scalar:
-            return render_json(array, COMPACT)
+            return self._render(field, array)
         try:
             return array.cast(field.type)
         except pa.ArrowInvalid as error:
@@ -365,6 +366,12 @@ class Flattener:
                 remedy="Convert the value in the source, or declare its type.",
                 column=write_json_pointer(field.path),
             ) from error
+
+    def _render(self, field: Field, array: pa.Array) -> pa.Array:
+        rendered = render_json(array, COMPACT)
+        if field.kind is not Kind.TEXT:
+            return rendered
+        return self._decode(field, [NULL if text is None else text.encode() for text in rendered.to_pylist()])
 
     def _decode(self, field: Field, raws: list[bytes]) -> pa.Array:
         return self._require_whole(field, raws, decode_values(field.kind, raws, COLLECTION))

@@ -77,6 +77,7 @@ class _Choice:
         self._by_name = {self._join(path, "/"): path for path in self._by_path} | self._projected
         self._keys = [self._find_key(pointer) for pointer in collection.keys]
         self._included = self._find_paths("include", self._selection.include)
+        self._as_text = set(self._find_paths("include", self._selection.as_text).values())
         self._excluded = self._find_paths("exclude", self._selection.exclude)
 
     def choose(self) -> Chosen:
@@ -113,7 +114,9 @@ class _Choice:
         kind = location.kind
         if key and kind in (Kind.TEXT_INTEGER, Kind.TEXT_NUMBER):
             kind = Kind.STRING
-        if self._pins is not None and location.path in self._included.values() and kind in _OPEN and not key:
+        if location.path in self._as_text:
+            kind = Kind.TEXT
+        elif self._pins is not None and location.path in self._included.values() and kind in _OPEN and not key:
             kind = Kind.JSON
         return [Field(name, location.path, kind, ARROW[kind], key) for name in self._list_names(location.path)]
 

@@ -10,7 +10,8 @@ class Kind(StrEnum):
     A ``timestamp`` and a ``time`` are in UTC, the ``local`` ones have no zone. ``text_integer`` and ``text_number``
     are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are written either way; ``json`` is a value
     of several types, ``untyped`` of any; ``object`` has declared properties, ``map`` has none. ``value`` is a string,
-    number or boolean of documents without a schema, as JSON text.
+    number or boolean of documents without a schema, as JSON text; ``text`` is a string as it is and anything else as
+    JSON text.
     """
 
     INTEGER = "integer"
@@ -33,11 +34,12 @@ class Kind(StrEnum):
     MAP = "map"
     ARRAY = "array"
     VALUE = "value"
+    TEXT = "text"
 
     @property
     def scalar(self) -> bool:
         """One value of one type."""
-        return self not in (Kind.JSON, Kind.UNTYPED, Kind.OBJECT, Kind.MAP, Kind.ARRAY)
+        return self not in (Kind.JSON, Kind.UNTYPED, Kind.OBJECT, Kind.MAP, Kind.ARRAY, Kind.TEXT)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Selection:
     """Which locations become columns, by field name: a location's path joined by ``/``, or a projection's own name.
 
     Of others only those do whose path has at most ``depth`` names; None is no limit. ``projections`` are
-    ``(field, JSON pointer)``.
+    ``(field, JSON pointer)``. Fields of ``as_text`` are strings, whatever the schema says.
     """
 
     include: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class Selection:
     depth: int | None = None
     separator: str = "/"
     projections: tuple[tuple[str, str], ...] = ()
+    as_text: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

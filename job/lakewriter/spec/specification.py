@@ -155,12 +155,14 @@ class TableSpec(Model):
 
 
 class Limits(Model):
-    """Sizes in bytes. ``row_group_bytes`` bounds Arrow data held for one row group in a task."""
+    """Sizes in bytes. ``row_group_bytes`` bounds Arrow data held for one row group in a task, ``row_group_rows`` its
+    rows."""
 
     upload_parallelism: int = 5
     part_bytes: int = 8 * MIB
     target_file_bytes: int = 200 * MIB
     row_group_bytes: int = 80 * MIB
+    row_group_rows: int = 1_000_000
     parallel_tables: int = 2
 
     def without_row_groups(self) -> "Limits":

@@ -13,7 +13,6 @@ BATCH_ROWS: Final = 8192
 """Rows of a batch. Files are cut at its multiples, so a change gives other files for the same rows."""
 
 BATCH_BYTES: Final = 16 * MIB
-MAX_GROUP_ROWS: Final = 1_000_000 // BATCH_ROWS * BATCH_ROWS
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class FileRows:
         self._written = written
         self.rows = 0
         self.row_groups = 0
-        self.row_group_rows = choose_row_group_rows(rows.peek(), limits.row_group_bytes)
+        self.row_group_rows = choose_row_group_rows(rows.peek(), limits)
 
     def take_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches for the encoder; no batch crosses the end of a row group."""
@@ -95,14 +94,11 @@ class FileRows:
         return written + 0.6 * written / self.row_groups > self._limits.target_file_bytes
 
 
-def choose_row_group_rows(first: Sized | None, budget: int) -> int:
-    """Return how many rows take about ``budget`` bytes in Arrow, by the size of a file's first batch."""
-    if first is None:
-        return BATCH_ROWS
-    rows: int = budget * first.batch.num_rows // max(first.size, 1)
-    if rows < BATCH_ROWS:
-        return max(rows, 1)
-    return min(rows // BATCH_ROWS * BATCH_ROWS, MAX_GROUP_ROWS)
+def choose_row_group_rows(first: Sized | None, limits: Limits) -> int:
+    """Return how many rows a row group has, by the size of a file's first batch: whole batches where it has several."""
+    fitting = BATCH_ROWS if first is None else limits.row_group_bytes * first.batch.num_rows // max(first.size, 1)
+    rows = min(fitting, limits.row_group_rows)
+    return max(rows, 1) if rows < BATCH_ROWS else rows // BATCH_ROWS * BATCH_ROWS
 
 
 def measure_batch(batch: pa.RecordBatch) -> int:

@@ -4,6 +4,7 @@ Each rule stands here once; messages name the keys of the destination's own mode
 """
 
 import re
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -37,6 +38,8 @@ class Destination(Model):
     """The settings of one type of destination. ``key_names`` says what its model calls the parts of an ``Access``."""
 
     key_names: ClassVar[KeyNames] = KeyNames()
+    renamed_keys: ClassVar[Mapping[str, str]] = {}
+    """Top-level keys that a lake.yaml with it does not have, since the destination has its own key for them."""
 
     upload_parallelism: int = Field(5, ge=1, le=10)
     allow_insecure: bool = False

@@ -44,17 +44,17 @@ class CheckedFile(Generic[D]):
 
 @dataclass(frozen=True)
 class Variant:
-    """Another model for destinations of the type ``kind`` whose ``key`` has ``value``."""
+    """Another model for destinations of the type ``kind``: those that ``fits`` is true of, by the value of each key."""
 
     kind: str
-    key: str
-    value: str
+    name: str
+    fits: Callable[[Callable[[str], Any]], bool]
     model: type[Destination]
 
     @property
     def tag(self) -> str:
         """Tells the model from the others."""
-        return f"{self.kind}, {self.value}"
+        return f"{self.kind}, {self.name}"
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,11 @@ class Dialect(Generic[D]):
     """One vendor's destinations.
 
     types            for each ``destination.type`` its model
-    variants         further models of a type, told apart by another key
+    variants         further models of a type, told apart by other keys
     translate        the neutral Spec
     form_fields      what the vendor's form asks for
     limits           the pipeline's limits, with what the file format asks for
     top_keys         which of the top-level keys that are not for every dialect it takes
-    renamed_keys     top-level keys that it does not take, since the destination has its own key for them
     source           the model of ``source``, for a dialect that takes messages in place of tables
     table_form       its table entries, where they differ from the plain ones
     union_tags       for each key that tells the members of a union of its models apart, what it may hold
@@ -101,7 +100,6 @@ class Dialect(Generic[D]):
     variants: tuple[Variant, ...] = ()
     limits: Callable[[D, Limits], Limits] = _keep_limits
     top_keys: frozenset[str] = frozenset()
-    renamed_keys: Mapping[str, str] = field(default_factory=dict)
     source: type[Model] | None = None
     table_form: TableForm | None = None
     union_tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -118,5 +116,5 @@ class Dialect(Generic[D]):
 
     def find_tag(self, kind: str, value: Callable[[str], Any]) -> str:
         """Which model a destination of type ``kind`` has; ``value`` gives its keys' values."""
-        chosen = (each.tag for each in self.variants if each.kind == kind and value(each.key) == each.value)
+        chosen = (each.tag for each in self.variants if each.kind == kind and each.fits(value))
         return next(chosen, kind)

@@ -1,11 +1,11 @@
 """The keys of a Flow file as far as they mean something here: blanks count as absent, others are told of."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
-from lakewriter.dialects.common.problems import list_keys, list_models
+from lakewriter.dialects.common.problems import list_keys, list_models, suggest_nearest
 from lakewriter.dialects.common.source_files import Place
 from lakewriter.errors import SpecInvalidError
 
@@ -15,21 +15,35 @@ _CHOOSING: Final = ("partitions", "notBefore", "notAfter")
 """Keys of a binding's source that say which documents are materialized."""
 
 
+_OF_THE_PLATFORM: Final = ("sops", "credentials_title")
+"""Keys of a configuration that Estuary's platform adds for itself."""
+_ENCRYPTED: Final = "_sops"
+
+
 class FlowKeys:
     """What is kept of one Flow file; ``warnings`` name what is not."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def select_keys(
-        self, found: Data, model: type[BaseModel], place: Place, only: Collection[str] = ()
-    ) -> dict[str, Any]:
-        """``found`` with the keys of ``model``, or ``only`` those of them, inside it too."""
-        known = [key for key in list_keys(model) if not only or key in only]
+    def select_endpoint_keys(self, found: Data, model: type[BaseModel], place: Place, known: Sequence[str]) -> Data:
+        """``found`` with the ``known`` keys of ``model``; ``SPEC_INVALID`` for others, which may say where to write."""
+        _refuse_encrypted(found, place)
+        for key, value in found.items():
+            if key not in (*known, *_OF_THE_PLATFORM) and not _is_blank(value):
+                raise SpecInvalidError(
+                    f"{place.get_child(key)}: the connector's configuration has no such key"
+                    f"{suggest_nearest(key, known)}; it has: {', '.join(known)}."
+                )
+        return self.select_keys({key: value for key, value in found.items() if key in known}, model, place)
+
+    def select_keys(self, found: Data, model: type[BaseModel], place: Place) -> dict[str, Any]:
+        """``found`` with the keys of ``model``, inside it too."""
+        known = list_keys(model)
         self.note(found, known, place)
         kept = {}
         for key, value in found.items():
-            if key in known and value not in (None, ""):
+            if key in known and not _is_blank(value):
                 kept[key] = self._select_inner(value, _find_annotation(model, key), place.get_child(key))
         return kept
 
@@ -66,6 +80,23 @@ class FlowKeys:
         if any(get_origin(each) is dict for each in _list_members(annotation)):
             return {name: self._select_inner(own, model, place.get_child(name)) for name, own in value.items()}
         return self.select_keys(value, model, place)
+
+
+def _refuse_encrypted(found: Data, place: Place) -> None:
+    """The platform encrypts secrets for itself alone, and renames their keys."""
+    for key, value in found.items():
+        if str(key).endswith(_ENCRYPTED):
+            plain = str(key).removesuffix(_ENCRYPTED)
+            raise SpecInvalidError(
+                f"{place.get_child(key)} is encrypted by Estuary's platform, and only that can read it.",
+                remedy=f"Give {plain} in its place, as a reference such as ${{env:NAME}}.",
+            )
+        if isinstance(value, Mapping) and key not in _OF_THE_PLATFORM:
+            _refuse_encrypted(value, place.get_child(key))
+
+
+def _is_blank(value: Any) -> bool:
+    return value in (None, "", {})
 
 
 def _find_annotation(model: type[BaseModel], key: str) -> Any:

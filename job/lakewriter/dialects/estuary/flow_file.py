@@ -1,5 +1,6 @@
 """A Flow specification taken as it is: its one materialization's endpoint and bindings, its collections."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -9,6 +10,7 @@ from lakewriter.dialects.common.foreign_files import refuse_other
 from lakewriter.dialects.common.problems import describe_value, suggest_nearest
 from lakewriter.dialects.common.source_files import Location, Place, describe_kind, read_yaml, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
+from lakewriter.dialects.estuary.current_settings import CURRENT_KEYS, CURRENT_ONLY, EstuaryConnector
 from lakewriter.dialects.estuary.flow_fields import Data, FlowKeys
 from lakewriter.dialects.estuary.foreign_files import FLOW
 from lakewriter.dialects.estuary.schema_files import opened
@@ -16,6 +18,7 @@ from lakewriter.dialects.estuary.settings import ENDPOINT_KEYS, BindingEntry, Co
 from lakewriter.errors import SpecInvalidError
 
 KIND: Final = "estuary-s3-parquet"
+_IMAGE: Final = "materialize-s3-parquet"
 _CONFIG: Final = ("endpoint", "connector", "config")
 _BINDING: Final = ("resource", "fields")
 _COLLECTION: Final = ("key", "schema", "readSchema", "writeSchema", "projections")
@@ -121,7 +124,7 @@ class _Flow:
 
     def _read_endpoint(self) -> tuple[dict[str, Any], dict[Location, Place]]:
         """The connector's configuration, from the file that it names where it is a name; and where it stands."""
-        config = _get(_get(self._own.get("endpoint"), "connector"), "config")
+        config = _get(self._find_connector(), "config")
         place = self._place.get_child(*_CONFIG)
         if isinstance(config, str):
             file = read_yaml(self._path.parent / config, str(place))
@@ -130,8 +133,30 @@ class _Flow:
             raise SpecInvalidError(
                 f"{place}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
             )
-        kept = self.keys.select_keys(config, EstuaryS3Parquet, place, ENDPOINT_KEYS)
+        is_current = any(config.get(key) for key in CURRENT_ONLY)
+        model, known = (EstuaryConnector, CURRENT_KEYS) if is_current else (EstuaryS3Parquet, ENDPOINT_KEYS)
+        kept = dict(self.keys.select_endpoint_keys(config, model, place, known))
         return kept, {("destination", key): place.get_child(key) for key in kept}
+
+    def _find_connector(self) -> Data:
+        """The endpoint's connector; ``SPEC_INVALID`` for another kind of endpoint or another connector."""
+        endpoint = self._own.get("endpoint")
+        connector = _get(endpoint, "connector")
+        if not isinstance(connector, dict):
+            kinds = ", ".join(map(str, endpoint)) if isinstance(endpoint, dict) else describe_kind(endpoint)
+            raise SpecInvalidError(
+                f"{self._place.get_child('endpoint')}: expected 'connector' with the image {_IMAGE!r}, got {kinds}.",
+                remedy="A local command, a dekaf and other endpoints are not S3: name the materialization into S3.",
+            )
+        image = str(connector.get("image") or _IMAGE)
+        name = re.split("[:@]", image.rpartition("/")[2])[0]
+        if name != _IMAGE and name.startswith("materialize-"):
+            raise SpecInvalidError(
+                f"{self._place.get_child('endpoint', 'connector', 'image')}: {name!r} is another connector; expected "
+                f"{_IMAGE!r}.",
+                remedy="Name a materialization of Parquet into S3, or describe the destination as lakewriter-s3.",
+            )
+        return connector
 
     def _make_tables(self, entries: Sequence[Data], document: Document) -> list[_Table]:
         """The lake.yaml's tables in their order, each with the binding of the same source."""

@@ -10,7 +10,8 @@ def _is_flow(content: Content) -> bool:
 
 
 def _is_endpoint(content: Content) -> bool:
-    return "bucket" in content and ("uploadIntervalInSeconds" in content or "awsAccessKeyId" in content)
+    own = ("uploadIntervalInSeconds", "awsAccessKeyId", "uploadInterval", "parquetConfig")
+    return "bucket" in content and any(key in content for key in own)
 
 
 FLOW: Final = ForeignFile(

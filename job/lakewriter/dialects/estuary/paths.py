@@ -1,41 +1,68 @@
-"""Place each binding's files: ``{pathPrefix}/v{backfill}/{counter}.parquet``."""
+"""Place each binding's files: ``{prefix}/{path}/v{backfill}/{counter}.parquet``."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.estuary.settings import BindingEntry
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.spec.layout import Template
+from lakewriter.spec.layout import Layout, Part, Template
 from lakewriter.spec.specification import TableSpec
 
 FILE: Final = Template.parse("v{backfill}/{counter}.parquet")
 """``v0000000000/00000000000000000000.parquet`` is the first file: the layout pads both numbers."""
+_PATTERN: Final = re.compile("%[YmdHMSZz]")
+_ZONES: Final = {"%Z": "UTC", "%z": "+0000"}
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class BindingPlace(NamedTuple):
-    """A binding's path below the bucket, and its name among control objects."""
+    """Where a binding's files go: their layout, the path as the file gives it, the part of it that never changes, and
+    the binding's name among control objects."""
 
+    layout: Layout
     path: str
+    root: str
     name: str
 
 
-def place_binding(number: int, entry: BindingEntry) -> BindingPlace:
-    """Place a binding; ``NAME_COLLISION`` for a path among the control objects."""
-    path = join_key(entry.resource.pathPrefix)
+def place_binding(number: int, entry: BindingEntry, common_prefix: str = "") -> BindingPlace:
+    """Place a binding below ``common_prefix``; ``NAME_COLLISION`` for a path among the control objects.
+
+    Date patterns are those of the present configuration: a ``pathPrefix`` is literal.
+    """
+    resource = entry.resource
+    path = join_key(common_prefix, resource.path or resource.pathPrefix or "")
     if f"{path}/".startswith(f"{CONTROL_DIRECTORY}/"):
         raise FaultError(
-            ("tables", number, "resource", "pathPrefix"),
+            ("tables", number, "resource", resource.key),
             f"binding {entry.source!r} would lie at {path!r}, where the job's own records lie.",
-            remedy="Give it another pathPrefix.",
+            remedy=f"Give it another {resource.key}.",
             kind=NameCollisionError,
         )
     # Paths are any text and names of control objects are not: what is replaced lives on as a code.
     name = _UNSAFE.sub(lambda found: "." if found[0] == "/" else f"%{ord(found[0]):02x}", path)
-    return BindingPlace(path, name)
+    own = parse_date_patterns(resource.path) if resource.path else (resource.pathPrefix or "",)
+    directory = Template.of(*parse_date_patterns(common_prefix), "/", *own)
+    if not directory.variables:
+        path = directory.start.strip("/")
+        return BindingPlace(Layout(path, FILE), path, path, name)
+    layout = Layout("", Template.of(*directory.parts, "/", *FILE.parts))
+    return BindingPlace(layout, path, directory.start.rpartition("/")[0], name)
+
+
+def parse_date_patterns(text: str) -> Iterator[Part]:
+    """``text`` with a variable for each of the connector's date patterns, which are of the load's start, in UTC."""
+    end = 0
+    for found in _PATTERN.finditer(text):
+        yield text[end : found.start()]
+        letters = found[0]
+        # The zone is always the same.
+        yield _ZONES.get(letters, ("date", letters))
+        end = found.end()
+    yield text[end:]
 
 
 def warn_of_nested(tables: Sequence[TableSpec]) -> list[str]:
@@ -48,14 +75,15 @@ def warn_of_nested(tables: Sequence[TableSpec]) -> list[str]:
     ]
 
 
-def refuse_twins(tables: Sequence[TableSpec]) -> None:
+def refuse_twins(tables: Sequence[TableSpec], bindings: Sequence[BindingEntry]) -> None:
     """Raise ``NAME_COLLISION`` for two bindings of one path."""
     seen: set[str] = set()
-    for number, table in enumerate(tables):
+    for number, (table, binding) in enumerate(zip(tables, bindings, strict=True)):
         if table.id in seen:
+            key = binding.resource.key
             raise FaultError(
-                ("tables", number, "resource", "pathPrefix"),
-                f"two bindings have the pathPrefix {table.path!r}.",
+                ("tables", number, "resource", key),
+                f"two bindings have the {key} {table.path!r}.",
                 remedy="Give each binding a path of its own.",
                 kind=NameCollisionError,
             )

@@ -1,7 +1,7 @@
 """Estuary's Apache Parquet in S3: the keys of its endpoint and of a binding, checked."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -14,9 +14,12 @@ from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.collection import Collection, Selection
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import Model, require_one
 
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
+
+MOST_SECONDS: Final = 86_400
+"""Of an interval."""
 
 
 class Advanced(Model):
@@ -31,7 +34,8 @@ class Advanced(Model):
         return require_url(value, "https://s3.example.com") if value else None
 
 
-def _allow_flow_file(schema: dict[str, Any]) -> None:
+def allow_flow_file(schema: dict[str, Any]) -> None:
+    """An editor takes a destination without the keys that a Flow file may have."""
     allow_config_file(schema)
     schema["properties"]["materialization"] = {"type": "string"}
 
@@ -41,10 +45,31 @@ def _make_resource_optional(schema: dict[str, Any]) -> None:
     schema["required"] = [key for key in schema["required"] if key != "resource"]
 
 
-class EstuaryS3Parquet(Destination):
-    """The endpoint's keys as the vendor spells them, then what is this project's own."""
+class EstuaryDestination(Destination):
+    """What the connector's older and present configurations have in common, then what is this project's own."""
 
-    model_config = ConfigDict(json_schema_extra=_allow_flow_file)
+    model_config = ConfigDict(json_schema_extra=allow_flow_file)
+
+    type: Literal["estuary-s3-parquet"]
+    bucket: BucketName
+    compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
+    """For bindings that name none."""
+    flatten_separator: Literal["/", "_", ".", "__"] = "/"
+    """Between the property names of a flattened field."""
+
+    @property
+    def interval_seconds(self) -> int:
+        """Seconds between the loads of a continuous run."""
+        raise NotImplementedError
+
+    @property
+    def common_prefix(self) -> str:
+        """What the paths of all bindings lie under; it may have date patterns."""
+        return ""
+
+
+class EstuaryS3Parquet(EstuaryDestination):
+    """The endpoint's keys as the document spells them."""
 
     key_names: ClassVar = KeyNames(
         bucket="bucket",
@@ -54,22 +79,22 @@ class EstuaryS3Parquet(Destination):
         access_key_id="awsAccessKeyId",
         secret_access_key="awsSecretAccessKey",
     )
+    renamed_keys: ClassVar = {"interval_seconds": "uploadIntervalInSeconds"}
 
-    type: Literal["estuary-s3-parquet"]
-    bucket: BucketName
     advanced: Advanced = Advanced()
     region: str = ""
     """The document requires it and its example lacks it: then the bucket is asked."""
-    uploadIntervalInSeconds: int = Field(ge=1, le=86_400)  # noqa: N815 - the vendor's key
+    uploadIntervalInSeconds: int = Field(ge=1, le=MOST_SECONDS)  # noqa: N815 - the vendor's key
     awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
     """Left out, with the secret key, where the job's own role may write."""
     awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
-    compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
-    """For bindings that name none."""
-    flatten_separator: Literal["/", "_", ".", "__"] = "/"
-    """Between the property names of a flattened field."""
     iam_role_arn: RoleArn | None = None
     external_id: ExternalId | None = None
+
+    @property
+    def interval_seconds(self) -> int:
+        """Seconds between the loads of a continuous run."""
+        return self.uploadIntervalInSeconds
 
     @field_validator("region")
     @classmethod
@@ -93,24 +118,45 @@ ENDPOINT_KEYS: Final = (
 class ResourceEntry(Model):
     """A binding's resource."""
 
-    pathPrefix: str  # noqa: N815 - the vendor's key
-    """Where its files go in the bucket."""
+    pathPrefix: str | None = None  # noqa: N815 - the vendor's key
+    """Where its files go in the bucket, in the older configuration."""
+    path: str | None = None
+    """The same in the present one: it may have date patterns."""
     compressionType: Compression | None = None  # noqa: N815 - the vendor's key
 
-    @field_validator("pathPrefix")
+    @field_validator("pathPrefix", "path")
     @classmethod
-    def _path(cls, value: str) -> str:
+    def _path(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         if not value.strip("/"):
             raise ValueError("expected a path inside the bucket, such as '/my-prefix'")
         return require_path(value, "/my-prefix")
+
+    @model_validator(mode="after")
+    def _one_path(self) -> Self:
+        require_one(path=self.path is not None, pathPrefix=self.pathPrefix is not None)
+        return self
+
+    @property
+    def key(self) -> str:
+        """The key that says where the files go."""
+        return "pathPrefix" if self.path is None else "path"
+
+
+class FieldOptions(Model):
+    """What is asked for one field's column."""
+
+    castToString: bool = False  # noqa: N815 - the vendor's key
+    """Strings as they are, anything else as its JSON text."""
 
 
 class FieldsEntry(Model):
     """Which fields are materialized."""
 
-    include: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
+    include: dict[str, FieldOptions | None] = Field(default_factory=dict)
     """Fields to add: arrays and objects become JSON strings."""
-    require: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
+    require: dict[str, FieldOptions | None] = Field(default_factory=dict)
     """The newer word for ``include``."""
     exclude: tuple[str, ...] = ()
     recommended: bool | Annotated[int, Field(ge=0)] = True
@@ -131,10 +177,9 @@ class FieldsEntry(Model):
         return self.recommended
 
     @property
-    def unused(self) -> Iterator[str]:
-        """What is asked for a field's column, which is decided by the schema alone."""
-        for name, own in (self.include | self.require).items():
-            yield from (f"{name}.{key}" for key in own or ())
+    def as_text(self) -> Iterator[str]:
+        """Fields whose columns are strings, whatever their type."""
+        yield from (name for name, own in (self.include | self.require).items() if own and own.castToString)
 
 
 class ProjectionEntry(Model):
@@ -204,6 +249,7 @@ class BindingEntry(TableEntry):
             depth=self.fields.depth,
             separator=separator,
             projections=tuple(named.items()),
+            as_text=tuple(self.fields.as_text),
         )
         return Collection(
             keys=self.primary_key or self.collection.key,

@@ -7,11 +7,11 @@ from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.tables import TableEntry
-from lakewriter.dialects.estuary.paths import FILE, place_binding, refuse_twins, warn_of_nested
-from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryS3Parquet
+from lakewriter.dialects.estuary.current_settings import EstuaryConnector
+from lakewriter.dialects.estuary.paths import BindingPlace, place_binding, refuse_twins, warn_of_nested
+from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryDestination
 from lakewriter.spec.catalogs import NoCatalog
-from lakewriter.spec.layout import Layout
-from lakewriter.spec.specification import Encoding, IndexKind, Mode, Spec, TableSpec
+from lakewriter.spec.specification import Encoding, IndexKind, Limits, Mode, Spec, TableSpec
 
 CODECS: Final = {
     "snappy": Encoding(codec="snappy"),
@@ -21,12 +21,15 @@ CODECS: Final = {
 }
 
 
-def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
+def translate(file: CheckedFile[EstuaryDestination]) -> Spec:
     """The neutral Spec of a materialization."""
     destination = file.destination
     bindings = [_require_binding(number, entry) for number, entry in enumerate(file.tables)]
-    specs = tuple(_translate_table(destination, number, entry, file.root) for number, entry in enumerate(bindings))
-    refuse_twins(specs)
+    places = [place_binding(number, entry, destination.common_prefix) for number, entry in enumerate(bindings)]
+    specs = tuple(
+        _translate_table(destination, entry, place, file.root) for entry, place in zip(bindings, places, strict=True)
+    )
+    refuse_twins(specs, bindings)
     return Spec(
         pipeline=file.pipeline,
         dialect=destination.type,
@@ -34,27 +37,45 @@ def translate(file: CheckedFile[EstuaryS3Parquet]) -> Spec:
         catalog=NoCatalog(),
         tracking=(),
         tables=specs,
-        roots=tuple(table.path for table in specs),
-        interval_seconds=destination.uploadIntervalInSeconds,
+        roots=tuple(place.root for place in places),
+        interval_seconds=destination.interval_seconds,
         warnings=(
             *destination.warn_of_secrets(),
             *_warn_of_no_region(destination),
             *warn_of_nested(specs),
-            *_warn_of_unused(bindings),
+            *_list_notes(bindings),
         ),
     )
 
 
-def make_form_fields(destination: EstuaryS3Parquet) -> tuple[FormField, ...]:
+def choose_limits(destination: EstuaryDestination, limits: Limits) -> Limits:
+    """The pipeline's limits with the sizes that the connector's configuration has."""
+    if not isinstance(destination, EstuaryConnector):
+        return limits
+    sizes = {
+        "target_file_bytes": destination.fileSizeLimit,
+        "row_group_bytes": destination.parquetConfig.rowGroupByteLimit,
+        "row_group_rows": destination.parquetConfig.rowGroupRowLimit,
+    }
+    return limits.model_copy(update={name: size for name, size in sizes.items() if size})
+
+
+def make_form_fields(destination: EstuaryDestination) -> tuple[FormField, ...]:
     """What the vendor's form asks for; a field that stays blank is left out."""
-    values: dict[str, str | Provided] = {
+    keys: dict[str, str | Provided] = {
         "Access Key ID": Provided.ACCESS_KEY_ID,
         "Secret Access Key": Provided.SECRET_ACCESS_KEY,
-        "Bucket": destination.bucket,
-        "Region": destination.region,
-        "Upload Interval in Seconds": str(destination.uploadIntervalInSeconds),
-        "Endpoint": destination.advanced.endpoint or "",
     }
+    region = destination.read_key(destination.key_names.region)
+    place: dict[str, str | Provided] = {"Bucket": destination.bucket, "Region": region}
+    endpoint = destination.read_key(destination.key_names.endpoint) or ""
+    if isinstance(destination, EstuaryConnector):
+        keys = {f"AWS {label}": value for label, value in keys.items()}
+        last = {"Upload Interval": destination.uploadInterval, "Prefix": destination.prefix}
+        values = place | keys | last | {"Custom S3 Endpoint": endpoint}
+    else:
+        last = {"Upload Interval in Seconds": str(destination.interval_seconds), "Endpoint": endpoint}
+        values = keys | place | last
     return tuple(FormField(label, value) for label, value in values.items() if value)
 
 
@@ -82,8 +103,7 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
     return entry
 
 
-def _translate_table(destination: EstuaryS3Parquet, number: int, entry: BindingEntry, root: str) -> TableSpec:
-    place = place_binding(number, entry)
+def _translate_table(destination: EstuaryDestination, entry: BindingEntry, place: BindingPlace, root: str) -> TableSpec:
     return TableSpec(
         **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
         source_table=entry.table or entry.source.rpartition("/")[2],
@@ -91,21 +111,20 @@ def _translate_table(destination: EstuaryS3Parquet, number: int, entry: BindingE
         index=IndexKind.SPARSE,
         schema_name="",
         name=place.name,
-        layout=Layout(place.path, FILE),
+        layout=place.layout,
         path=place.path,
         collection=entry.make_collection(destination.flatten_separator),
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],
     )
 
 
-def _warn_of_no_region(destination: EstuaryS3Parquet) -> list[str]:
-    return [] if destination.region else [f"region is not given; bucket {destination.bucket!r} is asked for it."]
+def _warn_of_no_region(destination: EstuaryDestination) -> list[str]:
+    region = destination.read_key(destination.key_names.region)
+    return [] if region else [f"region is not given; bucket {destination.bucket!r} is asked for it."]
 
 
-def _warn_of_unused(bindings: Sequence[BindingEntry]) -> Iterator[str]:
+def _list_notes(bindings: Sequence[BindingEntry]) -> Iterator[str]:
     for binding in bindings:
-        for what in binding.fields.unused:
-            yield f"binding {binding.source!r}: fields.include.{what} has no effect; a column's type is the schema's."
         read = binding.collection.read
         for note in read.notes if read is not None else ():
             yield f"collection {binding.source!r}: {note}"

@@ -9,7 +9,11 @@ from lakewriter.dialects.supaflow.translate import make_form_fields, translate
 
 DIALECT: Final = Dialect[AnyDestination](
     types={"supaflow-s3": S3Parquet, "supaflow-s3-data-lake": S3DataLakeParquet},
-    variants=(Variant("supaflow-s3-data-lake", "table_format", "ICEBERG", S3DataLakeIceberg),),
+    variants=(
+        Variant(
+            "supaflow-s3-data-lake", "ICEBERG", lambda value: value("table_format") == "ICEBERG", S3DataLakeIceberg
+        ),
+    ),
     translate=translate,
     form_fields=make_form_fields,
     top_keys=frozenset({"delta_encodings"}),

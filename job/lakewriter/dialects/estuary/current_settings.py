@@ -1,0 +1,169 @@
+"""The endpoint as Estuary's connector of today is configured: credentials of two kinds, a duration, a prefix, limits.
+
+See: https://docs.estuary.dev/reference/Connectors/materialization-connectors/amazon-s3-parquet/
+"""
+
+import re
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from lakewriter.dialects.common.destination import require_region
+from lakewriter.dialects.common.places import require_path, require_url
+from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
+from lakewriter.dialects.estuary.settings import MOST_SECONDS, EstuaryDestination, allow_flow_file
+from lakewriter.spec.access import KeyNames, SecretText
+from lakewriter.spec.model import Model
+
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_KEYS_OF: Final = {"AWSAccessKey": ("awsAccessKeyId", "awsSecretAccessKey"), "AWSIAM": ("aws_role_arn", "aws_region")}
+
+
+class Credentials(Model):
+    """Whom to write as: an access key, or a role that the job assumes."""
+
+    auth_type: Literal["AWSAccessKey", "AWSIAM"] = "AWSAccessKey"
+    awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
+    awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
+    aws_region: str | None = None
+    aws_role_arn: RoleArn | None = None
+    external_id: ExternalId | None = None
+    """Not the vendor's: its connector signs in with an identity of its own where the job assumes the role."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kind = self.auth_type
+        missing = [key for key in _KEYS_OF[kind] if getattr(self, key) is None]
+        if missing:
+            raise ValueError(f"auth_type {kind!r} needs {missing[0]!r}")
+        others = [key for each, keys in _KEYS_OF.items() if each != kind for key in keys]
+        others += ["external_id"] if kind == "AWSAccessKey" else []
+        given = [key for key in others if getattr(self, key) is not None]
+        if given:
+            raise ValueError(f"{given[0]!r} has no meaning beside auth_type {kind!r}: leave it out")
+        return self
+
+
+class ParquetConfig(Model):
+    """Sizes of row groups. ``bufferSize`` is taken and has no effect: a task's memory is bounded by its row group."""
+
+    rowGroupRowLimit: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+    rowGroupByteLimit: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+    bufferSize: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+
+
+class AdvancedOptions(Model):
+    """Options that are not a user's."""
+
+    feature_flags: str | None = None
+
+    @field_validator("feature_flags")
+    @classmethod
+    def _none(cls, value: str | None) -> str | None:
+        if value:
+            raise ValueError("the flags are for Estuary's own connector; here nothing goes by them: leave the key out")
+        return value
+
+
+CURRENT_ONLY: Final = ("credentials", "uploadInterval", "prefix", "fileSizeLimit", "parquetConfig", "endpoint")
+"""Keys by which a present configuration is told from an older one."""
+CURRENT_KEYS: Final = (*CURRENT_ONLY, "bucket", "region", "advanced")
+"""What a vendor's own file may hold."""
+
+
+def _tell_apart(schema: dict[str, Any]) -> None:
+    """An editor takes a destination for this one by a key of its own."""
+    allow_flow_file(schema)
+    schema["anyOf"] = [{"required": [key]} for key in CURRENT_ONLY]
+
+
+class EstuaryConnector(EstuaryDestination):
+    """The keys of the connector's present configuration; those of the older one stand in ``EstuaryS3Parquet``."""
+
+    model_config = ConfigDict(json_schema_extra=_tell_apart)
+
+    key_names: ClassVar = KeyNames(
+        bucket="bucket",
+        region="region",
+        prefix="prefix",
+        endpoint="endpoint",
+        role_arn="credentials.aws_role_arn",
+        external_id="credentials.external_id",
+        access_key_id="credentials.awsAccessKeyId",
+        secret_access_key="credentials.awsSecretAccessKey",
+    )
+    renamed_keys: ClassVar = {"interval_seconds": "uploadInterval"}
+
+    endpoint: str | None = None
+    """The endpoint of an S3-compatible store."""
+    region: str = ""
+    credentials: Credentials | None = None
+    """Left out where the job's own role may write."""
+    uploadInterval: str = "5m"  # noqa: N815 - the vendor's key
+    """A duration as Go writes it: ``5m``, ``1h30m``."""
+    prefix: str = ""
+    """What all paths lie under; may have date patterns."""
+    fileSizeLimit: int | None = Field(None, ge=0)  # noqa: N815 - the vendor's key
+    """About how many bytes a file has; 0 is the same as none."""
+    parquetConfig: ParquetConfig = ParquetConfig()  # noqa: N815 - the vendor's key
+    advanced: AdvancedOptions = AdvancedOptions()
+
+    @property
+    def interval_seconds(self) -> int:
+        """Between the loads of a continuous run."""
+        return read_duration(self.uploadInterval)
+
+    @property
+    def common_prefix(self) -> str:
+        """What the paths of all bindings lie under."""
+        return self.prefix
+
+    def read_key(self, key: str) -> Any:
+        """The value at ``key``; None inside ``credentials`` that are not given."""
+        if self.credentials is None and key.startswith("credentials."):
+            return None
+        return super().read_key(key)
+
+    @field_validator("endpoint")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        return require_url(value, "https://s3.example.com") if value else None
+
+    @field_validator("region")
+    @classmethod
+    def _region(cls, value: str, others: ValidationInfo) -> str:
+        return value and require_region(value, endpoint=others.data.get("endpoint"))
+
+    @field_validator("uploadInterval")
+    @classmethod
+    def _duration(cls, value: str) -> str:
+        read_duration(value)
+        return value
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix(cls, value: str) -> str:
+        if value.startswith("/"):
+            raise ValueError("expected a prefix without '/' at its beginning, such as 'lake/%Y/%m/%d'")
+        return require_path(value, "lake/%Y/%m/%d") if value else value
+
+    @model_validator(mode="after")
+    def _one_region(self) -> Self:
+        other = self.credentials and self.credentials.aws_region
+        if other and self.region and other != self.region:
+            raise ValueError(
+                f"'credentials.aws_region' is {other!r} and 'region' is {self.region!r}: expected the bucket's in both"
+            )
+        return self
+
+
+def read_duration(text: str) -> int:
+    """The whole seconds of a duration; ``ValueError`` for what is none or lies outside the bounds."""
+    if not _DURATION.fullmatch(text):
+        raise ValueError("expected a duration such as '30s', '5m' or '1h30m'")
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))
+    if seconds != int(seconds) or not 1 <= seconds <= MOST_SECONDS:
+        raise ValueError("expected whole seconds, from '1s' to '24h'")
+    return int(seconds)
