@@ -70,6 +70,12 @@ def list_sections(*, kills: int, seed: int) -> list[Section]:
             "tests/interop/test_exactly_once.py",
             LAKEWRITER_INTEROP="all",
         ),
+        _tests(
+            "pyairbyte",
+            "a real source, with PyAirbyte as the client",
+            "tests/interop/test_pyairbyte.py",
+            LAKEWRITER_INTEROP="all",
+        ),
         *(_file(file) for file in sorted((TESTS / "faults").glob("test_*.py")) if file.name != RANDOM_KILLS),
         _tests(
             "random-kills",
