@@ -116,6 +116,15 @@ def test_hero_pixel_in_typed_files(lake, form):
     assert row == emitted | JOHN
 
 
+def test_each_file_of_a_load_has_its_own_uuid(lake):
+    """The guide: one for each file. Two streams of a load shared one."""
+    path = lake.messages(record("users", JOHN), record("orders", JANE))
+    form = {"format": {"format_type": "JSONL"}, "s3_path_format": "${STREAM_NAME}/${UUID}/"}
+    lake.write(form, source={"messages": path, "catalog": catalog(stream("users"), stream("orders"))})
+    assert lake.load("j").status == "done"
+    assert len({key.split("/")[2] for key in lake.data()}) == 2
+
+
 def test_objects_carry_their_generation_and_raw_ids_are_those_of_the_load(lake):
     written(lake, {"format_type": "JSONL"})
     assert list(lake.generations().values()) == ["11"]

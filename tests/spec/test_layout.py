@@ -73,10 +73,20 @@ def test_object_key_file_variables(file: str, number: int, expected: str) -> Non
     assert names("d", NONE, file).object_key(number) == f"d/{expected}.gzip.parquet"
 
 
-def test_object_key_uuid_depends_on_attempt_and_number_only() -> None:
+def test_object_key_uuid_depends_on_attempt_and_number() -> None:
     keys = [names("d", NONE, "{uuid}", attempt=a).object_key(n) for a in ("x", "y") for n in (0, 1)]
     assert len(set(keys)) == 4
     assert names("d", NONE, "{uuid}", attempt="x").object_key(0) == keys[0]
+
+
+def test_uuids_of_two_tables_of_a_load_differ() -> None:
+    layout = Layout("d", Template.parse("{uuid}"))
+    users, orders = (
+        layout.bind(job_id="j", attempt="a", start=START, table=own) for own in ("public.users", "public.orders")
+    )
+    assert users.object_key(0) != orders.object_key(0)
+    # What is left of the attempt tells its uploads by the head alone.
+    assert users.pattern().fullmatch(orders.object_key(0))
 
 
 def test_file_uuid_is_version_8_and_shares_its_head_within_an_attempt() -> None:

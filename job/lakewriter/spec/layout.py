@@ -221,8 +221,8 @@ class Layout:
         patterns = [self.matcher().pattern, *(variant.match_text({}) + CLASH for variant in self.variants)]
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.DOTALL if self.directory else 0)
 
-    def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0) -> "ObjectNames":
-        """The names of one attempt's objects."""
+    def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0, table: str = "") -> "ObjectNames":
+        """The names of one attempt's objects of one table."""
         return ObjectNames(
             directory=self.directory,
             template=self.template.bind(job_id=job_id, start=start),
@@ -230,6 +230,7 @@ class Layout:
             varies=self.varies,
             depth=self.depth,
             sync_id=sync_id,
+            table=table,
         )
 
 
@@ -239,7 +240,8 @@ class ObjectNames:
 
     The number of the sync stays apart, since parts are numbered beyond those of any sync in the same place.
     ``first`` is the number that the first file's name carries; without ``has_part_numbers`` a ``{part}`` is a UUID.
-    ``backfill`` and a counter are the table's own and known when the attempt is registered.
+    ``backfill`` and a counter are the table's own and known when the attempt is registered. ``table`` keeps the UUIDs
+    of one attempt's tables apart.
     """
 
     directory: str
@@ -251,10 +253,11 @@ class ObjectNames:
     backfill: int = 0
     first: int = 0
     has_part_numbers: bool = True
+    table: str = ""
 
     def object_key(self, seq: int, within: str = "") -> str:
         """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""
-        name, number = str(file_uuid(self.attempt, seq)), self.first + seq
+        name, number = str(file_uuid(self.attempt, seq, self.table)), self.first + seq
         values = {
             "seq": f"{number:05d}",
             "part": str(number) if self.has_part_numbers else name,
@@ -323,13 +326,13 @@ class ObjectNames:
         return start + self.template.match_text(patterns)
 
 
-def file_uuid(attempt: str, seq: int) -> uuid.UUID:
-    """A version 8 UUID: eight bytes from the attempt, eight from the file's number.
+def file_uuid(attempt: str, seq: int, table: str = "") -> uuid.UUID:
+    """A version 8 UUID: eight bytes from the attempt, eight from the table and the file's number in it.
 
     The first half tells whose upload a key belongs to when all that is left of an attempt is its record.
     """
     head = hashlib.sha256(attempt.encode()).digest()[:8]
-    tail = hashlib.sha256(f"{attempt}/{seq}".encode()).digest()[:8]
+    tail = hashlib.sha256(f"{attempt}/{table}/{seq}".encode()).digest()[:8]
     raw = bytearray(head + tail)
     raw[6] = raw[6] & 0x0F | 0x80
     raw[8] = raw[8] & 0x3F | 0x80
