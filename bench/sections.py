@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from bench import messages, text_bytes
+from bench import messages, streamed, text_bytes
 from bench.data import ROWS_A_FILE, TRACKED, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.sinks import BUCKET, null_sink, real_server
@@ -191,5 +191,6 @@ SECTIONS: Final[dict[str, Section]] = {
     "iceberg": iceberg,
     "messages": messages.formats,
     "long-messages": messages.lengths,
+    "streamed": streamed.streaming,
     "bytes": text_bytes.looking,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lakewriter.aws import Clients
-from lakewriter.cli.airbyte.writer import Writer
+from lakewriter.cli.airbyte.writer import Step, Writer
 from lakewriter.dialects.airbyte.connector import read_connection
 from lakewriter.errors import LakeError
 from lakewriter.run.loader import Loader
@@ -42,7 +42,7 @@ class Platform(SyncLake):
         self,
         *messages: dict[str, Any] | str,
         job: str = "j",
-        step_bytes: int = 1 << 30,
+        step_bytes: int | None = None,
         streams: tuple[dict[str, Any], ...] = (USERS,),
         ended: Ended = "no statuses",
         **config: Any,
@@ -62,7 +62,7 @@ class Platform(SyncLake):
             lambda: self._spark,
             lambda message: self.heard.append(msgspec.json.encode(message)),
             folder,
-            step_bytes=step_bytes,
+            step=Step(step_bytes),
             ended=ended,
         )
         try:

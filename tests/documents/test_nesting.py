@@ -110,7 +110,7 @@ def test_deep_records():
     assert column.to_pylist() == [[arrays(LEVELS - 2)]]
     for levels in (LEVELS, 20_000):
         found = Contents()
-        assert found.take(7, message(f'{{"a":{arrays(levels)}}}')) is None
+        assert found.parse(7, message(f'{{"a":{arrays(levels)}}}')) is None
         (event,) = found.events
         assert (event.kind, event.stream, event.place) == ("bad record", ("n", "u"), 7)
         assert "its data is refused: it nests more than 994 levels deep" in event.text
@@ -120,7 +120,7 @@ def test_deep_values_beside_what_has_to_be_mended():
     """What Python writes and JSON has not is found at every level."""
     data = '{"a":' * (LEVELS - 1) + "{}" + ',"b":NaN}' * (LEVELS - 1)
     found = Contents()
-    taken = found.take(0, message(data))
+    taken = found.parse(0, message(data))
     assert taken is not None
     assert (found.mended, found.events) == (1, [])
 

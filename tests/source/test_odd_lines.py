@@ -102,7 +102,7 @@ STATES = [
 )
 def test_faults(text, stream, kind):
     found = Contents()
-    assert found.take(7, text) is None
+    assert found.parse(7, text) is None
     (event,) = found.events
     assert (event.kind, event.stream, found.malformed) == (kind, stream, 1)
     assert text[:40].decode() in event.text
@@ -121,7 +121,7 @@ NONE = [
 @pytest.mark.parametrize("text", NONE)
 def test_lines_that_are_no_message(text):
     found = Contents()
-    assert found.take(7, text) is None
+    assert found.parse(7, text) is None
     assert (found.events, found.malformed, dict(found.records)) == ([], 1, {})
 
 

@@ -11,7 +11,11 @@ from lakewriter.errors import LakeError
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult
 from lakewriter.source.feed import FeedOpener, open_feed
+from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.splits import MessagesFeed
+
+StreamFeed = MessagesFeed | ArrivingFeed
+"""The records of a stream, from files or as they arrive."""
 
 
 class _Whole:
@@ -55,7 +59,7 @@ class TablePart:
     """
 
     ending: Ending = Ending()
-    feed: MessagesFeed | None = None
+    feed: StreamFeed | None = None
     read: TableState | None = None
 
 

@@ -12,8 +12,7 @@ from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
-from lakewriter.run.kinds import TablePart
-from lakewriter.source.messages.splits import MessagesFeed
+from lakewriter.run.kinds import StreamFeed, TablePart
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 
@@ -22,7 +21,7 @@ class TableSync:
     """One table's part, planned on the state it registered with; ``purge`` is deleted before anything is staged."""
 
     intent: SyncIntent
-    feed: MessagesFeed | None = None
+    feed: StreamFeed | None = None
     purge: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -55,9 +55,10 @@ exec "{java}" "$@"
 """
 
 
-def open_spark_session(app_name: str) -> SparkSession:
+def open_spark_session(app_name: str, *, tasks: int = 1) -> SparkSession:
     """The running session, or a new one, in UTC; ``SOURCE_FAILED`` where there is no Java to start it with.
 
+    ``tasks`` are those that a core of this machine runs at a time, more than one where tasks wait for what arrives.
     A session that somebody else started in another time zone is ``SPEC_INVALID``.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -72,9 +73,14 @@ def open_spark_session(app_name: str) -> SparkSession:
         return session
     for key, value in _WORKERS.items():
         builder = builder.config(key, value)
-    session = _open_configured(builder) if is_configured(os.environ) else _open_local(builder)
+    session = _open_configured(builder) if is_configured(os.environ) else _open_local(builder, tasks)
     set_driver_zone(session)
     return session
+
+
+def count_slots(spark: SparkSession) -> int:
+    """How many tasks run at a time."""
+    return int(spark.sparkContext.defaultParallelism)
 
 
 def isolate(spark: SparkSession) -> SparkSession:
@@ -104,10 +110,10 @@ def _open_configured(builder: SparkSession.Builder) -> SparkSession:
     return builder.config(EXECUTOR_OPTIONS, add_utc(read_submitted_options())).getOrCreate()
 
 
-def _open_local(builder: SparkSession.Builder) -> SparkSession:
+def _open_local(builder: SparkSession.Builder, tasks: int) -> SparkSession:
     scratch = Path(tempfile.mkdtemp(prefix="lakewriter-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    for key, value in _make_local_settings(scratch).items():
+    for key, value in _make_local_settings(scratch, tasks).items():
         builder = builder.config(key, value)
     environment = {
         "JAVA_HOME": str(_write_launcher(scratch, find_java(os.environ))),
@@ -123,12 +129,12 @@ def _open_local(builder: SparkSession.Builder) -> SparkSession:
         ) from error
 
 
-def _make_local_settings(scratch: Path) -> dict[str, str]:
+def _make_local_settings(scratch: Path, tasks: int) -> dict[str, str]:
     log4j = scratch / "log4j2.properties"
     log4j.write_text((resources.files("lakewriter.source") / "log4j2.properties").read_text("utf-8"), "utf-8")
     options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Dderby.system.home={scratch} {UTC_OPTION}"
     return {
-        "spark.master": "local[*]",
+        "spark.master": "local[*]" if tasks == 1 else f"local[{tasks * (os.cpu_count() or 1)}]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": options,

@@ -1,5 +1,6 @@
 """The Airbyte destination protocol on the command line: what the platform calls a destination with."""
 
+import functools
 import sys
 import tempfile
 import uuid
@@ -11,7 +12,7 @@ import click
 from lakewriter.aws import Clients
 from lakewriter.cli.airbyte.adopt_command import adopt
 from lakewriter.cli.airbyte.protocol import Emit, make_connection_status, make_log, make_trace, standard_output
-from lakewriter.cli.airbyte.writer import STEP_BYTES, Writer
+from lakewriter.cli.airbyte.writer import Step, Writer
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.dialects.airbyte.connector import make_connector_specification, read_connection
 from lakewriter.dialects.lake_yaml import load_spec
@@ -70,7 +71,14 @@ def state(lake: Path, stage: str | None) -> None:
 @airbyte.command()
 @CONFIG
 @click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
-@click.option("--step-mb", default=STEP_BYTES // MIB, show_default=True, help="MiB of messages between two commits.")
+@click.option("--step-mb", type=int, help="MiB of a stream's messages between two commits; by default its files' size.")
+@click.option(
+    "--step-seconds",
+    type=float,
+    default=Step.seconds,
+    show_default=True,
+    help="How long a STATE waits for more messages.",
+)
 @click.option(
     "--statuses",
     type=click.Choice(["reported", "none"]),
@@ -78,7 +86,7 @@ def state(lake: Path, stage: str | None) -> None:
     show_default=True,
     help="none: the source never reports a stream's status, so the end of the input completes every stream.",
 )
-def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
+def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float, statuses: str) -> None:
     """Load messages from standard input. Print each STATE once the records before it are committed."""
 
     def work(emit: Emit) -> None:
@@ -86,9 +94,10 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
         first = "what is not committed is withdrawn, and no further STATE comes."
         signals = Signals(lambda text: emit(make_log("WARN", text)), first=first, go_on="The next sync goes on.")
         with handle_signals(signals) as stop:
-            spark = signals.after(lambda: open_spark_session("lakewriter airbyte"))()
+            start = signals.after(lambda: open_spark_session("lakewriter airbyte", tasks=own.limits.parallel_tables))
+            spark = functools.cache(start)
             try:
-                load(emit, own, lambda: spark, stop)
+                load(emit, own, spark, stop)
             except Exception as error:
                 # Whatever it failed with: Spark's jobs are cancelled.
                 stop.check(cause=error)
@@ -99,7 +108,8 @@ def write(config: Path, catalog: Path, step_mb: int, statuses: str) -> None:
         with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
             loader = Loader(own, uuid.uuid4().hex, clients, spark, lambda *_: None, stop)
             ended: Ended = "no statuses" if statuses == "none" else "unseen"
-            writer = Writer(loader, spark, emit, Path(folder), step_bytes=step_mb * MIB, ended=ended)
+            step = Step(None if step_mb is None else step_mb * MIB, step_seconds)
+            writer = Writer(loader, spark, emit, Path(folder), step=step, ended=ended)
             try:
                 writer.write(sys.stdin.buffer)
             finally:

@@ -1,49 +1,61 @@
-"""The destination's side of a sync: messages in, data committed in steps, each STATE handed back after its data.
+"""The destination's side of a sync: messages in, data committed as they come, each STATE handed back after its data.
 
-Messages go to files on disk as they come. When enough of them are there and a STATE has come, every stream is
-loaded up to its last STATE; what follows it waits for the next step. So memory and disk stay bounded, and what a
-source has been told is committed is committed.
+A thread reads the input and puts records into the queues of their streams, on the local disk beyond a few megabytes.
+The main thread starts Spark meanwhile, then runs loads: of a stream one after the other, of a few streams side by side.
+A load's tasks shape, encode and upload records as they come, until the load ends at a STATE: when its files have their
+size, when the STATE has waited for long, or when another stream needs the room. See ``StreamQueue``.
 
 A full refresh without generation ids is begun anew by whoever calls next. So its STATEs go back when it is whole: a
 source that went on from an earlier one would leave out what the next refresh replaces.
 """
 
+import itertools
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from lakewriter.cli.airbyte.protocol import Emit, make_log, make_state
 from lakewriter.cli.airbyte.statistics import SyncStatistics
+from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.errors import LakeError, SourceFailedError
+from lakewriter.report import RunReport
 from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stream_completion import Ended, Input
-from lakewriter.source.messages.contents import Contents, Event
-from lakewriter.source.messages.lines import Message
+from lakewriter.source.messages.arriving import ArrivingFeed
+from lakewriter.source.messages.backlog import Backlog
+from lakewriter.source.messages.chunks import parse_chunk, read_chunks
+from lakewriter.source.messages.contents import Contents, Event, parse_event
+from lakewriter.source.messages.expected_size import FileSizes
+from lakewriter.source.messages.lines import Record
 from lakewriter.source.messages.message_input import describe_messages
-from lakewriter.source.messages.splits import FILE_BITS, MessageFiles, MessagesFeed, Stretch, pack_pieces
-from lakewriter.source.packing import SourceFile
-from lakewriter.source.storage import Store
+from lakewriter.source.session import count_slots
 from lakewriter.spec.specification import MIB, Mode, TableSpec
 from lakewriter.spec.stream import StreamKey
 
-STEP_BYTES: Final = 200 * MIB
-STEP_SECONDS: Final = 900.0
+WAITING_BYTES: Final = 256 * MIB
+"""Of records on the disk that loads have not taken: while there are more, nothing is read."""
+MEMORY_BYTES: Final = 64 * MIB
+"""Of records of all streams in memory."""
+ROOM_BYTES: Final = 64 * MIB
+"""Of records for which a stream that waits is worth the end of another one's load."""
+_LOOK_SECONDS: Final = 0.2
 
 
-@dataclass
-class Segment:
-    """A file of messages and what it holds; ``size`` is zero once it is gone."""
+@dataclass(frozen=True)
+class Step:
+    """How much a load takes before it ends at a STATE: ``size`` bytes of messages, None for what fills its files; and
+    how many ``seconds`` a STATE waits."""
 
-    path: Path
-    number: int
-    contents: Contents = field(default_factory=Contents)
-    size: int = 0
+    size: int | None = None
+    seconds: float = 900.0
 
 
 class Writer:
@@ -59,185 +71,274 @@ class Writer:
         emit: Emit,
         folder: Path,
         *,
-        step_bytes: int = STEP_BYTES,
+        step: Step = Step(),
         ended: Ended = "unseen",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loader, self._spark, self._emit, self._folder = loader, spark, emit, folder
-        self._step_bytes, self._ended, self._clock = step_bytes, ended, clock
-        self._tables: dict[StreamKey, TableSpec] = {
-            table.stream.key: table for table in loader.spec.tables if table.stream
+        self._step, self._ended, self._clock = step, ended, clock
+        numbers = itertools.count()
+        self._queues: dict[StreamKey, StreamQueue] = {
+            table.stream.key: StreamQueue(table.stream.key, table, Backlog(folder, numbers))
+            for table in loader.spec.tables
+            if table.stream
         }
-        self._starts: dict[StreamKey, int] = dict.fromkeys(self._tables, 0)
+        self._sizes = {key: FileSizes(loader.spec.encoding, loader.spec.limits) for key in self._queues}
+        self._silent = {key for key, queue in self._queues.items() if _is_uncounted(queue.table)}
         self._begun: set[StreamKey] = set()
-        self._silent = {key for key, table in self._tables.items() if _is_uncounted(table)}
-        self._failure = ""
-        self._segments: list[Segment] = []
+        self._contents = Contents()
         self._echoes: list[tuple[Event, int]] = []
         self._since: Counter[StreamKey | None] = Counter()
-        self._steps = 0
+        self._changed = threading.Condition()
+        self._is_read = self._is_over = False
+        self._failure = ""
+        self._fault: BaseException | None = None
+        self._errors: list[LakeError] = []
+        self._loads: dict[StreamKey, Future[RunReport]] = {}
+        self._steps = itertools.count(1)
         self.statistics = SyncStatistics()
+        self._slots, self._tasks = 0, 1
 
     def write(self, messages: IO[bytes]) -> None:
         """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
-        number = self._loader.begin(None)
-        for error in self._loader.broken.values():
-            # The platform that waits for this sync takes a stream's state as the end of all before it.
-            raise error
-        while self._read(messages):
-            self._commit(number, self._find_last_states())
-            self._forget()
-        self._end(number)
-        self._tell_of_odd_lines()
+        # What is read from a buffer waits until it is full, and its lock is held where the process ends meanwhile.
+        read = getattr(messages, "raw", messages).read
+        threading.Thread(target=self._read, args=(read,), name="input", daemon=True).start()
+        try:
+            number = self._loader.begin(None)
+            for error in self._loader.broken.values():
+                # The platform that waits for this sync takes a stream's state as the end of all before it.
+                raise error
+            self._find_slots()
+            pool = ThreadPoolExecutor(self._slots, thread_name_prefix="load")
+            try:
+                self._work(pool, number)
+            finally:
+                self._give_up_loads()
+                pool.shutdown()
+                # One that was past the point of no return is committed.
+                self._end_loads()
+                self._hand_back()
+        finally:
+            with self._changed:
+                self._is_over = True
+                self._changed.notify_all()
 
-    def _read(self, messages: IO[bytes]) -> bool:
-        with self._loader.stop.waiting():
-            return self._gather(messages)
+    def _find_slots(self) -> None:
+        """How many loads run side by side, and how many tasks each may have: none waits for another one's."""
+        cores = count_slots(self._spark())
+        with self._changed:
+            self._slots = min(self._loader.spec.limits.parallel_tables, cores)
+            self._tasks = cores // self._slots
 
-    def _gather(self, messages: IO[bytes]) -> bool:
-        """One more segment; whether more may follow."""
-        segment = Segment(self._folder / f"{len(self._segments)}.jsonl", len(self._segments))
-        self._segments.append(segment)
-        begun, stated = self._clock(), False
-        with segment.path.open("wb") as file:
-            for line in messages:
-                place = (segment.number << FILE_BITS) + segment.size
-                plain = line.rstrip(b"\n")
-                stated |= self._take(segment, place, segment.contents.take(place, plain))
-                file.write(plain + b"\n")
-                segment.size += len(plain) + 1
-                if self._failure:
-                    return False
-                if stated and (segment.size >= self._step_bytes or self._clock() - begun >= STEP_SECONDS):
-                    return True
-        return False
+    # The thread that reads.
 
-    def _take(self, segment: Segment, place: int, message: Message | None) -> bool:
-        """Whether a step may end here: at a STATE."""
-        if message is not None and message.record is not None:
-            self._since[message.record.key] += 1
-            self._since[None] += 1
-            return False
-        events = segment.contents.events
-        if not events or events[-1].place != place:
-            return False
-        event = events[-1]
-        if event.is_fault() and (event.stream is None or event.stream in self._tables):
-            # No STATE behind it can be handed back, and what would follow would only fill the disk.
-            self._failure = "the input was read no further than a message that cannot be read"
+    def _read(self, read: Callable[[int], bytes | None]) -> None:
+        try:
+            for place, chunk in read_chunks(read):
+                with self._changed:
+                    self._take_chunk(place, chunk)
+                    self._changed.notify_all()
+                    while not self._is_over and not self._failure and self._is_behind():
+                        self._changed.wait(_LOOK_SECONDS)
+                    if self._is_over or self._failure:
+                        break
+        except Exception as error:  # noqa: BLE001 - raised by the main thread
+            self._fault = error
+        with self._changed:
+            self._is_read = True
+            self._changed.notify_all()
+
+    def _take_chunk(self, place: int, chunk: bytes) -> None:
+        now, events = self._clock(), self._contents.events
+        for at, message in parse_chunk(place, chunk, self._contents):
+            if message is None:
+                if events and events[-1].place == at and self._concerns(events[-1]):
+                    # No STATE behind it can be handed back, and what would follow would only fill the disk.
+                    self._failure = "the input was read no further than a message that cannot be read"
+                    return
+            elif message.record is not None:
+                self._take_record(at, message.record, now)
+            elif (event := parse_event(at, message)) is not None:
+                self._take_event(event, now)
+        is_much = sum(queue.backlog.in_memory for queue in self._queues.values()) > MEMORY_BYTES
+        for queue in self._queues.values():
+            queue.advance(flush=is_much)
+
+    def _take_record(self, place: int, record: Record, now: float) -> None:
+        key = record.key
+        queue = self._queues.get(key)
+        if queue is None:
+            self._contents.take_record(place, key)
+        else:
+            queue.add(place, record, now)
+        self._since[key] += 1
+        self._since[None] += 1
+
+    def _concerns(self, event: Event) -> bool:
+        return event.is_fault() and (event.stream is None or event.stream in self._queues)
+
+    def _take_event(self, event: Event, now: float) -> None:
         if event.kind != "state":
-            return False
+            self._contents.events.append(event)
+            return
         self._echoes.append((event, self._since[event.stream]))
         self._since[event.stream] = 0
-        return True
+        queues = list(self._queues.values())
+        if event.stream is not None:
+            queues = [queue for queue in queues if queue.key == event.stream]
+        is_full = [queue.take_state(event.place, self._find_step_bytes(queue)) for queue in queues]
+        if any(is_full):
+            for queue in queues:
+                queue.cut(now)
 
-    @property
-    def _events(self) -> list[Event]:
-        return [event for segment in self._segments for event in segment.contents.events]
+    def _find_step_bytes(self, queue: StreamQueue) -> int:
+        return self._step.size or self._sizes[queue.key].bytes_for(self._tasks)
 
-    def _find_last_states(self) -> dict[StreamKey, int]:
-        """For each stream the place of its last STATE, where records lie before it that are not loaded yet."""
-        places = {}
-        for key in self._tables:
-            own = [event.place for event in self._events if event.kind == "state" and event.stream in (None, key)]
-            if own and own[-1] >= self._starts[key]:
-                places[key] = own[-1]
-        return places
+    def _is_behind(self) -> bool:
+        """Whether more waits on the disk than loads can take at once."""
+        queues = [queue for queue in self._queues.values() if queue.feed is not None or not self._slots]
+        waiting = sum(queue.backlog.size + (queue.feed.waiting_bytes if queue.feed else 0) for queue in queues)
+        return waiting > WAITING_BYTES
 
-    def _end(self, number: int) -> None:
-        """Streams that came to their end whole, the others up to their last STATE."""
-        whole, last = self._sum_contents(), len(self._segments) << FILE_BITS
-        seen = Input(self._events, self._failure, whole.last_records, self._ended, whole.is_cut)
-        errors = {key: seen.error(key) for key in self._tables}
-        done = {key for key, error in errors.items() if not error}
-        self._commit(number, self._find_last_states() | dict.fromkeys(done, last), done)
-        failed = [f"{self._tables[key].id} ({error})" for key, error in errors.items() if error]
+    # The main thread.
+
+    def _work(self, pool: ThreadPoolExecutor, number: int) -> None:
+        """Load what comes, to the end of the input or to the first failure."""
+        finished = False
+        while True:
+            self._loader.stop.check()
+            with self._changed:
+                if not finished and (self._is_read or self._errors):
+                    finished = True
+                    failed = self._finish()
+                self._cut_what_is_due()
+                self._begin_loads(pool, number)
+                if finished and not self._loads:
+                    break
+                with self._loader.stop.waiting():
+                    self._changed.wait(_LOOK_SECONDS)
+            self._end_loads()
+            self._hand_back()
+        self._raise_failure(failed)
+
+    def _finish(self) -> list[str]:
+        """End each stream as far as it can be loaded; why some are not complete."""
+        whole = self._sum_contents()
+        seen = Input(whole.events, self._failure, whole.last_records, self._ended, whole.is_cut)
+        errors = {key: seen.error(key) for key in self._queues}
+        if self._errors or self._fault:
+            # What a load failed with is raised; what is not read tells nothing of the streams.
+            errors = dict.fromkeys(self._queues, "another stream's load has failed")
+        for key, queue in self._queues.items():
+            queue.finish(whole=not errors[key], now=self._clock())
+            queue.advance()
+        return [f"{self._queues[key].table.id} ({error})" for key, error in errors.items() if error]
+
+    def _raise_failure(self, failed: list[str]) -> None:
+        self._tell_of_odd_lines()
+        if self._errors:
+            raise self._errors[0]
+        if self._fault is not None:
+            raise self._fault
         if failed:
             raise SourceFailedError(f"streams are not complete: {', '.join(failed)}.")
 
-    def _commit(self, number: int, ends: Mapping[StreamKey, int], done: Collection[StreamKey] = frozenset()) -> None:
-        """Load each stream up to a place, then hand back what is committed, whatever became of the others."""
-        loaded = {key for key, end in ends.items() if key in done or self._has_records(key, end)}
-        tables = {self._tables[key].id: self._plan_part(key, ends[key], complete=key in done) for key in loaded}
-        committed, error = self._load(Sync(number, tables))
-        mine = {key for key in loaded if self._tables[key].id in committed}
-        self._begun |= mine
-        self._silent -= mine.intersection(done)
-        self._starts |= {key: end + 1 for key, end in ends.items() if key in mine or key not in loaded}
-        self._hand_back()
-        if error is not None:
-            raise error
-        self._loader.stop.check()
+    def _cut_what_is_due(self) -> None:
+        now = self._clock()
+        for queue in self._queues.values():
+            if queue.is_due(now, self._step.seconds):
+                queue.cut(now)
+                queue.advance()
+        needs_room = any(queue.wants_load and queue.backlog.size >= ROOM_BYTES for queue in self._queues.values())
+        if needs_room and len(self._loads) >= self._slots:
+            oldest = next((self._queues[key] for key in self._loads if self._queues[key].may_be_cut), None)
+            if oldest is not None:
+                oldest.cut(now)
+                oldest.advance()
 
-    def _has_records(self, key: StreamKey, end: int) -> bool:
-        start = self._starts[key]
-        return any(
-            segment.contents.records[key]
-            for segment in self._segments
-            if (segment.number + 1) << FILE_BITS > start and segment.number << FILE_BITS < end
-        )
+    def _begin_loads(self, pool: ThreadPoolExecutor, number: int) -> None:
+        waiting = sorted((queue for queue in self._queues.values() if queue.wants_load), key=lambda queue: queue.start)
+        for queue in waiting[: self._slots - len(self._loads)]:
+            step, table = next(self._steps), queue.table
+            sizes = self._sizes[queue.key]
+            folder = self._folder / f"load-{step}"
+            feed = ArrivingFeed(self._spark(), folder, table.id, most=self._tasks, worth=sizes.bytes_for_another_task)
+            ending = Ending(queue.begin(feed), continues=queue.key in self._begun)
+            sync = Sync(number, {table.id: TablePart(ending, feed, self._loader.states[table.id])})
+            future = pool.submit(self._loader.run, sync, job_id=f"{self._loader.job_id}.{step}")
+            future.add_done_callback(lambda _: self._wake())
+            self._loads[queue.key] = future
 
-    def _plan_part(self, key: StreamKey, end: int, *, complete: bool) -> TablePart:
-        table = self._tables[key]
-        files = tuple(SourceFile(str(segment.path), segment.size) for segment in self._segments)
-        holding = {segment.number for segment in self._segments if segment.contents.records[key]}
-        partitions = [
-            tuple(piece for piece in own if piece.number in holding)
-            for own in pack_pieces(self._spark(), MessageFiles(Store(), files))
-        ]
-        feed = MessagesFeed(self._spark(), Store(), Stretch(key, self._starts[key], end), partitions, table.id)
-        return TablePart(Ending(complete, continues=key in self._begun), feed, self._loader.states[table.id])
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
-    def _load(self, sync: Sync) -> tuple[set[str], LakeError | None]:
-        """The tables that are committed, and the error of one that is not."""
-        if not sync.tables:
-            return set(), None
-        self._steps += 1
-        job_id = f"{self._loader.job_id}.{self._steps}"
-        report = self._loader.run(sync, job_id=job_id)
-        own = [table.id for table in self._loader.spec.tables if table.id in sync.tables]
-        committed = set()
-        for table_id, result in zip(own, report.tables, strict=True):
-            key = next(key for key, table in self._tables.items() if table.id == table_id)
-            self._emit(make_log("INFO", self.statistics.add(key, result)))
-            if result.status in ("done", "already_done"):
-                committed.add(table_id)
-                self._loader.take_over(table_id, job_id)
-        return committed, find_failure(report)
+    def _end_loads(self) -> None:
+        """Take in what became of loads that are over."""
+        for key, future in [(key, future) for key, future in self._loads.items() if future.done()]:
+            queue, report = self._queues[key], None
+            try:
+                report = future.result()
+            except LakeError as error:
+                self._errors.append(error)
+            finally:
+                del self._loads[key]
+            committed = report is not None and self._take_report(queue, report)
+            with self._changed:
+                queue.close(committed=committed)
+
+    def _take_report(self, queue: StreamQueue, report: RunReport) -> bool:
+        """Whether the load is committed."""
+        (result,) = report.tables
+        is_committed = result.status in ("done", "already_done")
+        if queue.given_up and not is_committed:
+            return False
+        self._emit(make_log("INFO", self.statistics.add(queue.key, result)))
+        if not is_committed:
+            error = find_failure(report)
+            self._errors += [error] if error is not None else []
+            return False
+        self._loader.take_over(queue.table.id, report.job_id)
+        self._begun.add(queue.key)
+        if queue.whole:
+            self._silent.discard(queue.key)
+        if queue.feed is not None:
+            self._sizes[queue.key].learn(queue.feed.handed, result.bytes)
+        return True
 
     def _hand_back(self) -> None:
         """Each STATE whose records are all committed, in order."""
-        rest = []
-        for event, records in self._echoes:
-            own = self._starts.values() if event.stream is None else [self._starts.get(event.stream, 0)]
-            if all(start > event.place for start in own) and event.stream not in self._silent:
-                self._emit(make_state(event.text, records, self.statistics.take_counts(event.stream)))
-            else:
-                rest.append((event, records))
-        self._echoes = rest
+        with self._changed:
+            rest, back = list[tuple[Event, int]](), list[tuple[Event, int]]()
+            for event, records in self._echoes:
+                queues = self._queues.values() if event.stream is None else [self._queues.get(event.stream)]
+                starts = [queue.start if queue is not None else 0 for queue in queues]
+                is_committed = all(start > event.place for start in starts) and event.stream not in self._silent
+                (back if is_committed else rest).append((event, records))
+            self._echoes = rest
+        for event, records in back:
+            self._emit(make_state(event.text, records, self.statistics.take_counts(event.stream)))
 
-    def _forget(self) -> None:
-        """Let go of segments that no stream needs any more."""
-        lowest = min(self._starts.values(), default=0)
-        for segment in self._segments:
-            waiting = [
-                key for key in segment.contents.records if segment.number >= self._starts.get(key, 1 << 62) >> FILE_BITS
-            ]
-            if segment.size and not waiting:
-                segment.path.unlink()
-                segment.size = 0
-            segment.contents.events = [
-                event for event in segment.contents.events if event.kind != "state" or event.place >= lowest
-            ]
+    def _give_up_loads(self) -> None:
+        """Withdraw what runs still, but for loads that are past the point of no return."""
+        for key in self._loads:
+            queue = self._queues[key]
+            if queue.feed is not None:
+                queue.given_up = True
+                queue.feed.give_up()
 
     def _sum_contents(self) -> Contents:
         whole = Contents()
-        for segment in self._segments:
-            whole.add(segment.contents)
+        whole.add(self._contents)
+        for key, queue in self._queues.items():
+            if queue.records:
+                whole.records[key] = queue.records
+                whole.last_records[key] = queue.last_record
         return whole
 
     def _tell_of_odd_lines(self) -> None:
-        for note in describe_messages(self._sum_contents(), self._tables):
+        for note in describe_messages(self._sum_contents(), self._queues):
             self._emit(make_log("WARN", note))
 
 

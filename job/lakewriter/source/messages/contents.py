@@ -130,24 +130,30 @@ class Contents:
         self.last_line = max(self.last_line, other.last_line)
         self.last_cut = max(self.last_cut, other.last_cut)
 
-    def take(self, place: int, line: bytes) -> Message | None:
-        """One more line; its message, unless it is none."""
+    def take(self, place: int, line: bytes) -> None:
+        """One more line."""
+        message = self.parse(place, line)
+        if message is None:
+            return
+        if message.record is not None:
+            self.take_record(place, message.record.key)
+        elif (event := parse_event(place, message)) is not None:
+            self.events.append(event)
+
+    def parse(self, place: int, line: bytes) -> Message | None:
+        """The message of one more line; None for a line that is none, of which all is noted."""
         message = parse_line(line)
         if message is not None:
             self.last_line = place
         elif line.strip():
             self.last_line = place
             message = self._take_odd(place, line, parse_odd_line(line))
-        if message is None:
-            return None
-        if message.record is not None:
-            self.records[message.record.key] += 1
-            self.last_records[message.record.key] = place
-            return message
-        event = parse_event(place, message)
-        if event is not None:
-            self.events.append(event)
         return message
+
+    def take_record(self, place: int, key: StreamKey) -> None:
+        """A record of a stream."""
+        self.records[key] += 1
+        self.last_records[key] = place
 
     def _take_odd(self, place: int, line: bytes, odd: Odd) -> Message | None:
         if odd.mended:

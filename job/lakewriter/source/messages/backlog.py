@@ -1,0 +1,97 @@
+"""The records of one stream that no load has taken yet: the last ones in memory, those before them in files."""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from lakewriter.documents.types import DOCUMENTS, ROW
+from lakewriter.source.messages.lines import Record
+from lakewriter.source.messages.splits import make_batch
+
+PIECE_BYTES: Final = 8 * 1024 * 1024
+_ROW_BYTES: Final = 64
+"""What a record takes beside its data."""
+
+
+@dataclass(frozen=True)
+class PieceFile:
+    """Records in a file, at places from ``first`` to ``last``; ``size`` is that of their data."""
+
+    path: Path
+    first: int
+    last: int
+    size: int
+
+
+class Backlog:
+    """Records in the order of their places; ``numbers`` name files in the folder, no two alike."""
+
+    def __init__(self, folder: Path, numbers: Iterator[int]) -> None:
+        self._folder, self._numbers = folder, numbers
+        self._rows: list[tuple[int, bytes, int | None, bytes | None]] = []
+        self._pieces: deque[PieceFile] = deque()
+        self.in_memory = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of all."""
+        return self.in_memory + sum(piece.size for piece in self._pieces)
+
+    def add(self, place: int, record: Record) -> int:
+        """One more record; its bytes."""
+        data, at, meta = bytes(record.data), record.emitted_at, record.meta
+        changes = None if meta is None else bytes(meta.changes) or None
+        self._rows.append((place, data, at if at is None else int(at), changes))
+        size = len(data) + _ROW_BYTES
+        self.in_memory += size
+        if self.in_memory >= PIECE_BYTES:
+            self.flush()
+        return size
+
+    def flush(self) -> None:
+        """Put what is in memory into a file."""
+        if self._rows:
+            self._pieces.append(self._write(make_batch(self._rows), self.in_memory))
+            self._rows, self.in_memory = [], 0
+
+    def has_file(self, before: int) -> bool:
+        """Whether ``take`` would give anything."""
+        return bool(self._pieces) and self._pieces[0].last < before
+
+    def take(self, before: int) -> Iterator[PieceFile]:
+        """Files of records that all lie before a place; whoever takes one deletes it."""
+        while self.has_file(before):
+            yield self._pieces.popleft()
+
+    def take_all(self, before: int) -> Iterator[PieceFile]:
+        """All records before a place."""
+        self.flush()
+        yield from self.take(before)
+        if self._pieces and self._pieces[0].first < before:
+            yield self._cut(self._pieces.popleft(), before)
+
+    def _cut(self, piece: PieceFile, before: int) -> PieceFile:
+        batch = read_piece(piece.path)
+        count = bisect_left(batch.column(ROW).to_pylist(), before)
+        size = piece.size * count // batch.num_rows
+        self._pieces.appendleft(self._write(batch.slice(count), piece.size - size))
+        piece.path.unlink()
+        return self._write(batch.slice(0, count), size)
+
+    def _write(self, batch: pa.RecordBatch, size: int) -> PieceFile:
+        path = self._folder / f"{next(self._numbers):010d}"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, DOCUMENTS) as stream:
+            stream.write_batch(batch)
+        places = batch.column(ROW)
+        return PieceFile(path, places[0].as_py(), places[-1].as_py(), size)
+
+
+def read_piece(path: Path) -> pa.RecordBatch:
+    """The records of a file, in memory of their own."""
+    with pa.ipc.open_stream(path.read_bytes()) as stream:
+        return stream.read_next_batch()

@@ -1,0 +1,68 @@
+"""Messages from a pipe: whole lines as they come, and the same messages as line by line."""
+
+import pytest
+
+from lakewriter.source.messages.chunks import parse_chunk, read_chunks
+from lakewriter.source.messages.contents import Contents
+
+SOUND = b'{"type":"RECORD","record":{"stream":"a","data":{"x":1}}}'
+STATE = b'{"type":"STATE","state":{"type":"LEGACY","data":{}}}'
+DEEP = b'{"type":"RECORD","record":{"stream":"a","data":{"x":' + b"[" * 994 + b"]" * 994 + b"}}}"
+
+# (what is read each time, the chunks with their places)
+READS = [
+    ([], []),
+    ([b"a\n"], [(0, b"a\n")]),
+    ([b"a\nb"], [(0, b"a\n"), (2, b"b")]),
+    ([b"a", b"b", b"\nc\nd", b"\n"], [(0, b"ab\nc\n"), (5, b"d\n")]),
+    ([b"\n", b"\n"], [(0, b"\n"), (1, b"\n")]),
+]
+
+
+@pytest.mark.parametrize(("blocks", "chunks"), READS)
+def test_whole_lines_as_they_come(blocks, chunks):
+    left = [*blocks, b""]
+    assert list(read_chunks(lambda _: left.pop(0))) == chunks
+
+
+LINES = [
+    [SOUND, STATE, SOUND],
+    [SOUND, b"", SOUND],
+    [SOUND, b"starting up", SOUND],
+    [SOUND, b'{"type":"RECORD","record":{"stream":"a","data":[1]}}'],
+    [SOUND, b'{"type":"RECORD","record":{"stream":"a","data":{"x":NaN}}}'],
+    [SOUND, b'{"type":"RECORD","record":{"stream":"a","data":{"x":"\xff"}}}', STATE],
+    [SOUND, b'{"type":"RECORD"}'],
+    [SOUND + SOUND, SOUND],
+    [b'{"type":', b'"LOG"}'],
+    [SOUND, DEEP],
+    [SOUND, SOUND[:-1]],
+]
+
+
+@pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_messages_are_those_of_the_lines(lines, end):
+    together, apart = Contents(), Contents()
+    found = [message for _, message in parse_chunk(7, b"\n".join(lines) + end, together)]
+    place, expected = 7, []
+    for line in lines:
+        expected.append(apart.parse(place, line))
+        place += len(line) + 1
+
+    def told(messages):
+        return [each and (each.type, bytes(each.record.data) if each.record else None) for each in messages]
+
+    assert told(found[: len(lines)]) == told(expected)
+    assert not any(found[len(lines) :])
+    assert (together.malformed, together.samples, together.mended) == (apart.malformed, apart.samples, apart.mended)
+    assert together.is_cut is apart.is_cut
+    assert [event.place for event in together.events] == [event.place for event in apart.events]
+
+
+def test_places_grow_from_chunk_to_chunk():
+    contents, places = Contents(), []
+    for place, chunk in ((0, SOUND + b"\n" + STATE + b"\n"), (len(SOUND) + len(STATE) + 2, b"odd\n" + SOUND)):
+        places += [at for at, _ in parse_chunk(place, chunk, contents)]
+    assert places == sorted(set(places))
+    assert contents.last_line == places[-1]
