@@ -1,6 +1,7 @@
 """Where the loads of a stream end, and which records the running one may have."""
 
 import itertools
+from typing import cast
 
 import msgspec
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from lakewriter.cli.airbyte import stream_queue
 from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.source.messages import backlog
+from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog, read_piece
 from lakewriter.source.messages.lines import Record
+from lakewriter.spec.specification import TableSpec
 
 SIZE = 66
 """Bytes of each of these records."""
@@ -35,7 +38,7 @@ class Stream(StreamQueue):
     """A queue whose files hold one record each; a step has five of them."""
 
     def __init__(self, folder):
-        super().__init__(("public", "users"), None, Backlog(folder, itertools.count()))
+        super().__init__(("public", "users"), cast(TableSpec, None), Backlog(folder, itertools.count()))
 
     def say(self, *messages):
         """Numbers are places of records; ``s`` before one is a STATE."""
@@ -48,7 +51,7 @@ class Stream(StreamQueue):
 
     def load(self):
         feed = Feed()
-        self.begin(feed)
+        self.begin(cast(ArrivingFeed, feed))
         return feed
 
 

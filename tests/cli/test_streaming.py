@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import msgspec
 import pytest
@@ -55,7 +55,7 @@ class Sync:
         own = read_connection(*platform.given(*streams, **config))
         folder = platform.folder / "pieces"
         folder.mkdir()
-        self.pipe, self.heard, self.error = Pipe(), [], None
+        self.pipe, self.heard, self.error = Pipe(), list[dict[str, Any]](), None
         session = spark or (lambda: platform._spark)
         self.loader = Loader(own, "j", Clients(own.access), session, lambda *_: None)
         hear = lambda message: self.heard.append(json.loads(msgspec.json.encode(message)))  # noqa: E731

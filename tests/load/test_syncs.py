@@ -1,11 +1,13 @@
 """Syncs of Airbyte messages: what lies in the bucket, and what a report says."""
 
 import datetime as dt
+import hashlib
 import re
 import uuid
 
 import pytest
 
+from lakewriter.spec.specification import MIB
 from tests.load.syncs import BUCKET, SyncLake, catalog, failure, record, state, status, stream
 
 pytestmark = pytest.mark.spark
@@ -123,6 +125,28 @@ def test_each_file_of_a_load_has_its_own_uuid(lake):
     lake.write(form, source={"messages": path, "catalog": catalog(stream("users"), stream("orders"))})
     assert lake.load("j").status == "done"
     assert len({key.split("/")[2] for key in lake.data()}) == 2
+
+
+def make_texts(count):
+    """Records of a kilobyte that a compressor cannot make much smaller than half."""
+    return [record("users", {"user_id": 1, "x": hashlib.shake_256(b"%d" % n).hexdigest(480)}) for n in range(count)]
+
+
+def test_messages_in_files_become_files_of_the_target_size(lake, monkeypatch):
+    """Each piece that a task read was a file: 1.5 GiB became 12 files of 86 to 125 MiB, 160 MiB two of 14 MiB."""
+    monkeypatch.setattr("lakewriter.source.messages.splits.PIECE_BYTES", MIB // 8)
+    path = lake.messages(*make_texts(5400))
+    # (compression, the target, MiB of each file): two of 1.6 MiB and six of 0.9, the last ones where the text is plain
+    for compression, target, count, least in (("GZIP", 200, 1, 2.5), ("No Compression", 1, 7, 0.75)):
+        form = {"format": {"format_type": "JSONL", "compression": {"compression_type": compression}}}
+        lake.write(
+            form, source={"messages": path, "catalog": catalog(stream("users"))}, limits={"target_file_mb": target}
+        )
+        before = lake.data().keys()
+        assert lake.load(compression.split()[0]).status == "done"
+        sizes = [len(body) / MIB for key, body in lake.data().items() if key not in before]
+        assert len(sizes) == count, sizes
+        assert min(sizes) > least, sizes
 
 
 def test_objects_carry_their_generation_and_raw_ids_are_those_of_the_load(lake):

@@ -142,7 +142,7 @@ ENDED = [
 
 @pytest.mark.parametrize(("source", "failure", "ended"), ENDED)
 def test_what_is_known_of_the_end(source, failure, ended):
-    messages = Messages(Store(), (), {}, failure)
+    messages = Messages(Store(), {}, failure)
     assert Input.of(messages, source) == Input([], failure, {}, ended)
 
 
@@ -164,7 +164,7 @@ def test_file_that_ends_amid_a_line(tail, cut):
     assert Contents.from_json(json.loads(json.dumps(own.to_json()))) == own
     first, second = (Piece(Chunk(f"{name}.jsonl", 0, 1000), number) for number, name in enumerate("ab"))
     for files in ({first: own, second: Contents()}, {first: Contents(), second: own}):
-        assert Messages(Store(), (), files, "").is_cut is cut
+        assert Messages(Store(), files, "").is_cut is cut
 
 
 def test_last_records():

@@ -17,7 +17,7 @@ class Arriving:
 
     def __init__(self, folder):
         self.folder = folder / "load"
-        self.feed = ArrivingFeed(None, self.folder, "t", most=2)
+        self.feed = ArrivingFeed(None, self.folder, "t", most=2)  # type: ignore[arg-type]
         self._backlog = Backlog(folder, itertools.count())
 
     def put(self, *places):

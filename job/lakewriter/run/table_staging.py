@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
+from typing import Final
 
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
@@ -38,11 +39,18 @@ from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flattening import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.messages.expected_size import FileSizes
+from lakewriter.source.messages.splits import MessagesFeed
+from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.specification import MIB, TableSpec
+from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
 from lakewriter.staging.stage import choose_first_indexes, stage
 from lakewriter.staging.task import TaskPlan
+
+SAMPLED_BYTES: Final = 16 * MIB
+"""Of messages: fewer of them are one task's, whatever they become."""
 
 Progress = Callable[[TableSpec, str, str], None]
 """Called with a table, the step it is in, and a detail for people."""
@@ -121,6 +129,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
 def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[Receipt]) -> Staged:
     """Step 3: the rows in uploads that nobody sees; ``receipts`` is filled with all of them, whatever is raised."""
     feed = checked.prepared.feed
+    _divide_messages(load, table, checked.prepared)
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
     files, set_aside = stage(feed, _task_plan(load, table, checked))
     receipts.extend(files)
@@ -128,6 +137,18 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[R
     _abort_strays(load, load.control(table), checked.names, receipts)
     action = checked.action if receipts else remove_partition(checked.action)
     return Staged(checked, action, tuple(receipts), time.monotonic() - checked.since, set_aside)
+
+
+def _divide_messages(load: Load, table: TableSpec, prepared: Prepared) -> None:
+    """Share messages in files among as many tasks as make files of the target size."""
+    feed, spec = prepared.feed, load.pipeline.spec
+    if not isinstance(feed, MessagesFeed):
+        return
+    encoding = table.encoding or spec.encoding
+    sizes = FileSizes(encoding, spec.limits)
+    if feed.size >= SAMPLED_BYTES:
+        learn_size(sizes, feed.sample(), prepared.shape, encoding, load.attempt.started)
+    feed.divide(sizes.count_tasks(feed.size, read_sizes(load.spark()).least_partitions))
 
 
 def _abort_strays(load: Load, control: Control, names: ObjectNames, receipts: list[Receipt]) -> None:

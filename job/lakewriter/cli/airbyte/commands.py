@@ -132,6 +132,9 @@ def _guard(work: Callable[[Emit], None], emit: Emit) -> int:
     except Stopped as error:
         emit(make_trace(error))
         return exit_code_of(error.reason)
+    except BrokenPipeError:
+        click.echo("Nobody reads standard output any more: what is not committed is withdrawn.", err=True)
+        return EXIT_FAILED
     except Exception as error:
         emit(make_trace(error))
         raise

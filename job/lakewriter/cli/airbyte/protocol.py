@@ -26,11 +26,13 @@ def standard_output() -> Iterator[Emit]:
     own = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(os.dup(own), "wb") as out:
+        # Without a buffer: what a reader who is gone was to have is not written again at the end.
+        with os.fdopen(os.dup(own), "wb", buffering=0) as out:
 
             def emit(message: dict[str, Any]) -> None:
-                out.write(msgspec.json.encode(message) + b"\n")
-                out.flush()
+                rest = memoryview(msgspec.json.encode(message) + b"\n")
+                while rest:
+                    rest = rest[out.write(rest) or 0 :]
 
             yield emit
     finally:

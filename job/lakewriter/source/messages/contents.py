@@ -75,7 +75,7 @@ class Event:
 
 @dataclass
 class Contents:
-    """What a stretch of lines holds: records by stream, and events in order.
+    """What a stretch of lines holds: records by stream, the bytes of their data, and events in order.
 
     ``mended`` counts records of which values were replaced, ``replaced`` names some of those. ``last_records`` is by
     stream the place of its last record. ``last_line`` is the place of the last line that is not blank, ``last_cut``
@@ -83,6 +83,7 @@ class Contents:
     """
 
     records: Counter[StreamKey] = field(default_factory=Counter)
+    sizes: Counter[StreamKey] = field(default_factory=Counter)
     events: list[Event] = field(default_factory=list)
     malformed: int = 0
     samples: list[str] = field(default_factory=list)
@@ -107,6 +108,7 @@ class Contents:
         # Of a Counter ``asdict`` makes another one, which counts its items.
         return asdict(self) | {
             "records": [[*key, count] for key, count in self.records.items()],
+            "sizes": [[*key, size] for key, size in self.sizes.items()],
             "last_records": [[*key, place] for key, place in self.last_records.items()],
         }
 
@@ -115,12 +117,14 @@ class Contents:
         """The contents in ``data``."""
         events = [Event(**each | {"stream": each["stream"] and tuple(each["stream"])}) for each in data["events"]]
         records = Counter({(namespace, name): count for namespace, name, count in data["records"]})
+        sizes = Counter({(namespace, name): size for namespace, name, size in data["sizes"]})
         last_records = {(namespace, name): place for namespace, name, place in data["last_records"]}
-        return cls(**data | {"records": records, "events": events, "last_records": last_records})
+        return cls(**data | {"records": records, "sizes": sizes, "events": events, "last_records": last_records})
 
     def add(self, other: "Contents") -> None:
         """The contents of what follows."""
         self.records += other.records
+        self.sizes += other.sizes
         self.events += other.events
         self.malformed += other.malformed
         self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
@@ -136,7 +140,9 @@ class Contents:
         if message is None:
             return
         if message.record is not None:
-            self.take_record(place, message.record.key)
+            key = message.record.key
+            self.take_record(place, key)
+            self.sizes[key] += len(memoryview(message.record.data))
         elif (event := parse_event(place, message)) is not None:
             self.events.append(event)
 

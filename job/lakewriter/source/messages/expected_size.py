@@ -9,7 +9,7 @@ _FULL: Final = 0.95
 """Of the target size: files that come a little larger than expected are not to leave a small one behind."""
 _WORTH: Final = 8
 """Another task is worth a file of a part of the target size, one by so much."""
-_ENOUGH: Final = 8 * 1024 * 1024
+_ENOUGH: Final = 1024 * 1024
 """Bytes of messages that tell what more of them become."""
 _PLAIN, _COMPRESSED = 1.2, 0.2
 
@@ -30,10 +30,16 @@ class FileSizes:
         """The messages that fill so many files."""
         return max(int(_FULL * files * self._target / self._ratio), 1)
 
+    def count_tasks(self, taken: int, slots: int) -> int:
+        """How many tasks are to share messages: as many as files are full, or as there are slots where files of a
+        part of the target size are worth it."""
+        files = -(-taken // self.bytes_for(1))
+        return max(files, min(slots, taken // self.bytes_for_another_task), 1)
+
     @property
     def bytes_for_another_task(self) -> int:
         """The messages of which one task more makes a file that is not too small."""
-        return int(self._target / _WORTH / self._ratio)
+        return max(int(self._target / _WORTH / self._ratio), 1)
 
 
 def _guess(encoding: FileEncoding) -> float:

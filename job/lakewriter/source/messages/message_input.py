@@ -13,9 +13,7 @@ from lakewriter.source.messages.splits import (
     MessagesFeed,
     Piece,
     Stretch,
-    pack_pieces,
     scan_pieces,
-    select_pieces,
 )
 from lakewriter.source.storage import AnyStore
 from lakewriter.spec.specification import TableSpec
@@ -27,7 +25,6 @@ class Messages:
     """``failure`` says why the input ended early, blank where it did not."""
 
     store: AnyStore
-    partitions: tuple[tuple[Piece, ...], ...]
     contents: Mapping[Piece, Contents]
     failure: str
 
@@ -51,8 +48,9 @@ class Messages:
 
     def open_feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
         """The records of one table."""
-        partitions = select_pieces(dict(self.contents), self.partitions, stretch.stream)
-        return MessagesFeed(spark, self.store, stretch, partitions, table.id, sets_aside=table.sets_aside)
+        stream = stretch.stream
+        sizes = {piece: own.sizes[stream] for piece, own in self.contents.items() if own.has(stream)}
+        return MessagesFeed(spark, self.store, stretch, sizes, table.id, sets_aside=table.sets_aside)
 
     def describe(self, known: Collection[StreamKey]) -> Iterator[str]:
         """What is odd about it."""
@@ -67,8 +65,7 @@ class Messages:
 
 def look_through(spark: SparkSession, found: MessageFiles, failure: str) -> Messages:
     """All of the files, read by tasks."""
-    partitions = tuple(pack_pieces(spark, found))
-    return Messages(found.store, partitions, scan_pieces(spark, found, partitions), failure)
+    return Messages(found.store, scan_pieces(spark, found), failure)
 
 
 def describe_messages(whole: Contents, known: Collection[StreamKey]) -> Iterator[str]:

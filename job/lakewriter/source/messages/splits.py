@@ -1,7 +1,8 @@
 """The splits feed of messages: each task reads its own stretches of the files, and nothing crosses from the JVM."""
 
+import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,7 +19,7 @@ from lakewriter.source.failures import SPARK_ERRORS, Origin, make_unreadable_err
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.odd_lines import parse_odd_line
-from lakewriter.source.packing import Chunk, SourceFile, pack, read_sizes
+from lakewriter.source.packing import Chunk, SourceFile
 from lakewriter.source.storage import AnyStore, NotListable, list_files
 from lakewriter.spec.stream import StreamKey
 
@@ -26,6 +27,9 @@ Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 
 FILE_BITS: Final = 42
 """A line's place is its file's number above these bits, and its first byte's offset below them."""
+PIECE_BYTES: Final = 16 * 1024 * 1024
+"""Of plain text: a part of what makes a file of the target size, so that several pieces make nearly one."""
+_MOST_PIECES: Final = 10_000
 _BLOCK: Final = 4 * 1024 * 1024
 _ROWS, _BYTES = 8192, 8 * 1024 * 1024
 _GZIP: Final = ".gz"
@@ -89,20 +93,21 @@ def list_message_files(paths: Sequence[str]) -> MessageFiles:
     return MessageFiles(store, tuple(files))
 
 
-def pack_pieces(spark: SparkSession, found: MessageFiles) -> list[tuple[Piece, ...]]:
-    """The pieces of each partition; a compressed file is one piece."""
+def cut_pieces(found: MessageFiles) -> list[Piece]:
+    """The files in pieces, in order; a compressed file is one piece."""
     numbers = found.numbers
-    whole = [file for file in found.files if file.path.endswith(_GZIP) and file.length]
-    plain = [file for file in found.files if not file.path.endswith(_GZIP)]
-    packed = [*pack(plain, read_sizes(spark)), *((Chunk(file.path, 0, file.length),) for file in whole)]
-    return [tuple(Piece(chunk, numbers[chunk.path]) for chunk in partition) for partition in packed]
+    length = max(PIECE_BYTES, sum(file.length for file in found.files) // _MOST_PIECES)
+    return [
+        Piece(Chunk(file.path, start, min(step, file.length - start)), numbers[file.path])
+        for file in found.files
+        for step in (file.length if file.path.endswith(_GZIP) else length,)
+        for start in range(0, file.length, max(step, 1))
+    ]
 
 
-def scan_pieces(
-    spark: SparkSession, message_files: MessageFiles, partitions: Sequence[tuple[Piece, ...]]
-) -> dict[Piece, Contents]:
+def scan_pieces(spark: SparkSession, message_files: MessageFiles) -> dict[Piece, Contents]:
     """What each piece holds, in the order of the places; read by tasks."""
-    pieces = sorted((piece for partition in partitions for piece in partition), key=lambda piece: piece.start)
+    pieces = cut_pieces(message_files)
     if not pieces:
         return {}
     listed = spark.sparkContext.parallelize(pieces, len(pieces))
@@ -144,18 +149,42 @@ class MessagesFeed:
         spark: SparkSession,
         store: AnyStore,
         stretch: Stretch,
-        partitions: Iterable[tuple[Piece, ...]],
+        sizes: Mapping[Piece, int],
         table: str,
         *,
         sets_aside: bool = False,
     ) -> None:
-        kept = (tuple(piece for piece in partition if stretch.has_piece(piece)) for partition in partitions)
-        self._pieces = [partition for partition in kept if partition]
+        self._sizes = {piece: size for piece, size in sizes.items() if stretch.has_piece(piece)}
+        self._pieces = [tuple(self._sizes)] if self._sizes else []
         self.partitions = len(self._pieces)
+        self._is_divisible = True
         self.reason = "Airbyte messages, read by the tasks themselves"
         self._spark, self._store, self._stretch = spark, store, stretch
         self._sets_aside = sets_aside
         self._origin = Origin(table, "Airbyte messages")
+
+    @property
+    def size(self) -> int:
+        """The bytes of the records' data."""
+        return sum(self._sizes.values())
+
+    def divide(self, partitions: int) -> None:
+        """Share the records among so many partitions at most, in order and of about the same size."""
+        if not self._is_divisible or not self._pieces:
+            return
+        shares: list[list[Piece]] = [[] for _ in range(partitions)]
+        total, before = max(self.size, 1), 0
+        for piece, size in self._sizes.items():
+            shares[min((2 * before + size) * partitions // (2 * total), partitions - 1)].append(piece)
+            before += size
+        self._pieces = [tuple(share) for share in shares if share]
+        self.partitions = len(self._pieces)
+
+    def sample(self) -> Iterator[pa.RecordBatch]:
+        """Some of the records: of the first piece, of one in the middle and of the last."""
+        pieces, system = list(self._sizes), self._store.open()
+        for piece in dict.fromkeys((pieces[0], pieces[len(pieces) // 2], pieces[-1])):
+            yield from itertools.islice(read_batches(system, piece, self._stretch), 1)
 
     def run(self, body: Body) -> list[str]:
         """What ``body`` yields in the tasks, in the order of the partitions."""
@@ -170,19 +199,12 @@ class MessagesFeed:
 
     def merge(self) -> "MessagesFeed":
         """The same records in one partition."""
-        self._pieces = [tuple(piece for partition in self._pieces for piece in partition)] if self._pieces else []
-        self.partitions = len(self._pieces)
+        self.divide(1)
+        self._is_divisible = False
         return self
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def select_pieces(
-    contents: dict[Piece, Contents], partitions: Iterable[tuple[Piece, ...]], stream: StreamKey
-) -> list[tuple[Piece, ...]]:
-    """The partitions' pieces that have a record of the stream, or a bad one that may be."""
-    return [tuple(piece for piece in own if contents[piece].has(stream)) for own in partitions]
 
 
 def _scan(store: AnyStore, piece: Piece) -> str:
