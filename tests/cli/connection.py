@@ -34,7 +34,7 @@ class Connection:
         arguments = ["airbyte", "write", "--config", str(config), "--catalog", str(catalog)]
         self._capfd.readouterr()
         with (
-            patch.object(commands, "open_spark_session", lambda _: self._spark),
+            patch.object(commands, "open_spark_session", lambda _, **__: self._spark),
             patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(sent))),
             pytest.raises(SystemExit) as ended,
         ):
