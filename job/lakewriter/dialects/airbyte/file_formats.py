@@ -141,6 +141,14 @@ CODECS: Final[dict[str, type[Model]]] = {
 }
 """The models of formats and of their own objects, by what tells them apart."""
 
+EXTENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "CSV": (".csv", ".csv.gz"),
+    "JSONL": (".jsonl", ".jsonl.gz"),
+    "Avro": (".avro",),
+    "Parquet": (".parquet",),
+}
+"""What ``{format_extension}`` stands for in each format, without compression of the whole file and with it."""
+
 _CODEC_NAMES: Final = {name.lower(): name for name in CODECS}
 
 FORMAT_TAGS: Final[Mapping[str, tuple[str, ...]]] = {

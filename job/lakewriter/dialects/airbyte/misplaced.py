@@ -2,20 +2,20 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Final
 
-from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, EXTENSIONS, make_layout, make_s3_safe
+from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
+from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, make_layout, make_s3_safe
 from lakewriter.dialects.airbyte.settings import AirbyteDestination
 from lakewriter.dialects.common.source_files import Place
 from lakewriter.spec.layout import CLASH, UUID, Layout
 
 NO_SETTING: Final = "no setting gives a stream of the catalog such a key: it stays as it is"
 
-_FORMATS: Final = {".csv": "CSV", ".jsonl": "JSONL", ".avro": "Avro", ".parquet": "Parquet"}
 _FILE_PATTERNS: Final = (DEFAULT_FILE, "{format_extension}")
 """Patterns to try beside the configuration's own; whatever stands before them can be in ``s3_path_format``."""
-_EXTENSION: Final = "(" + "|".join(map(re.escape, sorted(EXTENSIONS, key=len, reverse=True))) + ")"
+_EXTENSION: Final = "(" + "|".join(map(re.escape, sorted(chain(*EXTENSIONS.values()), key=len, reverse=True))) + ")"
 _DIGITS: Final = re.compile(rf"{UUID}|[0-9]+")
 _WITHIN_A_DAY: Final = ("MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
@@ -40,10 +40,10 @@ class Adviser:
 
     def advise_format(self, extension: str) -> str:
         """The line by which files of this extension would be written."""
-        kind, packed = _FORMATS[extension.removesuffix(".gz")], extension.endswith(".gz")
+        kind = next(name for name, own in EXTENSIONS.items() if extension in own)
         if kind != self._form.format.format_type:
             return f"{self._place.get_child('format', 'format_type')} {kind!r} writes {extension}"
-        compression = "GZIP" if packed else "No Compression"
+        compression = "GZIP" if extension.endswith(".gz") else "No Compression"
         where = self._place.get_child("format", "compression", "compression_type")
         return f"{where} {compression!r} writes {extension}"
 

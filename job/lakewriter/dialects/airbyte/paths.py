@@ -3,8 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
+from lakewriter.dialects.airbyte.file_formats import EXTENSIONS
 from lakewriter.dialects.common.problems import suggest_nearest
 from lakewriter.spec.layout import Layout, Template
 
@@ -37,8 +39,6 @@ FILE_VARIABLES: Final = (
     "{date}", "{date:yyyy_MM}", "{timestamp}", "{timestamp:millis}", "{timestamp:micros}", "{part_number}",
     "{sync_id}", "{format_extension}",
 )  # fmt: skip
-EXTENSIONS: Final = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".avro", ".parquet")
-"""What ``{format_extension}`` may stand for."""
 _LETTERS: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _DATE_FORMAT: Final = re.compile("yyyy|MM|dd|HH|mm|ss|[^A-Za-z/]")
 _LOOKALIKE: Final = re.compile(r"\{[^{}]*\}|[{}]|\$(?:" + "|".join(DIRECTORY_VARIABLES) + r")(?![A-Za-z0-9])")
@@ -70,7 +70,9 @@ def make_layout(bucket_path: str, path_format: str, file_pattern: str, names: tu
     """The layout of a stream; ``names`` are namespace and stream, ``end`` the format's extension."""
     namespace, stream = map(make_s3_safe, names)
     directory = tuple(_parse_directory(f"{bucket_path}/{path_format}", namespace, stream))
-    templates = [Template.of(*directory, *_parse_file(file_pattern, each)) for each in (end, *EXTENSIONS)]
+    templates = [
+        Template.of(*directory, *_parse_file(file_pattern, each)) for each in (end, *chain(*EXTENSIONS.values()))
+    ]
     return Layout("", templates[0], variants=tuple(each for each in dict.fromkeys(templates) if each != templates[0]))
 
 

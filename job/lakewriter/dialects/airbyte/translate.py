@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from lakewriter.dialects.airbyte.configured_catalog import list_streams
 from lakewriter.dialects.airbyte.file_formats import (
+    EXTENSIONS,
     Avro,
     Bzip2,
     Csv,
@@ -108,10 +109,7 @@ def make_encoding(form: AirbyteForm) -> FileEncoding:
 
 def name_extension(form: AirbyteForm) -> str:
     """What ``{format_extension}`` stands for."""
-    own = form.format
-    if isinstance(own, Csv | JsonLines):
-        return (".csv" if isinstance(own, Csv) else ".jsonl") + (".gz" if own.gzip else "")
-    return ".avro" if isinstance(own, Avro) else ".parquet"
+    return EXTENSIONS[form.format.format_type][isinstance(form.format, Csv | JsonLines) and form.format.gzip]
 
 
 def make_envelope(form: AirbyteForm) -> Envelope:
