@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakewriter.cli.airbyte import commands
 from lakewriter.cli.main import main
 from tests.cli.platform import Platform
-from tests.cli.scenarios import FORMS, SCENARIOS, WHOLE, simplify
+from tests.cli.scenarios import FORMS, SCENARIOS, WHOLE, Scenario, simplify
 from tests.load.syncs import read
 
 Message = dict[str, Any]
@@ -96,8 +96,9 @@ def state(name: str, cursor: int) -> Message:
     return {"type": "STATE", "state": {"type": "STREAM", "stream": own}}
 
 
-def send_scenarios() -> tuple[list[Message], list[Message]]:
-    """The streams and the messages of a sync with every scenario in it."""
-    streams = [configure(each.name, each.properties, each.namespace) for each in SCENARIOS]
-    messages = [record(each.name, data, each.namespace) for each in SCENARIOS for data in each.records]
-    return streams, messages + [status(each.name, "COMPLETE", each.namespace) for each in SCENARIOS]
+def send_scenarios(scenarios: Iterable[Scenario] = SCENARIOS) -> tuple[list[Message], list[Message]]:
+    """The streams and the messages of one sync with every scenario in it."""
+    scenarios = list(scenarios)
+    streams = [configure(each.name, each.properties, each.namespace) for each in scenarios]
+    messages = [record(each.name, data, each.namespace) for each in scenarios for data in each.records]
+    return streams, messages + [status(each.name, "COMPLETE", each.namespace) for each in scenarios]

@@ -63,45 +63,45 @@ TYPES: Final = {
     "t": text("time", "time_without_timezone"), "tz": text("time", "time_with_timezone"),
     "ts": text("date-time", "timestamp_without_timezone"), "tstz": text("date-time", "timestamp_with_timezone"),
 }  # fmt: skip
+CONTAINERS: Final = {
+    "o": kind("object", properties={"x": kind("integer"), "y": kind("array", items=kind("string"))}),
+    "l": kind("array", items=kind("object", properties={"k": kind("string")})),
+    "any": kind("object"), "list": kind("array"),
+}  # fmt: skip
+UNIONS: Final = {
+    "u": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+    "m": {"type": ["object", "integer"], "properties": {"k": {"type": "string"}}},
+}
 NO_FIT: Final = "DESTINATION_SERIALIZATION_ERROR"
-UNION: Final = {"oneOf": [{"type": "string"}, {"type": "integer"}]}
-MIXED: Final = {"type": ["object", "integer"], "properties": {"k": {"type": "string"}}}
+NO_TYPES, NO_UNIONS = dict.fromkeys(TYPES), dict.fromkeys(UNIONS)
+
+ROWS: Final[list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]]] = [
+    # a record, its types and containers in Avro and Parquet, its unions in Avro, in Parquet
+    ({"s": 'a"b,\n€', "i": 9007199254740993, "n": 1.5, "b": True, "d": "2021-01-23", "t": "12:34:56.789",
+      "tz": "01:00:00+02:00", "ts": "2021-01-23T01:23:45.678901", "tstz": "2021-01-23T01:23:45+01:00", "more": 1,
+      "o": {"x": 1, "y": ["a", None]}, "l": [{"k": "v"}, {}], "any": {"z": [1, {"q": None}]}, "list": [1, "x"],
+      "u": "x", "m": {"k": "v"}},
+     {"s": 'a"b,\n€', "i": 9007199254740993, "n": 1.5, "b": True, "d": "2021-01-23", "t": "12:34:56.789000",
+      "tz": "23:00:00", "ts": "2021-01-23T01:23:45.678901+00:00", "tstz": "2021-01-23T00:23:45+00:00",
+      "o": {"x": 1, "y": ["a", None]}, "l": [{"k": "v"}, {"k": None}], "any": '{"z":[1,{"q":null}]}',
+      "list": '[1,"x"]'},
+     {"u": "x", "m": {"k": "v"}},
+     {"u": {"type": "string", "string": "x", "integer": None},
+      "m": {"type": "object", "object": {"k": "v"}, "integer": None}}),
+    ({"s": "", "d": "0001-01-01", "o": {}, "l": [], "any": {}, "list": [], "u": 5, "m": 3},
+     NO_TYPES | {"s": "", "d": "0001-01-01", "o": {"x": None, "y": None}, "l": [], "any": "{}", "list": "[]"},
+     {"u": 5, "m": 3},
+     {"u": {"type": "integer", "string": None, "integer": 5}, "m": {"type": "integer", "object": None, "integer": 3}}),
+    ({"i": 9223372036854775808, "n": -0.0, "d": "never", "ts": "2021-13-01T00:00:00", "o": None},
+     NO_TYPES | {"n": -0.0, "o": None, "l": None, "any": None, "list": None}, NO_UNIONS, NO_UNIONS),
+]  # fmt: skip
 
 SCENARIOS: Final = [
     Scenario(
-        "types", TYPES,
-        [{"s": 'a"b,\n€', "i": 9007199254740993, "n": 1.5, "b": True, "d": "2021-01-23", "t": "12:34:56.789",
-          "tz": "01:00:00+02:00", "ts": "2021-01-23T01:23:45.678901", "tstz": "2021-01-23T01:23:45+01:00", "more": 1},
-         {"s": "", "d": "0001-01-01"},
-         {"i": 9223372036854775808, "n": -0.0, "d": "never", "ts": "2021-13-01T00:00:00"}],
-        [{"s": 'a"b,\n€', "i": 9007199254740993, "n": 1.5, "b": True, "d": "2021-01-23", "t": "12:34:56.789000",
-          "tz": "23:00:00", "ts": "2021-01-23T01:23:45.678901+00:00", "tstz": "2021-01-23T00:23:45+00:00"},
-         dict.fromkeys(TYPES) | {"s": "", "d": "0001-01-01"},
-         dict.fromkeys(TYPES) | {"n": -0.0}],
+        "values", TYPES | CONTAINERS | UNIONS, [record for record, _, _, _ in ROWS],
+        {"avro": [types | unions for _, types, unions, _ in ROWS],
+         "parquet": [types | unions for _, types, _, unions in ROWS]},
         changes=((), (), (("i", "DESTINATION_FIELD_SIZE_LIMITATION"), ("d", NO_FIT), ("ts", NO_FIT))),
-    ),
-    Scenario(
-        "containers",
-        {"o": kind("object", properties={"x": kind("integer"), "y": kind("array", items=kind("string"))}),
-         "l": kind("array", items=kind("object", properties={"k": kind("string")})),
-         "any": kind("object"), "list": kind("array")},
-        [{"o": {"x": 1, "y": ["a", None]}, "l": [{"k": "v"}, {}], "any": {"z": [1, {"q": None}]}, "list": [1, "x"]},
-         {"o": {}, "l": [], "any": {}, "list": []},
-         {"o": None}],
-        [{"o": {"x": 1, "y": ["a", None]}, "l": [{"k": "v"}, {"k": None}], "any": '{"z":[1,{"q":null}]}',
-          "list": '[1,"x"]'},
-         {"o": {"x": None, "y": None}, "l": [], "any": "{}", "list": "[]"},
-         {"o": None, "l": None, "any": None, "list": None}],
-    ),
-    Scenario(
-        "unions", {"u": UNION, "m": MIXED},
-        [{"u": "x", "m": {"k": "v"}}, {"u": 5, "m": 3}, {}],
-        {"avro": [{"u": "x", "m": {"k": "v"}}, {"u": 5, "m": 3}, {"u": None, "m": None}],
-         "parquet": [{"u": {"type": "string", "string": "x", "integer": None},
-                      "m": {"type": "object", "object": {"k": "v"}, "integer": None}},
-                     {"u": {"type": "integer", "string": None, "integer": 5},
-                      "m": {"type": "integer", "object": None, "integer": 3}},
-                     {"u": None, "m": None}]},
     ),
     Scenario("no_columns", {}, [{}, {"x": 1}], [{}, {}]),
     Scenario("no_data", {"id": kind("integer")}, [], []),
