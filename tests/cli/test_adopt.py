@@ -6,6 +6,7 @@ import io
 import json
 from typing import Any, cast
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -84,6 +85,18 @@ def parquet(sync_id: int) -> bytes:
     return out.getvalue()
 
 
+def avro(meta: Any, codec: str = "null") -> bytes:
+    """A row as the vendor's connector writes it; ``meta`` is None in releases that had no such column."""
+    text = {"name": "_airbyte_raw_id", "type": "string"}
+    change = {"type": "record", "name": "change", "fields": [{"name": "field", "type": "string"}]}
+    fields = [{"name": "changes", "type": {"type": "array", "items": change}}, {"name": "sync_id", "type": "long"}]
+    own = {"name": "_airbyte_meta", "type": ["null", {"type": "record", "name": "meta", "fields": fields}]}
+    out = io.BytesIO()
+    schema = {"type": "record", "name": "users", "fields": [text, *([own] if meta else [])]}
+    fastavro.writer(out, schema, [{"_airbyte_raw_id": "a", "_airbyte_meta": meta}], codec)
+    return out.getvalue()
+
+
 ROW = b'{"_airbyte_raw_id":"a","_airbyte_meta":{"changes":[],"sync_id":31}}\n'
 NEWEST = [
     # the newest object of a stream, the sync that it is of
@@ -91,6 +104,10 @@ NEWEST = [
     ("jsonl.gz", gzip.compress(ROW), 31),
     ("csv", b'_airbyte_raw_id,_airbyte_meta\r\na,"{""changes"":[],""sync_id"":32}"\r\n', 32),
     ("parquet", parquet(33), 33),
+    ("avro", avro({"changes": [{"field": "a"}], "sync_id": 34}), 34),
+    ("avro", avro({"changes": [], "sync_id": 300}, "deflate"), 300),
+    ("avro", avro(None), 0),
+    ("avro", b"Obj", 0),
     # of release 0.x of the connector, which has no such column, and what is no file of its format
     ("jsonl", b'{"_airbyte_ab_id":"a"}\n', 0),
     ("jsonl", b"", 0),

@@ -1,4 +1,4 @@
-"""Rows of an Avro container file, counted block by block, with the texts of their first field.
+"""Rows of an Avro container file: counted block by block, with the texts of their first field; a number of the first.
 
 See: https://avro.apache.org/docs/1.12.0/specification/
 """
@@ -7,7 +7,7 @@ import bz2
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, BinaryIO, Final
 
@@ -38,6 +38,28 @@ def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, l
         block = BytesIO(_decompress(codec, _read_exactly(file, size)))
         _read_exactly(file, _MARKER_BYTES)
         yield rows, [_read_text(block, skips) for _ in range(rows)] if is_wanted else []
+
+
+def read_first_long(file: BinaryIO, path: Sequence[str]) -> int | None:
+    """The number at ``path``, the names of records inside each other, in the first row; None where there is none."""
+    header = _read_header(file)
+    start = file.read(1)
+    if not start or not _read_long(file, start):
+        return None
+    block = BytesIO(_decompress(header.get("avro.codec", b"null").decode(), _read_bytes(file)))
+    return _read_long_at(block, json.loads(header["avro.schema"]), path, {})
+
+
+def _read_long_at(block: BinaryIO, kind: Any, path: Sequence[str], named: dict[str, Skip]) -> int | None:
+    own = kind[_read_long(block)] if isinstance(kind, list) else kind
+    name = _find_plain_type(own)
+    if not path:
+        return _read_long(block) if name in ("int", "long") else None
+    for field in own["fields"] if name == "record" else ():
+        if field["name"] == path[0]:
+            return _read_long_at(block, field["type"], path[1:], named)
+        _make_skipper(field["type"], named)(block)
+    return None
 
 
 def _read_header(file: BinaryIO) -> dict[str, bytes]:

@@ -10,15 +10,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewriter.aws import Clients
 from lakewriter.commit.old_generations import StreamObject, find_highest_generation, find_stream_objects
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.errors import LakeError
+from lakewriter.encode.avro_rows import read_first_long
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
@@ -29,7 +28,6 @@ from lakewriter.spec.specification import Spec, TableSpec
 
 REASON: Final = "lakewriter airbyte adopt"
 _SHAPE: Final = re.compile(rf"{UUID}|\d")
-_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, csv.Error, LakeError)
 
 
 class OwnedObjects(Model):
@@ -127,8 +125,8 @@ def _find_highest_sync(
     newest = max(known, key=lambda key: (listed[key], key))
     try:
         return _read_first_row(S3File(spec.access.bucket, newest, clients), newest, meta)
-    except _UNREADABLE:
-        # Whatever is wrong with the object: its number is not known then, and the platform gives its own.
+    except Exception:
+        # Whatever a library finds wrong with it: others wrote it. Its number is not known then, and no sync needs it.
         return 0
 
 
@@ -144,7 +142,8 @@ def _read_first_row(file: S3File, key: str, meta: str) -> int:
         batch = next(pq.ParquetFile(file).iter_batches(1, columns=[meta]), None)
         value: Any = batch.column(0)[0].as_py() if batch is not None and batch.num_columns else None
     elif ".avro" in key:
-        return 0
+        number = read_first_long(cast(BinaryIO, io.BufferedReader(file, READ_BYTES)), (meta, "sync_id"))
+        return number or 0
     else:
         text = open_text(io.BufferedReader(file, READ_BYTES))
         row = next(csv.DictReader(text), {}) if ".csv" in key else json.loads(text.readline() or "{}")
