@@ -6,6 +6,7 @@ Airbyte's own connector keeps no records: what its streams have is known from th
 import csv
 import io
 import json
+import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,7 @@ from lakewriter.spec.layout import UUID, Layout
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec
 
+LOG: Final = logging.getLogger(__name__)
 REASON: Final = "lakewriter airbyte adopt"
 _SHAPE: Final = re.compile(rf"{UUID}|\d")
 
@@ -127,6 +129,7 @@ def _find_highest_sync(
         return _read_first_row(S3File(spec.access.bucket, newest, clients), newest, meta)
     except Exception:
         # Whatever a library finds wrong with it: others wrote it. Its number is not known then, and no sync needs it.
+        LOG.info("The sync of %s is not known: it cannot be read.", newest, exc_info=True)
         return 0
 
 
