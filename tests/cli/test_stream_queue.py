@@ -3,7 +3,6 @@
 import itertools
 from typing import cast
 
-import msgspec
 import pytest
 
 from lakewriter.cli.airbyte import stream_queue
@@ -11,7 +10,7 @@ from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.source.messages import backlog
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog, read_piece
-from lakewriter.source.messages.lines import Record
+from lakewriter.source.messages.chunks import Records
 from lakewriter.spec.specification import TableSpec
 
 SIZE = 66
@@ -44,7 +43,7 @@ class Stream(StreamQueue):
         """Numbers are places of records; ``s`` before one is a STATE."""
         for message in messages:
             if isinstance(message, int):
-                self.add(message, Record("users", msgspec.Raw(b"{}")), now=0.0)
+                self.add(Records(self.key, [message], [b"{}"], [None], [None]), now=0.0)
             elif self.take_state(int(message[1:]), 5 * SIZE):
                 self.cut(0.0)
             self.advance()

@@ -2,14 +2,13 @@
 
 import itertools
 
-import msgspec
 import pytest
 
 from lakewriter.documents.types import ROW
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.messages.arriving import ArrivingFeed, take_arriving
 from lakewriter.source.messages.backlog import Backlog
-from lakewriter.source.messages.lines import Record
+from lakewriter.source.messages.chunks import Records
 
 
 class Arriving:
@@ -22,7 +21,7 @@ class Arriving:
 
     def put(self, *places):
         for place in places:
-            self._backlog.add(place, Record("users", msgspec.Raw(b"{}")))
+            self._backlog.add(Records(("n", "users"), [place], [b"{}"], [None], [None]))
         for piece in self._backlog.take_all(1 << 62):
             self.feed.hand(piece)
 

@@ -2,17 +2,16 @@
 
 import itertools
 
-import msgspec
 import pytest
 
 from lakewriter.documents.types import DATA, ROW
 from lakewriter.source.messages import backlog
 from lakewriter.source.messages.backlog import Backlog, read_piece
-from lakewriter.source.messages.lines import Meta, Record
+from lakewriter.source.messages.chunks import Records
 
 
-def make_record(number, **more):
-    return Record("users", msgspec.Raw(b'{"id":%d}' % number), **more)
+def make_records(place, number, emitted_at=None, changes=None):
+    return Records(("n", "users"), [place], [b'{"id":%d}' % number], [emitted_at], [changes])
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def filled(tmp_path, monkeypatch):
     monkeypatch.setattr(backlog, "PIECE_BYTES", 3 * 72)
     own = Backlog(tmp_path, itertools.count())
     for number in range(1, 11):
-        own.add(10 * number, make_record(number))
+        own.add(make_records(10 * number, number))
     return own
 
 
@@ -67,8 +66,8 @@ def test_all_before_a_place_and_then_the_rest(filled, tmp_path, before, places):
 
 def test_records_are_as_they_came(tmp_path):
     own = Backlog(tmp_path, itertools.count())
-    own.add(1, make_record(1, emitted_at=5.0))
-    own.add(2, make_record(2, meta=Meta(msgspec.Raw(b"[]"))))
+    own.add(make_records(1, 1, emitted_at=5))
+    own.add(make_records(2, 2, changes=b"[]"))
     own.flush()
     (piece,) = own.take(3)
     rows = read_piece(piece.path).to_pylist()

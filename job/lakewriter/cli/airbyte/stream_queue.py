@@ -11,7 +11,7 @@ from typing import Final
 
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
-from lakewriter.source.messages.lines import Record
+from lakewriter.source.messages.chunks import Records
 from lakewriter.spec.specification import MIB, TableSpec
 from lakewriter.spec.stream import StreamKey
 
@@ -44,11 +44,11 @@ class StreamQueue:
         self._size = self._beyond = 0
         self._since: float | None = None
 
-    def add(self, place: int, record: Record, now: float) -> None:
-        """One more record."""
-        size = self.backlog.add(place, record)
-        self.records += 1
-        self.last_record = place
+    def add(self, records: Records, now: float) -> None:
+        """More records."""
+        size = self.backlog.add(records)
+        self.records += len(records.places)
+        self.last_record = records.places[-1]
         self._size += size
         self._beyond += size
         if self._since is None:

@@ -31,10 +31,9 @@ from lakewriter.run.prepare import SparkFactory
 from lakewriter.run.stream_completion import Ended, Input
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
-from lakewriter.source.messages.chunks import parse_chunk, read_chunks
+from lakewriter.source.messages.chunks import Records, open_reader, parse_chunk, read_chunks
 from lakewriter.source.messages.contents import Contents, Event, parse_event
 from lakewriter.source.messages.expected_size import FileSizes
-from lakewriter.source.messages.lines import Record
 from lakewriter.source.messages.message_input import describe_messages
 from lakewriter.source.session import count_slots
 from lakewriter.spec.specification import MIB, Mode, TableSpec
@@ -101,8 +100,7 @@ class Writer:
 
     def write(self, messages: IO[bytes]) -> None:
         """All of the input; ``SOURCE_FAILED`` where a stream does not come to its end."""
-        # What is read from a buffer waits until it is full, and its lock is held where the process ends meanwhile.
-        read = getattr(messages, "raw", messages).read
+        read = open_reader(messages)
         threading.Thread(target=self._read, args=(read,), name="input", daemon=True).start()
         try:
             number = self._loader.begin(None)
@@ -151,34 +149,35 @@ class Writer:
 
     def _take_chunk(self, place: int, chunk: bytes) -> None:
         now, events = self._clock(), self._contents.events
-        for at, message in parse_chunk(place, chunk, self._contents):
-            if message is None:
-                if events and events[-1].place == at and self._concerns(events[-1]):
-                    # No STATE behind it can be handed back, and what would follow would only fill the disk.
-                    self._failure = "the input was read no further than a message that cannot be read"
-                    return
-            elif message.record is not None:
-                self._take_record(at, message.record, now)
-            elif (event := parse_event(at, message)) is not None:
-                self._take_event(event, now)
+        for part in parse_chunk(place, chunk, self._contents):
+            if isinstance(part, Records):
+                self._take_records(part, now)
+            elif part.message is not None:
+                self._take_event(parse_event(part.place, part.message), now)
+            elif events and events[-1].place == part.place and self._concerns(events[-1]):
+                # No STATE behind it can be handed back, and what would follow would only fill the disk.
+                self._failure = "the input was read no further than a message that cannot be read"
+                return
         is_much = sum(queue.backlog.in_memory for queue in self._queues.values()) > MEMORY_BYTES
         for queue in self._queues.values():
             queue.advance(flush=is_much)
 
-    def _take_record(self, place: int, record: Record, now: float) -> None:
-        key = record.key
-        queue = self._queues.get(key)
-        if queue is None:
-            self._contents.take_record(place, key)
+    def _take_records(self, records: Records, now: float) -> None:
+        queue = self._queues.get(records.key)
+        if queue is not None:
+            queue.add(records, now)
         else:
-            queue.add(place, record, now)
-        self._since[key] += 1
-        self._since[None] += 1
+            for place in records.places:
+                self._contents.take_record(place, records.key)
+        self._since[records.key] += len(records.places)
+        self._since[None] += len(records.places)
 
     def _concerns(self, event: Event) -> bool:
         return event.is_fault() and (event.stream is None or event.stream in self._queues)
 
-    def _take_event(self, event: Event, now: float) -> None:
+    def _take_event(self, event: Event | None, now: float) -> None:
+        if event is None:
+            return
         if event.kind != "state":
             self._contents.events.append(event)
             return

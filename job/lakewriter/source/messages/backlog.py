@@ -10,8 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.documents.types import DOCUMENTS, ROW
-from lakewriter.source.messages.lines import Record
-from lakewriter.source.messages.splits import make_batch
+from lakewriter.source.messages.chunks import Records
 
 PIECE_BYTES: Final = 8 * 1024 * 1024
 _ROW_BYTES: Final = 64
@@ -33,7 +32,7 @@ class Backlog:
 
     def __init__(self, folder: Path, numbers: Iterator[int]) -> None:
         self._folder, self._numbers = folder, numbers
-        self._rows: list[tuple[int, bytes, int | None, bytes | None]] = []
+        self._records = Records(("", ""))
         self._pieces: deque[PieceFile] = deque()
         self.in_memory = 0
 
@@ -42,12 +41,14 @@ class Backlog:
         """The bytes of all."""
         return self.in_memory + sum(piece.size for piece in self._pieces)
 
-    def add(self, place: int, record: Record) -> int:
-        """One more record; its bytes."""
-        data, at, meta = bytes(record.data), record.emitted_at, record.meta
-        changes = None if meta is None else bytes(meta.changes) or None
-        self._rows.append((place, data, at if at is None else int(at), changes))
-        size = len(data) + _ROW_BYTES
+    def add(self, records: Records) -> int:
+        """More records; their bytes."""
+        own = self._records
+        own.places.extend(records.places)
+        own.data.extend(records.data)
+        own.emitted_at.extend(records.emitted_at)
+        own.changes.extend(records.changes)
+        size = sum(map(len, records.data)) + _ROW_BYTES * len(records.data)
         self.in_memory += size
         if self.in_memory >= PIECE_BYTES:
             self.flush()
@@ -55,9 +56,13 @@ class Backlog:
 
     def flush(self) -> None:
         """Put what is in memory into a file."""
-        if self._rows:
-            self._pieces.append(self._write(make_batch(self._rows), self.in_memory))
-            self._rows, self.in_memory = [], 0
+        own = self._records
+        if own.places:
+            columns = (own.places, own.data, own.emitted_at, own.changes)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS)
+            self._pieces.append(self._write(batch, self.in_memory))
+            self._records, self.in_memory = Records(own.key), 0
 
     def has_file(self, before: int) -> bool:
         """Whether ``take`` would give anything."""

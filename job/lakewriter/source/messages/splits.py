@@ -249,10 +249,10 @@ def read_batches(
         held.append((place, data, None if record.emitted_at is None else int(record.emitted_at), changes))
         size += len(data)
         if len(held) >= _ROWS or size >= _BYTES:
-            yield make_batch(held)
+            yield _make_batch(held)
             held, size = [], 0
     if held:
-        yield make_batch(held)
+        yield _make_batch(held)
 
 
 def _make_bad_batch(piece: Piece, place: int, line: bytes, fault: str) -> pa.RecordBatch:
@@ -262,7 +262,7 @@ def _make_bad_batch(piece: Piece, place: int, line: bytes, fault: str) -> pa.Rec
     return pa.RecordBatch.from_arrays([*(pa.nulls(1, field.type) for field in DOCUMENTS), mark], schema=_MARKED)
 
 
-def make_batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:
+def _make_batch(held: list[tuple[int, bytes, int | None, bytes | None]]) -> pa.RecordBatch:
     columns = zip(*held, strict=True)
     return pa.RecordBatch.from_arrays(
         [pa.array(column, own.type) for column, own in zip(columns, DOCUMENTS, strict=True)], schema=DOCUMENTS
