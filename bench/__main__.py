@@ -34,6 +34,7 @@ TITLES: Final = {
     "iceberg": "Iceberg",
     "messages": "Messages",
     "long-messages": "Long inputs of messages",
+    "streamed": "Messages over standard input",
     "bytes": "Bytes of text",
 }
 

@@ -29,8 +29,8 @@ def streaming(spark: Callable[[], SparkSession], folder: Path, copies: int, roun
     source, one = written(folder, records), written(folder, 1)
     lines = [
         f"{records:,} records of {len(PROPERTIES)} properties, {source.stat().st_size / 1e6:,.0f} MB, on standard "
-        "input, to a server that discards the data. The start is what `airbyte write` takes for one record: Python, "
-        "Spark, and a load's own requests; the loop's start is not counted.",
+        f"input, to a server that discards the data; medians of {rounds}, in turns. The start is what `airbyte write` "
+        "takes for one record: Python, Spark, and a load's own requests; the loop's start is not counted.",
         "",
         "| format | the loop | `airbyte write` | its start | first STATE | times the loop | without the start |",
         "|---|---|---|---|---|---|---|",
