@@ -62,10 +62,10 @@ def die(process):
 
 # (what happens, the exit code, whether uploads are left, what is said last, users that lie there)
 ENDS = [
-    (kill, -signal.SIGKILL, True, "", [1, 2, 3]),
     (terminate, 143, False, "stopped by SIGTERM", [1, 2, 3]),
-    (die, 1, False, "streams are not complete: public.users", [1, 2, 3]),
-    (stop_listening, 1, False, "", list(range(1, 24))),
+    pytest.param(kill, -signal.SIGKILL, True, "", [1, 2, 3], marks=pytest.mark.exhaustive),
+    pytest.param(die, 1, False, "streams are not complete: public.users", [1, 2, 3], marks=pytest.mark.exhaustive),
+    pytest.param(stop_listening, 1, False, "", list(range(1, 24)), marks=pytest.mark.exhaustive),
 ]
 
 
