@@ -18,6 +18,7 @@ from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import begin_backfill
 from lakewriter.run.continuous import run_continuously
+from lakewriter.source import streams
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.load.materializations import Materialization, Running, binding
@@ -80,6 +81,39 @@ def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
     assert (last.state, last.tables["changes"].state, error) == ("stopped", "stopped", None)
     kept = status(wiki)
     assert (kept["state"], kept["tables"]["changes"]["last"]["batch"]) == ("stopped", 3)
+
+
+def test_a_backlog_has_as_many_tasks_as_its_input_needs(tmp_path, aws, bucket, spark, monkeypatch):
+    """Of four files at once, each of half of what one task takes."""
+    monkeypatch.setattr(streams, "TASK_BYTES", 20)
+    lake = Materialization(tmp_path, aws, spark)
+    for number in range(4):
+        lake.documents(f"in/{number}.jsonl", [{"id": number}])
+    # Else Spark packs them into one partition.
+    packed = spark.newSession()
+    packed.conf.set("spark.sql.files.maxPartitionBytes", "10")
+    lake._spark = packed
+    entry = binding("changes", "in", primary_key=["id"], collection=SCHEMA)
+    lake.write(entry, checkpoint="checkpoint")
+    with lake.running() as run:
+        lake.until(0, "changes")
+    assert [(each.rows, each.files) for each in run.batches if each.status == "done"] == [(4, 2)]
+
+
+OFFSETS = [
+    # a file of Spark's offset log, what it counts
+    ('v1\n{"batchWatermarkMs":0}\n{"changes":{"0":12,"1":5}}', {"0/changes/0": 12, "0/changes/1": 5}),
+    ('v1\n{"batchWatermarkMs":0}\n{"a":{"0":1}}\n{"a":{"0":2},"b":{"3":4}}', {"0/a/0": 1, "1/a/0": 2, "1/b/3": 4}),
+    ('v1\n{"changes":{"0":3}}', {"0/changes/0": 3}),
+    ('v1\n{"batchWatermarkMs":0}\n{"logOffset":3}', {}),
+    ('v1\n{"batchWatermarkMs":0}\n7', {}),
+    ('v1\n{"batchWatermarkMs":0}\n-', {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("log", "offsets"), OFFSETS)
+def test_offsets_count_rows(log, offsets):
+    assert streams.read_offsets(log.encode()) == offsets
 
 
 def test_an_older_or_a_lost_checkpoint_is_an_error_and_a_backfill_the_way_out(wiki):

@@ -157,8 +157,10 @@ class TableRun:
         stream = self._stream
         assert stream is not None
         batch = Batch(str(self.status.query), number, stream.digest_plan(number))
-        # As many tasks as the batch before had files to fill: rows of one interval are much like those of the next.
-        tasks = max(1, math.ceil(self._bytes / self.spec.limits.target_file_bytes))
+        # As many as its input needs, or as the batch before filled files: rows may grow on their way, and intervals are
+        # alike.
+        filled = math.ceil(self._bytes / self.spec.limits.target_file_bytes)
+        tasks = max(filled, stream.choose_tasks(frame, number))
 
         def opener(
             spark_factory: SparkFactory,

@@ -1,6 +1,8 @@
 """Streams of rows: a ``readStream`` for every kind of source that Spark has, with a bound on what one batch takes."""
 
 import hashlib
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -27,6 +29,12 @@ BOUNDS: Final[Mapping[str, tuple[str, int]]] = {
 }
 """What bounds a batch of each format where the options name no bound: so a backlog is not one load."""
 _BOUNDING: Final = ("maxfilespertrigger", "maxbytespertrigger", "maxoffsetspertrigger")
+TASK_BYTES: Final = 128 * MIB
+"""Input of a batch that one task takes: as much as Spark's ``spark.sql.files.maxPartitionBytes``."""
+TASK_ROWS: Final = 250_000
+"""The same of sources that count rows and not bytes, such as Kafka: rows of half a KiB."""
+_MOST_KNOWN: Final = 1024**4
+"""Bytes beyond which Spark's figure is none: it says 2**63 where it knows nothing, and multiplies for joins."""
 OLDEST: Final = "36500d"
 """For ``maxFileAge``, which is a week otherwise: files older than that beside the newest one are never read."""
 
@@ -51,14 +59,30 @@ class TableStream:
     def digest_plan(self, number: int) -> str:
         """A digest of what the checkpoint has planned for a batch, which has the time of planning in it. Spark writes
         that once, before it calls the batch, wherever checkpoints are."""
+        return hashlib.sha256(self._read_checkpoint(f"offsets/{number}")).hexdigest()
+
+    def choose_tasks(self, frame: DataFrame, number: int) -> int:
+        """As many tasks as the input of a batch needs, by the bytes of its files or the rows that its offsets count."""
+        size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+        if size <= _MOST_KNOWN:
+            return max(1, math.ceil(size / TASK_BYTES))
+        ends = read_offsets(self._read_checkpoint(f"offsets/{number}"))
+        if not ends:
+            return 1
+        # Kafka's source keeps the offsets at which it began apart.
+        before = f"offsets/{number - 1}" if number else "sources/0/0"
+        starts = read_offsets(self._read_checkpoint(before))
+        return max(1, math.ceil((sum(ends.values()) - sum(starts.get(key, 0) for key in ends)) / TASK_ROWS))
+
+    def _read_checkpoint(self, name: str) -> bytes:
         spark = self.frame.sparkSession
         jvm = spark._jvm
         assert jvm is not None
         try:
-            path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint}/offsets/{number}")
+            path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint}/{name}")
             stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
             try:
-                return hashlib.sha256(stream.readAllBytes()).hexdigest()
+                return bytes(stream.readAllBytes())
             finally:
                 stream.close()
         except SPARK_ERRORS as error:
@@ -79,6 +103,20 @@ class TableStream:
         return open_batch(
             frame, self._table, origin=self.origin, deleted_column=deleted_column, twice=twice, tasks=tasks
         )
+
+
+def read_offsets(log: bytes) -> dict[str, int]:
+    """The offsets of a file of Spark's offset log: of Kafka by source, topic and partition, of others none that count
+    rows. The file is a version, metadata, and a line of JSON for each source."""
+    found: dict[str, int] = {}
+    lines = log.decode().splitlines()[1:]
+    sources = lines[1:] if len(lines) > 1 else lines
+    for number, line in enumerate(sources):
+        topics = json.loads(line) if line.startswith("{") else {}
+        for topic, partitions in topics.items():
+            for partition, offset in partitions.items() if isinstance(partitions, dict) else ():
+                found[f"{number}/{topic}/{partition}"] = int(offset)
+    return found
 
 
 def _make_absent_error(table: TableSpec, line: str) -> SourceUnreachableError:
