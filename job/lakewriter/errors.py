@@ -180,13 +180,15 @@ class SchemaIncompatibleError(LakeError):
 
 
 class ValueUnrepresentableError(LakeError):
-    """A value does not fit its column. ``column`` is its name or JSON pointer, where the value was met."""
+    """A value does not fit its column. ``column`` is its name or JSON pointer, where the value was met; ``document`` is
+    the beginning of the JSON document that it is in."""
 
     code = "VALUE_UNREPRESENTABLE"
 
-    def __init__(self, message: str, *, remedy: str = "", column: str | None = None) -> None:
+    def __init__(self, message: str, *, remedy: str = "", column: str | None = None, document: str = "") -> None:
         super().__init__(message, remedy=remedy)
         self.column = column
+        self.document = document
 
 
 class SourceFailedError(LakeError):

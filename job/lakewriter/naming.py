@@ -12,6 +12,8 @@ MAX_NAME: Final = 255
 """Glue's limit for database, table and column names, in characters."""
 
 CONTROL_DIRECTORY: Final = "_lakewriter"
+BAD_ROWS: Final = "/bad_rows/"
+"""In the keys of rows that a load set aside."""
 LOAD_METADATA: Final = "lakewriter-load"
 """Object metadata key; its value is ``{pipeline}/{job_id}/{attempt}``."""
 
@@ -187,7 +189,7 @@ class ControlKeys:
 
     def bad_rows(self, job_id: str, attempt: str, table_id: str) -> str:
         """Begins the keys of the rows that an attempt has set aside."""
-        return f"{self.load(job_id)}/{attempt}/bad_rows/{table_id}/"
+        return f"{self.load(job_id)}/{attempt}{BAD_ROWS}{table_id}/"
 
     def outcome(self, job_id: str, attempt: str) -> str:
         """How an attempt ended: code, message, whether a retry helps."""

@@ -1,7 +1,7 @@
 """What is cleared away of old loads: nothing that any state of the pipeline names."""
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,6 +16,8 @@ from lakewriter.receipt import Batch
 from tests.commit.memory import Memory, World
 
 KEEP, LATER = timedelta(days=30), timedelta(days=40)
+
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def control_of(world: World, table_id: str) -> Control:
@@ -93,11 +95,11 @@ def test_a_batch_that_another_table_names_stays():
     control = old_loads(world, *(Batch("q", number).job_id for number in range(3)))
     pending = PENDING.model_copy(update={"job_id": Batch("q", 1).job_id})
     named(world, "s.other", TableState(pending=pending))
-    clear_batches(control, Batch("q", 3 + KEPT))
+    clear_batches(control, Batch("q", 3 + KEPT), NEVER)
     assert left(world) == [Batch("q", 1).job_id]
     world.objects["_lakewriter/p/tables/s.other/state.json"] = (b"", "etag")
     with pytest.raises(StateLostError):
-        clear_batches(control, Batch("q", 3 + KEPT))
+        clear_batches(control, Batch("q", 3 + KEPT), NEVER)
     assert left(world) == [Batch("q", 1).job_id]
 
 

@@ -1,5 +1,6 @@
 """Continuous runs: batches are loads, a restart repeats and loses nothing, a backlog comes in bounded pieces."""
 
+import gzip
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from lakewriter.commit.control import Control
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import begin_backfill
+from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
 from lakewriter.source import streams
 from tests.iceberg.tables import ICEBERG, IcebergLake
@@ -98,6 +100,35 @@ def test_a_backlog_has_as_many_tasks_as_its_input_needs(tmp_path, aws, bucket, s
     with lake.running() as run:
         lake.until(0, "changes")
     assert [(each.rows, each.files) for each in run.batches if each.status == "done"] == [(4, 2)]
+
+
+def test_bad_documents_are_set_aside_with_their_file(wiki, monkeypatch):
+    """Ten of them in a batch whatever their share; one more and the table ends, and its message shows one."""
+    monkeypatch.setattr(continuous_table, "restart_pause", lambda restarts: 0.05)
+    lake = wiki
+    entry = binding("changes", "in", primary_key=["id"], collection=SCHEMA, on_bad_row="set_aside")
+    entry["read"] |= ONE_FILE
+    lake.write(entry, checkpoint="checkpoint")
+    lake.documents("in/0.jsonl", [{"id": 0}, *({"id": f"x{number}"} for number in range(9)), [1], {"id": 1}])
+    with lake.running() as run:
+        lake.until(0, "changes")
+        assert lake.rows("SELECT id FROM t ORDER BY id", "changes") == [(0,), (1,)]
+        lake.documents("in/1.jsonl", [{"id": f"x{number}"} for number in range(11)])
+        until(lambda: any("failed: SOURCE_FAILED" in step for step in run.steps))
+    (metrics,) = [each for each in run.batches if each.status == "done"]
+    assert (metrics.rows, metrics.rows_set_aside) == (2, 10)
+    assert "11 of 11 rows cannot be loaded" in str(run.ended[1])
+    (key,) = [key for key in lake.aws.objects(BUCKET) if "/bad_rows/" in key and "-0000000000/" in key]
+    found = [json.loads(line) for line in gzip.decompress(lake.aws.objects(BUCKET)[key]).splitlines()]
+    assert [each["file"].rpartition("/")[2] for each in found] == ["0.jsonl"] * 10
+    assert found[0]["value"] == {"value": '{"id": "x0"}'}
+
+
+def test_a_bad_document_that_ends_a_table_is_shown(wiki):
+    wiki.documents("in/0.jsonl", [{"id": 0}, {"id": "x", "name": "the one"}])
+    with wiki.running() as run:
+        until(lambda: any("failed" in step for step in run.steps))
+    assert 'The document is {"id": "x", "name": "the one"}.' in str(run.ended[1])
 
 
 OFFSETS = [

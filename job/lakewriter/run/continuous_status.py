@@ -38,6 +38,7 @@ class BatchMetrics(Model):
     small_files: int
     bytes: int
     changes: int
+    rows_set_aside: int = 0
     lag_seconds: float
     seconds: float
     behind: Mapping[str, str] = Field(default_factory=dict)

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from pyspark.sql import DataFrame
@@ -206,6 +206,7 @@ class TableRun:
             small_files=result.small_files,
             bytes=result.bytes,
             changes=result.changes,
+            rows_set_aside=result.set_aside.rows if result.set_aside is not None else 0,
             lag_seconds=self._lag.of(began, ended),
             seconds=round(ended - began, 3),
             behind=self._read_backlog(),
@@ -219,7 +220,7 @@ class TableRun:
 
     def _clear(self, batch: Batch) -> None:
         try:
-            clear_batches(self._control, batch)
+            clear_batches(self._control, batch, datetime.now(UTC) - timedelta(days=self.spec.keep_loads_days))
         except LakeError as error:
             # The batch is done; what could not be cleared away is only taking room.
             self._tell_step(self.table, "done", f"old control objects were not cleared away: {error}")
@@ -259,4 +260,5 @@ class TableRun:
 def describe_batch(metrics: BatchMetrics) -> str:
     """A batch in words."""
     files = f"{format_count(metrics.rows, 'row')} in {format_count(metrics.files, 'file')}"
-    return f"batch {metrics.batch}: {files}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"
+    aside = f", {format_count(metrics.rows_set_aside, 'bad row')} set aside" if metrics.rows_set_aside else ""
+    return f"batch {metrics.batch}: {files}{aside}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"

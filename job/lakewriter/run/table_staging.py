@@ -133,7 +133,8 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[R
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
     files, set_aside = stage(feed, _task_plan(load, table, checked))
     receipts.extend(files)
-    require_few(table, set_aside, sum(receipt.rows for receipt in files))
+    allowed = MOST_OF_A_BATCH if load.kind.batch else 0
+    require_few(table, set_aside, sum(receipt.rows for receipt in files), allowed)
     _abort_strays(load, load.control(table), checked.names, receipts)
     action = checked.action if receipts else remove_partition(checked.action)
     return Staged(checked, action, tuple(receipts), time.monotonic() - checked.since, set_aside)
@@ -226,12 +227,17 @@ def _plan_set_aside(load: Load, table: TableSpec) -> Aside | None:
     return Aside(prefix, table.primary_key or table.unique_key)
 
 
-def require_few(table: TableSpec, set_aside: SetAside | None, rows: int) -> None:
-    """``SOURCE_FAILED`` where more rows were set aside than the table lives with; nothing is bound then."""
+MOST_OF_A_BATCH: Final = 10
+"""Rows that a micro-batch may set aside whatever their share: of few rows one bad one is a large share."""
+
+
+def require_few(table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int = 0) -> None:
+    """``SOURCE_FAILED`` where more rows were set aside than the table lives with, and more than ``allowed``; nothing is
+    bound then."""
     if set_aside is None or table.on_bad_row is None:
         return
     bad, total, most = set_aside.rows, set_aside.rows + rows, table.on_bad_row.at_most
-    if bad > most * total:
+    if bad > max(allowed, most * total):
         shown = "".join(f" {sample}." for sample in set_aside.samples)
         keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"
         raise SourceFailedError(

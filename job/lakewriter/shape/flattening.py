@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, to_stored_type
 from lakewriter.documents.inference import Seen
-from lakewriter.documents.nesting import NULL, Levels, Path, cut, write_json_pointer
+from lakewriter.documents.nesting import NULL, Levels, Path, cut, cut_document, write_json_pointer
 from lakewriter.documents.parsing import NULLED
 from lakewriter.documents.types import ARROW
 from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
@@ -261,6 +261,7 @@ class Flattener:
         self.cursor_nulls = 0
         self.changes = 0
         self.undeclared = Counter[str]()
+        self._texts: list[Any] = []
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema.
@@ -312,7 +313,7 @@ class Flattener:
         self.cursor_nulls += values.null_count
 
     def _read_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        texts = batch.column(self.plan.documents).to_pylist()
+        self._texts = texts = batch.column(self.plan.documents).to_pylist()
         if self.plan.inferred is None:
             levels = Levels(texts, self.rows)
             return [self._decode(field, levels.read_raws(field.path)) for field in self.plan.fields]
@@ -392,4 +393,5 @@ class Flattener:
             f" {field.kind.value}: {reason}.",
             remedy="Correct the document, or the collection's schema.",
             column=write_json_pointer(field.path),
+            document=cut_document(self._texts[position:]),
         )

@@ -8,12 +8,15 @@ from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from lakewriter.errors import LakeError, SourceUnreachableError, SpecInvalidError
+from lakewriter.source.bad_rows import BAD
 from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.frames import make_origin, make_reader_options, replace_char_types, resolve_secrets
+from lakewriter.source.marks import mark
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_rows import RowsFeed, open_batch
 from lakewriter.spec.access import SecretText
@@ -48,7 +51,7 @@ class TableStream:
         secrets = resolve_secrets(table.read)
         self.origin: Origin = replace(make_origin(table, secrets), checkpoint=checkpoint)
         try:
-            self.frame = _load(isolate(spark), table.read, secrets)
+            self.frame = _load(isolate(spark), table.read, secrets, aside=table.sets_aside)
         except SPARK_ERRORS as error:
             if "[PATH_NOT_FOUND]" in str(error):
                 raise _make_absent_error(table, find_useful_line(self.origin.redact(str(error)))) from error
@@ -125,7 +128,22 @@ def _make_absent_error(table: TableSpec, line: str) -> SourceUnreachableError:
     )
 
 
-def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
+def _load(session: SparkSession, read: Read, secrets: dict[SecretText, str], *, aside: bool = False) -> DataFrame:
+    frame = _read(session, read, secrets)
+    if not aside:
+        return frame
+    # Before the batches: they do not tell any more where a row stands.
+    kind = str(read.format)
+    if read.sql is None and kind in _FILES:
+        place = mark(file=F.col("_metadata.file_path"))
+    elif read.sql is None and kind == "kafka":
+        place = mark(file=F.concat_ws("/", "topic", "partition"), offset=F.col("offset"))
+    else:
+        place = mark()
+    return frame.select("*", place.alias(BAD))
+
+
+def _read(session: SparkSession, read: Read, secrets: dict[SecretText, str]) -> DataFrame:
     if read.sql is not None:
         for name, view in read.views.items():
             _load(session, view, secrets).createOrReplaceTempView(name)

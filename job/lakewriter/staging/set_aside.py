@@ -143,11 +143,12 @@ def _to_text(value: Any) -> str:
 
 def _describe_row(content: dict[str, Any]) -> str:
     where = content.get("file") or f"partition {content['partition']}"
+    offset = f", offset {content['offset']}" if "offset" in content else ""
     column = f", column {content['column']!r}" if "column" in content else ""
     value = content.get("value", "")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
-    return f"{where}, offset {content['offset']}{column}: {content.get('reason')}: {text}"
+    return f"{where}{offset}{column}: {content.get('reason')}: {text}"
 
 
 def make_object_writer(clients: Clients) -> Callable[[str, bytes], None]:

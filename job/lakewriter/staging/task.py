@@ -127,8 +127,9 @@ class _PartitionWriter:
             shaped = self._shaper.shape(rows.batch)
         except ValueUnrepresentableError as error:
             if self._bad is None:
+                document = f" The document is {error.document}." if error.document else ""
                 raise ValueUnrepresentableError(
-                    f"partition {self._partition}: {error.message}", remedy=error.remedy
+                    f"partition {self._partition}: {error.message}{document}", remedy=error.remedy
                 ) from error
             if rows.batch.num_rows == 1:
                 self._bad.refuse(rows, error)
