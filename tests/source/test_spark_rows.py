@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.errors import (
-    NoAnswerError,
     SchemaIncompatibleError,
     SourceFailedError,
     SpecInvalidError,
     ValueUnrepresentableError,
+    WorkerDiedError,
 )
 from lakewriter.source.feed import open_feed
 from lakewriter.spec.access import SecretText
@@ -264,7 +264,7 @@ def dying(partition, batches):
     [
         (failing, ValueUnrepresentableError, "VALUE_UNREPRESENTABLE: column 'c', row 7: 300 is too large."),
         (breaking, SourceFailedError, "IndexError"),
-        (dying, NoAnswerError, "TIMEOUT: table 's.t': an executor or its Python worker died ("),
+        (dying, WorkerDiedError, "WORKER_DIED: table 's.t': an executor or its Python worker died ("),
     ],
 )
 @pytest.mark.parametrize("form", ["orc", "parquet"])
