@@ -63,17 +63,17 @@ MISTAKES = [
      "deployment, destination, interval_seconds, keep_loads_days, limits, on_bad_row, on_failure, pipeline, "
      "source, source_root, tables."]),
     (S, "type: supaflow-s3-data-lake", "type: supaflow-s3-datalake", [
-     "lake.yaml:3: destination.type: 'supaflow-s3-datalake' is no known destination; expected 'supaflow-s3', "
+     "lake.yaml:3: destination.type: 'supaflow-s3-datalake' is not a known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'; did you mean "
      "'supaflow-s3-data-lake'?"]),
     (S, "type: supaflow-s3-data-lake", "type: snowflake", [
-     "lake.yaml:3: destination.type: 'snowflake' is no known destination; expected 'supaflow-s3', "
+     "lake.yaml:3: destination.type: 'snowflake' is not a known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."]),
     (S, "  type: supaflow-s3-data-lake\n", "", [
      "lake.yaml:2: destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
      "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."]),
     (S, "type: supaflow-s3-data-lake", "type: [a, b]", [
-     "lake.yaml:3: destination.type: a list is no known destination; expected 'supaflow-s3', "
+     "lake.yaml:3: destination.type: a list is not a known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."]),
     (S, "s3_bucket_name: acme-lake", "s3_bucket_name: Acme_Lake", [
      "lake.yaml:4: destination.s3_bucket_name: 'Acme_Lake': expected a bucket name: 3 to 63 lower-case letters, "

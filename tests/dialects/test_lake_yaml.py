@@ -40,7 +40,7 @@ PROBLEMS = [
     ({"table_format": "DELTA"}, "destination.table_format: 'DELTA': expected 'PARQUET' or 'ICEBERG'."),
     ({"type": "supaflow-s3", "update_aws_glue_catalog": True}, "destination.update_aws_glue_catalog: unknown key, "
      "with value true; did you mean 'sync_schema_with_aws_glue_catalog'?"),
-    ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is no known destination; expected 'supaflow-s3', "
+    ({"type": "supaflow-s4"}, "destination.type: 'supaflow-s4' is not a known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'; did you mean "
      "'supaflow-s3'?"),
     ({"file_name_pattern": "part-{seq}"}, "destination.file_name_pattern: 'part-{seq}': two loads would give "
@@ -57,7 +57,7 @@ PROBLEMS = [
      "inside the bucket, such as 'data-lake/production'."),
     ({"custom_s3_endpoint": "https://s3.example.com", "bucket_region": "us_1"}, "destination.bucket_region: 'us_1': "
      "expected the store's name for its region, such as 'us-east-1' or 'nyc3'."),
-    ({"type": ["a"]}, "destination.type: a list is no known destination; expected 'supaflow-s3', "
+    ({"type": ["a"]}, "destination.type: a list is not a known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."),
     ({"type": None}, "destination.type: is required; expected 'supaflow-s3', 'supaflow-s3-data-lake', "
      "'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'."),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lakewriter import aws
 from lakewriter.commit.store import Completion, Entry, StoredObject, Unclear, Upload
+from lakewriter.errors import LakeError
 from lakewriter.naming import GENERATION_METADATA, LOAD_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt
 
@@ -43,13 +44,9 @@ class S3Store:
                     return None
                 if again:
                     return self._get(key, again=False)
-            raise aws.explain(
-                error, doing=self._describe_call("GetObject", key), access=self._clients.access
-            ) from error
+            raise self._explain(error, "GetObject", key) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(
-                error, doing=self._describe_call("GetObject", key), access=self._clients.access
-            ) from error
+            raise self._explain(error, "GetObject", key) from error
 
     def create(self, key: str, body: bytes) -> str | None:
         """See ``Store``: PutObject with ``If-None-Match: *``."""
@@ -95,13 +92,9 @@ class S3Store:
                     return None
                 if again:
                     return self._head(key, again=False, checksum=checksum)
-            raise aws.explain(
-                error, doing=self._describe_call("GetObject", key), access=self._clients.access
-            ) from error
+            raise self._explain(error, "GetObject", key) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(
-                error, doing=self._describe_call("GetObject", key), access=self._clients.access
-            ) from error
+            raise self._explain(error, "GetObject", key) from error
 
     def complete(self, receipt: Receipt) -> Completion:
         """See ``Store``: CompleteMultipartUpload with ``If-None-Match: *``.
@@ -149,13 +142,9 @@ class S3Store:
             may_be_gone = aws.read_status(error) in (403, 404, 409) and aws.read_error_code(error) != "NoSuchBucket"
             if may_be_gone and not self._is_listed(key):
                 return
-            raise aws.explain(
-                error, doing=self._describe_call("DeleteObject", key), access=self._clients.access
-            ) from error
+            raise self._explain(error, "DeleteObject", key) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(
-                error, doing=self._describe_call("DeleteObject", key), access=self._clients.access
-            ) from error
+            raise self._explain(error, "DeleteObject", key) from error
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """See ``Store``: ListMultipartUploads."""
@@ -204,14 +193,17 @@ class S3Store:
         except aws.ClientError as error:
             if aws.read_error_code(error) in accept:
                 return None
-            raise aws.explain(error, doing=self._describe_call(action, key), access=self._clients.access) from error
+            raise self._explain(error, action, key) from error
         except aws.BotoCoreError as error:
-            raise aws.explain(error, doing=self._describe_call(action, key), access=self._clients.access) from error
+            raise self._explain(error, action, key) from error
 
     def _read_pages(self, action: str, key: str, pages: Any) -> Iterator[Any]:
         turn = iter(pages)
         while (page := self._ask(action, key, lambda: next(turn, None))) is not None:
             yield page
+
+    def _explain(self, error: aws.BotoCoreError | aws.ClientError, action: str, key: str) -> LakeError:
+        return aws.explain(error, doing=self._describe_call(action, key), access=self._clients.access)
 
     def _describe_call(self, action: str, key: str) -> str:
         return f"s3:{action} on s3://{self._bucket}/{key}"

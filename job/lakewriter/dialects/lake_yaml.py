@@ -262,4 +262,4 @@ def _describe_unknown_type(document: Document) -> str:
     if kind is None:
         return f"{where}: is required; expected {known}."
     guess = suggest_nearest(kind, BY_TYPE) if isinstance(kind, str) else ""
-    return f"{where}: {describe_value(kind, ())} is no known destination; expected {known}{guess or '.'}"
+    return f"{where}: {describe_value(kind, ())} is not a known destination; expected {known}{guess or '.'}"

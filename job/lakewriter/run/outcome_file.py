@@ -27,41 +27,46 @@ def find_failure(report: RunReport) -> LakeError | None:
 
 def describe_end(error: LakeError | None, at: datetime) -> dict[str, Any]:
     """The content of ``outcome.json``."""
-    return {
-        "version": 1,
-        "status": "failed" if error else "done",
-        "code": error.code if error else None,
-        "message": str(error) if error else None,
-        "transient": bool(error and error.transient),
-        "exit_code": error.exit_code if error else EXIT_OK,
-        "finished": at.isoformat(),
-    }
+    end = _Ending(
+        error.code if error else None,
+        str(error) if error else None,
+        is_transient=bool(error and error.transient),
+        exit_code=error.exit_code if error else EXIT_OK,
+    )
+    return end.describe(at)
 
 
 def describe_crash(error: BaseException, at: datetime) -> dict[str, Any]:
     """The same for an end that no code describes: a fault of the program, or an interruption."""
-    return {
-        "version": 1,
-        "status": "failed",
-        "code": None,
-        "message": f"{type(error).__name__}: {error}",
-        "transient": False,
-        "exit_code": EXIT_FAILED,
-        "finished": at.isoformat(),
-    }
+    end = _Ending(None, f"{type(error).__name__}: {error}", is_transient=False, exit_code=EXIT_FAILED)
+    return end.describe(at)
 
 
 def describe_stop(reason: str, at: datetime) -> dict[str, Any]:
     """The same for a load that was stopped by a signal; the same job id goes on."""
-    return {
-        "version": 1,
-        "status": "failed",
-        "code": None,
-        "message": f"stopped by {reason} before all tables were done",
-        "transient": True,
-        "exit_code": exit_code_of(reason),
-        "finished": at.isoformat(),
-    }
+    said = f"stopped by {reason} before all tables were done"
+    return _Ending(None, said, is_transient=True, exit_code=exit_code_of(reason)).describe(at)
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How an attempt ended: ``message`` is None where it succeeded."""
+
+    code: str | None
+    message: str | None
+    is_transient: bool
+    exit_code: int
+
+    def describe(self, at: datetime) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "status": "done" if self.message is None else "failed",
+            "code": self.code,
+            "message": self.message,
+            "transient": self.is_transient,
+            "exit_code": self.exit_code,
+            "finished": at.isoformat(),
+        }
 
 
 PAUSES: Final = (0.2, 0.8, 3.2)
