@@ -33,7 +33,7 @@ from tests.load import test_shared_paths as shared
 from tests.load import test_streams_and_loads as turns
 from tests.load import test_sync_ends as ends
 from tests.load.lakes import completes
-from tests.load.syncs import catalog, read, record, state, stream
+from tests.load.syncs import TWO_FILES, bulky, catalog, read, record, state, stream
 from tests.operate import test_rebuild as rebuild
 from tests.support.call import Call
 from tests.support.local_tasks import local_session
@@ -155,9 +155,10 @@ def test_the_sweep_keeps_a_pending_intent_of_another_table(table: rebuild.Table)
 
 
 def messages_in_two_files(lake: RealSyncLake) -> None:
-    lake.messages(*(record("users", {"user_id": number}) for number in range(5)), name="1.jsonl")
-    lake.messages(*(record("users", {"user_id": number}) for number in range(5, 10)), state("users", 9), name="2.jsonl")
-    lake.write(overlapping.PARQUET, source={"messages": ["1.jsonl", "2.jsonl"], "catalog": catalog(stream("users"))})
+    lake.messages(*(record("users", bulky(number)) for number in range(5)), name="1.jsonl")
+    lake.messages(*(record("users", bulky(number)) for number in range(5, 10)), state("users", 9), name="2.jsonl")
+    source = {"messages": ["1.jsonl", "2.jsonl"], "catalog": catalog(stream("users"))}
+    lake.write(overlapping.PARQUET, source=source, limits=TWO_FILES)
 
 
 FORWARD = ["complete", "complete", "uploaded", "report", "closed"]

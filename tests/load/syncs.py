@@ -4,8 +4,9 @@ import csv
 import gzip
 import io
 import json
+import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import fastavro
 import pyarrow.parquet as pq
@@ -126,6 +127,18 @@ def record(name: str, data: Any, at: int = 1622135805000, **more: Any) -> dict[s
         "type": "RECORD",
         "record": {"stream": name, "namespace": "public", "data": data, "emitted_at": at} | more,
     }
+
+
+# Of a bulky record's field; 128 KiB otherwise.
+csv.field_size_limit(1024 * 1024)
+
+TWO_FILES: Final = {"target_file_mb": 1}
+"""Limits by which ten bulky records fill two files."""
+
+
+def bulky(number: int) -> dict[str, Any]:
+    """A user whose name is long and does not compress below half."""
+    return {"user_id": number, "name": {"first": random.Random(number).randbytes(110_000).hex()}}
 
 
 def state(name: str, cursor: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def lake(tmp_path, aws, bucket, spark):
 
 
 def users(lake, numbers):
-    """Messages in two files, so that a load writes two."""
+    """Messages in two files."""
     half = len(numbers) // 2
     own = [record("users", {"user_id": number}) for number in numbers]
     lake.messages(*own[:half], name="1.jsonl")

@@ -38,7 +38,7 @@ FIRST = [
     (PLAIN, 158),
     (AvroEncoding(codec="deflate"), 950),
     (AvroEncoding(), 158),
-    (Encoding(codec="none"), 158),
+    (Encoding(codec="uncompressed"), 158),
     (Encoding(codec="snappy"), 950),
 ]
 

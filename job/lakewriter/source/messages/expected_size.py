@@ -44,7 +44,7 @@ class FileSizes:
 
 def _guess(encoding: FileEncoding) -> float:
     if isinstance(encoding, Encoding):
-        is_plain = encoding.codec == "none"
+        is_plain = encoding.codec == "uncompressed"
     elif isinstance(encoding, AvroEncoding):
         is_plain = encoding.codec == "null"
     else:
