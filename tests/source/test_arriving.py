@@ -1,12 +1,13 @@
 """Files of records that tasks take as they come."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
 from lakewriter.documents.types import ROW
-from lakewriter.errors import SourceFailedError
-from lakewriter.source.messages.arriving import ArrivingFeed, take_arriving
+from lakewriter.errors import SourceFailedError, WorkerDiedError
+from lakewriter.source.messages.arriving import ArrivingFeed, _run_task, take_arriving
 from lakewriter.source.messages.backlog import Backlog
 from lakewriter.source.messages.chunks import Records
 
@@ -65,3 +66,14 @@ def test_a_load_that_is_given_up_ends_its_tasks(arriving, how):
 def test_a_load_without_records_starts_no_task(arriving):
     arriving.feed.end()
     assert arriving.feed.run(lambda *_: pytest.fail("a task")) == []
+
+
+def test_a_task_that_is_started_again_takes_nothing(arriving, monkeypatch):
+    """Its first run has deleted what it took: with what is left the load would be committed without those records."""
+    arriving.put(1, 2)
+    arriving.feed.end()
+    context = SimpleNamespace(attemptNumber=lambda: 1)
+    monkeypatch.setattr("lakewriter.source.messages.arriving.TaskContext", SimpleNamespace(get=lambda: context))
+    with pytest.raises(WorkerDiedError, match="was started again, and what its first run took is gone"):
+        list(_run_task(arriving.folder, lambda partition, batches: map(str, batches), iter([0])))
+    assert arriving.feed.waiting_bytes

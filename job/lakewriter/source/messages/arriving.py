@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from lakewriter.documents.types import DOCUMENTS
-from lakewriter.errors import SourceFailedError
+from lakewriter.errors import SourceFailedError, WorkerDiedError
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.messages.backlog import PIECE_BYTES, PieceFile, read_piece
 from lakewriter.source.messages.splits import Body
@@ -114,6 +115,13 @@ class ArrivingFeed:
 
 
 def _run_task(folder: Path, body: Body, partitions: Iterator[int]) -> Iterator[str]:
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber():
+        # A session with spark.task.maxFailures above 1, or with speculation, would lose what the first run has deleted.
+        raise WorkerDiedError(
+            "a task that takes records as they arrive was started again, and what its first run took is gone.",
+            remedy="Run the sync again: it goes on from the last STATE that came back.",
+        )
     for partition in partitions:
         yield from body(partition, take_arriving(folder, partition))
 
