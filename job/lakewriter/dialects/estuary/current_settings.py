@@ -4,6 +4,7 @@ See: https://docs.estuary.dev/reference/Connectors/materialization-connectors/am
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -71,6 +72,11 @@ CURRENT_ONLY: Final = ("credentials", "uploadInterval", "prefix", "fileSizeLimit
 """Keys by which a present configuration is told from an older one."""
 CURRENT_KEYS: Final = (*CURRENT_ONLY, "bucket", "region", "advanced")
 """What a vendor's own file may hold."""
+
+
+def is_current(value: Callable[[str], Any]) -> bool:
+    """Whether a destination, by its keys' values, has the present configuration."""
+    return any(value(key) is not None for key in CURRENT_ONLY)
 
 
 def _tell_apart(schema: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from lakewriter.dialects.common.foreign_files import refuse_other
 from lakewriter.dialects.common.problems import describe_value, suggest_nearest
 from lakewriter.dialects.common.source_files import Location, Place, describe_kind, read_yaml, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
-from lakewriter.dialects.estuary.current_settings import CURRENT_KEYS, CURRENT_ONLY, EstuaryConnector
+from lakewriter.dialects.estuary.current_settings import CURRENT_KEYS, EstuaryConnector, is_current
 from lakewriter.dialects.estuary.flow_fields import Data, FlowKeys
 from lakewriter.dialects.estuary.foreign_files import FLOW
 from lakewriter.dialects.estuary.schema_files import opened
@@ -133,8 +133,9 @@ class _Flow:
             raise SpecInvalidError(
                 f"{place}: {describe_kind(config)}, expected the endpoint's configuration or the name of its file."
             )
-        is_current = any(config.get(key) for key in CURRENT_ONLY)
-        model, known = (EstuaryConnector, CURRENT_KEYS) if is_current else (EstuaryS3Parquet, ENDPOINT_KEYS)
+        # Blanks count as absent.
+        current = is_current(lambda key: config.get(key) or None)
+        model, known = (EstuaryConnector, CURRENT_KEYS) if current else (EstuaryS3Parquet, ENDPOINT_KEYS)
         kept = dict(self.keys.select_endpoint_keys(config, model, place, known))
         return kept, {("destination", key): place.get_child(key) for key in kept}
 
