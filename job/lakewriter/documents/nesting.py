@@ -7,7 +7,7 @@ depth on another thread, and as no error of the value. So a depth is decided on 
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -83,8 +83,6 @@ _PARTS: Final = re.compile(_STRINGS.pattern + rb"|[\[\]{}]", re.DOTALL)
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OBJECT_OR_NULL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
-_SHOWN: Final = 80
-_DOCUMENT_SHOWN: Final = 300
 
 
 def require_shallow(text: str | bytes) -> str | bytes:
@@ -160,14 +158,6 @@ def write_json_pointer(path: Path) -> str:
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
 
 
-def cut_document(texts: Sequence[Any]) -> str:
-    """As much of the first of ``texts`` as tells where it is in the source; blank where there is none."""
-    if not texts or not texts[0]:
-        return ""
-    text = texts[0].decode(errors="replace") if isinstance(texts[0], bytes) else str(texts[0])
-    return text if len(text) <= _DOCUMENT_SHOWN else text[:_DOCUMENT_SHOWN] + "..."
-
-
-def cut(text: str) -> str:
-    """As much of a value as a message shows."""
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+def cut(text: str, most: int = 80) -> str:
+    """As much of a text as a message shows: a value, or ``most`` characters of something else."""
+    return text if len(text) <= most else text[:most] + "..."

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import is_list_like, is_void, to_stored_type
 from lakewriter.documents.inference import Seen
-from lakewriter.documents.nesting import NULL, Levels, Path, cut, cut_document, write_json_pointer
+from lakewriter.documents.nesting import NULL, Levels, Path, cut, write_json_pointer
 from lakewriter.documents.parsing import NULLED
 from lakewriter.documents.types import ARROW
 from lakewriter.documents.values import COLLECTION, Decoded, decode_nested_texts, decode_texts, decode_values
@@ -388,10 +388,12 @@ class Flattener:
         return decoded.array
 
     def _make_error(self, field: Field, position: int, reason: str, shown: str) -> ValueUnrepresentableError:
+        text = self._texts[position] if self._texts else ""
         return ValueUnrepresentableError(
             f"field {'/'.join(field.path)!r}, row {self.rows + position}: value {cut(shown)} cannot be written as"
             f" {field.kind.value}: {reason}.",
             remedy="Correct the document, or the collection's schema.",
             column=write_json_pointer(field.path),
-            document=cut_document(self._texts[position:]),
+            # As much of it as tells where it is in the source.
+            document=cut(text.decode(errors="replace") if isinstance(text, bytes) else text or "", 300),
         )

@@ -77,7 +77,7 @@ class _Choice:
         self._by_name = {self._join(path, "/"): path for path in self._by_path} | self._projected
         self._keys = [self._find_key(pointer) for pointer in collection.keys]
         self._included = self._find_paths("include", self._selection.include)
-        self._as_text = set(self._find_paths("include", self._selection.as_text).values())
+        self._as_text = {self._included[name] for name in self._selection.as_text if name in self._included}
         self._excluded = self._find_paths("exclude", self._selection.exclude)
 
     def choose(self) -> Chosen:
