@@ -133,12 +133,12 @@ def test_a_bad_document_that_ends_a_table_is_shown(wiki):
 
 OFFSETS = [
     # a file of Spark's offset log, what it counts
-    ('v1\n{"batchWatermarkMs":0}\n{"changes":{"0":12,"1":5}}', {"0/changes/0": 12, "0/changes/1": 5}),
-    ('v1\n{"batchWatermarkMs":0}\n{"a":{"0":1}}\n{"a":{"0":2},"b":{"3":4}}', {"0/a/0": 1, "1/a/0": 2, "1/b/3": 4}),
-    ('v1\n{"changes":{"0":3}}', {"0/changes/0": 3}),
-    ('v1\n{"batchWatermarkMs":0}\n{"logOffset":3}', {}),
-    ('v1\n{"batchWatermarkMs":0}\n7', {}),
-    ('v1\n{"batchWatermarkMs":0}\n-', {}),
+    ('v1\n{"batchWatermarkMs":0}\n{"changes":{"0":12,"1":5}}', [{"changes/0": 12, "changes/1": 5}]),
+    ('v1\n{"batchWatermarkMs":0}\n{"a":{"0":1}}\n{"a":{"0":2},"b":{"3":4}}', [{"a/0": 1}, {"a/0": 2, "b/3": 4}]),
+    ('v1\n{"changes":{"0":3}}', [{"changes/0": 3}]),
+    ('v1\n{"batchWatermarkMs":0}\n{"logOffset":3}', [{}]),
+    ('v1\n{"batchWatermarkMs":0}\n7', [{}]),
+    ('v1\n{"batchWatermarkMs":0}\n-', [{}]),
 ]  # fmt: skip
 
 

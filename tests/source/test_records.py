@@ -68,7 +68,7 @@ def test_a_stream_does_the_same(spark, tmp_path):
     def each(frame, number):
         with pytest.raises(SourceFailedError, match="option mode: PERMISSIVE") as found:
             partitions(stream.open_feed(frame, 1, deleted_column=DELETED, twice=False))
-        failed.append((number, found.value.code, len(stream.digest_plan(number))))
+        failed.append((number, found.value.code, len(stream.read_plan(number).digest)))
 
     writer = stream.frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()

@@ -42,6 +42,7 @@ LONGEST_PAUSE: Final = 60.0
 
 def restart_pause(restarts: int) -> float:
     """Seconds before the next start, after so many in a row."""
+    # An outage may have any number of restarts, and a float ends at 2 to the 1024th.
     return min(LONGEST_PAUSE, 2.0 ** min(restarts, 10))
 
 
@@ -156,11 +157,12 @@ class TableRun:
         began = time.time()
         stream = self._stream
         assert stream is not None
-        batch = Batch(str(self.status.query), number, stream.digest_plan(number))
+        planned = stream.read_plan(number)
+        batch = Batch(str(self.status.query), number, planned.digest)
         # As many as its input needs, or as the batch before filled files: rows may grow on their way, and intervals are
         # alike.
         filled = math.ceil(self._bytes / self.spec.limits.target_file_bytes)
-        tasks = max(filled, stream.choose_tasks(frame, number))
+        tasks = max(filled, stream.choose_tasks(frame, planned))
 
         def opener(
             spark_factory: SparkFactory,

@@ -36,7 +36,7 @@ _UNREACHABLE: Final = re.compile(
     r"|No resolvable bootstrap urls|Connection (?:refused|reset|timed out)|Communications link failure"
     r"|Unable to execute HTTP request|Status Code: (?:5\d\d|429)\b|\bSlowDown\b"
 )
-"""What Java's network, Kafka's client, JDBC drivers and the AWS SDK say of a service that does not answer now."""
+"""Words of Java's network, Kafka's client, JDBC drivers and the AWS SDK for a service that does not answer now."""
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
 _DRIVERS: Final = {
@@ -103,14 +103,20 @@ class Origin:
                 remedy="Run the same job id again; if it dies again, give the executors more memory.",
             )
         if self.checkpoint and _CHECKPOINT.search(text):
-            failed = f"table {self.table!r}: the checkpoint {self.checkpoint!r} cannot be read or written: {line}"
-            if _DENIED.search(text):
-                return SourceFailedError(failed, remedy="Let the job read, write and delete its objects.")
-            return NoAnswerError(failed, remedy="Check that its place is there and has room.")
+            return self.explain_checkpoint(text)
         message = f"table {self.table!r} cannot be read from {self.what}: {line}"
         if _UNREACHABLE.search(text) and not _DENIED.search(text):
             return SourceUnreachableError(message, remedy="Check that the source is up and the network path to it.")
         return SourceFailedError(message, remedy=find_remedy(text))
+
+    def explain_checkpoint(self, said: str) -> LakeError:
+        """The error to raise for what Spark said of the checkpoint."""
+        text = self.redact(said)
+        line = find_useful_line(text)
+        failed = f"table {self.table!r}: the checkpoint {self.checkpoint!r} cannot be read or written: {line}"
+        if _DENIED.search(text):
+            return SourceFailedError(failed, remedy="Let the job read, write and delete its objects.")
+        return NoAnswerError(failed, remedy="Check that its place is there and has room.")
 
     def redact(self, text: str) -> str:
         """The text without any secret's value."""

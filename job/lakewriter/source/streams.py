@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -59,23 +59,31 @@ class TableStream:
         if not self.frame.isStreaming:
             raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
 
-    def digest_plan(self, number: int) -> str:
-        """A digest of what the checkpoint has planned for a batch, which has the time of planning in it. Spark writes
-        that once, before it calls the batch, wherever checkpoints are."""
-        return hashlib.sha256(self._read_checkpoint(f"offsets/{number}")).hexdigest()
+    def read_plan(self, number: int) -> "BatchPlan":
+        """What the checkpoint has planned for a batch."""
+        return BatchPlan(number, self._read_checkpoint(f"offsets/{number}"))
 
-    def choose_tasks(self, frame: DataFrame, number: int) -> int:
+    def choose_tasks(self, frame: DataFrame, plan: "BatchPlan") -> int:
         """As many tasks as the input of a batch needs, by the bytes of its files or the rows that its offsets count."""
         size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
         if size <= _MOST_KNOWN:
             return max(1, math.ceil(size / TASK_BYTES))
-        ends = read_offsets(self._read_checkpoint(f"offsets/{number}"))
-        if not ends:
-            return 1
-        # Kafka's source keeps the offsets at which it began apart.
-        before = f"offsets/{number - 1}" if number else "sources/0/0"
-        starts = read_offsets(self._read_checkpoint(before))
-        return max(1, math.ceil((sum(ends.values()) - sum(starts.get(key, 0) for key in ends)) / TASK_ROWS))
+        return max(1, math.ceil(self._count_rows(plan) / TASK_ROWS))
+
+    def _count_rows(self, plan: "BatchPlan") -> int:
+        """The rows of a batch's sources that count them."""
+        ends = read_offsets(plan.log)
+        if plan.number:
+            starts = read_offsets(self._read_checkpoint(f"offsets/{plan.number - 1}")) if any(ends) else []
+        else:
+            # Kafka's source keeps the offsets at which it began apart.
+            starts = [read_offsets(self._read_checkpoint(f"sources/{source}/0"))[0] if own else {}
+                      for source, own in enumerate(ends)]  # fmt: skip
+        return sum(
+            end - before.get(partition, 0)
+            for own, before in zip(ends, starts, strict=False)
+            for partition, end in own.items()
+        )
 
     def _read_checkpoint(self, name: str) -> bytes:
         spark = self.frame.sparkSession
@@ -89,7 +97,7 @@ class TableStream:
             finally:
                 stream.close()
         except SPARK_ERRORS as error:
-            raise self.origin.explain(f"HDFSMetadataLog\n{error}") from error
+            raise self.origin.explain_checkpoint(str(error)) from error
 
     def explain_end(self, query: StreamingQuery) -> LakeError:
         """Why the query ended: Spark's own error names neither the checkpoint nor the kind of failure, and Java's trace
@@ -108,18 +116,38 @@ class TableStream:
         )
 
 
-def read_offsets(log: bytes) -> dict[str, int]:
-    """The offsets of a file of Spark's offset log: of Kafka by source, topic and partition, of others none that count
-    rows. The file is a version, metadata, and a line of JSON for each source."""
-    found: dict[str, int] = {}
+@dataclass(frozen=True)
+class BatchPlan:
+    """What the checkpoint has planned for a batch, which has the time of planning in it: ``log`` is the file that Spark
+    writes once, before it calls the batch, wherever checkpoints are."""
+
+    number: int
+    log: bytes
+
+    @property
+    def digest(self) -> str:
+        """Tells the plan from one that was made anew under the same number."""
+        return hashlib.sha256(self.log).hexdigest()
+
+
+def read_offsets(log: bytes) -> list[dict[str, int]]:
+    """Read the offsets in a file of Spark's offset log, for each source: by topic and partition for Kafka, none for
+    sources that count no rows.
+
+    The file is a version, metadata, and a line of JSON for each source; a source's own file has no metadata.
+    """
     lines = log.decode().splitlines()[1:]
-    sources = lines[1:] if len(lines) > 1 else lines
-    for number, line in enumerate(sources):
-        topics = json.loads(line) if line.startswith("{") else {}
-        for topic, partitions in topics.items():
-            for partition, offset in partitions.items() if isinstance(partitions, dict) else ():
-                found[f"{number}/{topic}/{partition}"] = int(offset)
-    return found
+    return [_read_source_offsets(line) for line in (lines[1:] if len(lines) > 1 else lines)]
+
+
+def _read_source_offsets(line: str) -> dict[str, int]:
+    topics = json.loads(line) if line.startswith("{") else {}
+    return {
+        f"{topic}/{partition}": int(offset)
+        for topic, partitions in topics.items()
+        if isinstance(partitions, dict)
+        for partition, offset in partitions.items()
+    }
 
 
 def _make_absent_error(table: TableSpec, line: str) -> SourceUnreachableError:

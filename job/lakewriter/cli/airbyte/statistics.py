@@ -76,7 +76,7 @@ class SyncStatistics:
         return f"{commit.name}: {result.status}, {commit.describe()}"
 
     def take_counts(self, key: StreamKey | None) -> dict[str, int]:
-        """What a STATE of this stream, or of all of them, tells beside its records: of commits since the one before."""
+        """Take the counts that a STATE of this stream, or of all of them, reports: of commits since the one before."""
         return {name: count for name, count in self._untold.pop(key, Counter[str]()).items() if count}
 
     def summarise(self) -> Iterator[tuple[str, str]]:
