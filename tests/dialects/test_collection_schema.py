@@ -23,7 +23,7 @@ TYPES = [
     ({"type": "string", "format": "date-time"}, "timestamp"),
     ({"type": "string", "format": "time"}, "time"),
     ({"type": "string", "format": "uuid"}, "string"),
-    ({"type": "string", "format": "duration"}, "string"),
+    ({"type": "string", "format": "duration"}, "duration"),
     ({"type": "string", "format": "integer"}, "text_integer"),
     ({"type": "string", "format": "number"}, "text_number"),
     ({"type": "string", "contentEncoding": "base64"}, "binary"),

@@ -144,6 +144,7 @@ PROBLEMS = [
     ({"credentials": ROLE | {"awsAccessKeyId": "A"}}, r"'awsAccessKeyId' has no meaning beside auth_type 'AWSIAM'"),
     ({"credentials": ROLE | {"aws_region": "eu-west-1"}}, r"'credentials\.aws_region' is 'eu-west-1' and 'region'"),
     ({"credentials": KEYS | {"auth_type": "GCPIAM"}}, r"destination\.credentials\.auth_type"),
+    ({"logical_types": ["uuid"]}, r"destination\.logical_types\.0"),
     ({"region": "us-east"}, r"destination\.region: .*an AWS region such as"),
     ({"bucket": "My_Bucket"}, r"destination\.bucket: .*a bucket name"),
 ]  # fmt: skip
@@ -153,6 +154,18 @@ PROBLEMS = [
 def test_problems(tmp_path, over, message):
     with pytest.raises(SpecInvalidError, match=message):
         load_spec(lake(tmp_path, **over))
+
+
+def test_logical_types(tmp_path):
+    (table,) = load_spec(lake(tmp_path, logical_types=["json", "interval"])).tables
+    assert table.collection is not None
+    assert table.collection.selection.logical_types == {"json", "interval"}
+
+
+def test_published_at_is_a_timestamp(tmp_path):
+    table = BINDING | {"fields": {"require": {"flow_published_at": {"castToString": True}}}}
+    with pytest.raises(SpecInvalidError, match="'flow_published_at' is a TIMESTAMP: leave its castToString out"):
+        load_spec(lake(tmp_path, table))
 
 
 @pytest.mark.parametrize("resource", [{}, {"path": "a", "pathPrefix": "b"}])

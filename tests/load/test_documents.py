@@ -2,7 +2,8 @@
 
 import io
 import json
-from typing import get_args
+from datetime import UTC, time, timedelta
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -210,3 +211,22 @@ def test_a_source_without_documents_is_an_empty_load(wiki):
     wiki.write(binding("none", "none.jsonl", primary_key=["id"], fields={"include": {"length": {}}}))
     (result,) = wiki.load("a").tables
     assert (result.status, result.rows, result.files, wiki.data()) == ("done", 0, 0, {})
+
+
+def test_types_as_the_connector_of_today_writes_them(wiki):
+    types = {"tags": {"type": "array"}, "span": {"type": "string", "format": "duration"},
+             "hour": {"type": "string", "format": "time"}, "id": {"type": "integer"}}  # fmt: skip
+    # The UUID is RFC 9562's example of version 1, A.1: 2022-02-22T19:22:22Z.
+    document = {"id": 1, "tags": [1], "span": "P1DT2H", "hour": "10:00:00+02:00",
+                "_meta": {"uuid": "C232AB00-9414-11EC-B3C8-9F6BDECED846"}}  # fmt: skip
+    wiki.documents("changes.jsonl", [document])
+    fields: dict[str, Any] = {"include": {"tags": {}, "flow_published_at": {}}}
+    own = {"collection": {"key": ["/id"], "schema": {"properties": types}}, "fields": fields, "documents": "value"}
+    wiki.write(
+        binding("changes", "changes.jsonl") | own, destination=DESTINATION | {"logical_types": ["json", "interval"]}
+    )
+    assert wiki.load("a").status == "done"
+    (row,) = wiki.rows(
+        "SELECT tags->0, span, hour, epoch_us(flow_published_at), typeof(tags), typeof(span) FROM t", "changes"
+    )
+    assert row == ("1", timedelta(days=1, hours=2), time(8, tzinfo=UTC), 1_645_557_742_000_000, "JSON", "INTERVAL")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,6 +122,10 @@ _USUAL: Final = {
 }
 """Forms that Arrow reads, all values at once, as every grammar does."""
 
+_DURATION: Final = re.compile(
+    r"(?a:P(?:(?P<y>\d+)Y)?(?:(?P<m>\d+)M)?(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
+    r"(?:T(?:(?P<h>\d+)H)?(?:(?P<min>\d+)M)?(?:(?P<s>\d+)(?:[.,](?P<f>\d+))?S)?)?)"
+)
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH_NAMES: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -200,6 +205,36 @@ def parse_time(text: str, grammar: Grammar, *, zoned: bool) -> Parsed:
     found = _match(grammar.time, text, grammar.names[2])
     micros, cut = _parse_clock(found)
     return (micros - (_parse_offset(found, grammar) if zoned else 0)) % _DAY_MICROS, cut
+
+
+def parse_duration(text: str) -> Parsed:
+    """Parquet's INTERVAL: months, days and milliseconds, each an unsigned integer of 32 bits, little end first."""
+    found = _DURATION.fullmatch(text)
+    if found is None or text.endswith(("P", "T")):
+        raise ParseError("it is no ISO 8601 duration")
+    counts = {name: int(digits or 0) for name, digits in found.groupdict().items() if name != "f"}
+    fraction = found["f"] or ""
+    seconds = (counts["h"] * 60 + counts["min"]) * 60 + counts["s"]
+    parts = (
+        12 * counts["y"] + counts["m"],
+        7 * counts["w"] + counts["d"],
+        1000 * seconds + int(fraction[:3].ljust(3, "0")),
+    )
+    if max(parts) >= 2**32:
+        raise ParseError("it is longer than an INTERVAL holds", TOO_LARGE)
+    return b"".join(part.to_bytes(4, "little") for part in parts), bool(fraction[3:].strip("0"))
+
+
+def parse_published(text: str) -> int:
+    """Microseconds since 1970 at which a UUID of version 1 was made."""
+    try:
+        found = UUID(text)
+    except ValueError as error:
+        raise ParseError("it is no UUID") from error
+    if found.version != 1:
+        raise ParseError("it is no UUID of version 1, which has a time")
+    # It counts tenths of a microsecond since 15 October 1582.
+    return found.time // 10 + (date(1582, 10, 15).toordinal() - _EPOCH) * _DAY_MICROS
 
 
 def parse_json_integer(raw: bytes) -> int:
@@ -334,9 +369,11 @@ _BY_GRAMMAR: Final[dict[Kind, Callable[[str, Grammar], Parsed]]] = {
     Kind.TIME: lambda text, grammar: parse_time(text, grammar, zoned=True),
     Kind.LOCAL_TIME: lambda text, grammar: parse_time(text, grammar, zoned=False),
     Kind.TEXT_INTEGER: _parse_text_integer,
+    Kind.DURATION: lambda text, _: parse_duration(text),
 }
 _PLAIN: Final[dict[Kind, Callable[[str], Any]]] = {
     Kind.BOOLEAN: _parse_boolean,
     Kind.BINARY: _parse_binary,
+    Kind.PUBLISHED: parse_published,
     Kind.TEXT_NUMBER: _parse_text_number,
 }

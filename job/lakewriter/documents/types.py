@@ -19,6 +19,8 @@ UUID: Final = b"uuid"
 UNION: Final = b"union"
 ORIGINAL: Final = b"lakewriter.name"
 """Field metadata: the name in the source, where the written one is another."""
+LOGICAL_TYPE: Final = b"lakewriter.logical_type"
+"""Field metadata: a type of Parquet's that Arrow's does not tell, ``json`` or ``interval``."""
 RECORD: Final = b"lakewriter.record"
 """Schema metadata: the name of the whole record."""
 ROW, DATA, EMITTED, CHANGES = "row", "data", "emitted_at", "changes"
@@ -40,6 +42,8 @@ ARROW: Final = {
     Kind.LOCAL_TIMESTAMP: UTC_MICROS,
     Kind.TIME: pa.time64("us"),
     Kind.LOCAL_TIME: pa.time64("us"),
+    Kind.DURATION: pa.binary(12),
+    Kind.PUBLISHED: UTC_MICROS,
     Kind.BINARY: pa.binary(),
     Kind.TEXT_INTEGER: pa.int64(),
     Kind.TEXT_NUMBER: pa.float64(),

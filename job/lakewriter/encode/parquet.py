@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewriter.documents.types import LOGICAL_TYPE
 from lakewriter.encode.deflate import make_gzip
 from lakewriter.encode.encoder import Sink
 from lakewriter.encode.parquet_columns import SAMPLE_ROWS, choose_encodings, list_leaf_paths
@@ -74,7 +75,12 @@ class ParquetEncoder:
         way = None if level is None else make_gzip(level)
         empty = pa.BufferOutputStream()
         _encode([bare.empty_table()], {}, empty)
-        pages = PageWriter(sink, memoryview(empty.getvalue()), gzip=self._is_gzip, way=way)
+        logical_types = {
+            field.name: field.metadata[LOGICAL_TYPE].decode()
+            for field in bare
+            if LOGICAL_TYPE in (field.metadata or {})
+        }
+        pages = PageWriter(sink, memoryview(empty.getvalue()), gzip=self._is_gzip, way=way, logical_types=logical_types)
         options: dict[str, Any] | None = None
         for group in _gather_row_groups(batches, bare, row_group_rows):
             options = self._choose_options(group[0]) if options is None else options
@@ -111,14 +117,26 @@ def _list_columns(group: list[pa.Table], options: dict[str, Any]) -> Iterator[Co
     del table
     for field in schema:
         held = [pa.table([columns.pop(0)], schema=pa.schema([field]))]
-        yield Column(partial(_encode, held, options), pa.types.is_nested(field.type))
+        # The format has no order of intervals, so that their bounds would be wrong.
+        own = options if (field.metadata or {}).get(LOGICAL_TYPE) != b"interval" else options | _NO_BOUNDS
+        yield Column(partial(_encode, held, own), pa.types.is_nested(field.type))
+
+
+_NO_BOUNDS: Final = {"write_statistics": False}
 
 
 def _encode(held: list[pa.Table], options: dict[str, Any], file: Any) -> None:
     """Write a Parquet file with one row group, or none where there are no rows. ``held`` gives up its table."""
     table = held.pop()
     with pq.ParquetWriter(
-        file, table.schema, store_schema=False, store_decimal_as_integer=True, write_page_index=True, **options
+        file,
+        table.schema,
+        store_schema=False,
+        store_decimal_as_integer=True,
+        write_page_index=True,
+        # As both vendors' writers have it; Arrow's times have no zone of their own.
+        write_time_adjusted_to_utc=True,
+        **options,
     ) as writer:
         if table.num_rows:
             writer.write_table(table, row_group_size=table.num_rows)

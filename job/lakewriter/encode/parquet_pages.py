@@ -4,8 +4,9 @@ A page's compression is outside its encoding: headers, sizes, offsets and checks
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from isal import isal_zlib
@@ -13,11 +14,25 @@ from isal import isal_zlib
 from lakewriter.encode.column_file import MAGIC, ColumnFile, find_start, read_footer, read_indexes
 from lakewriter.encode.deflate import FEW_BYTES, Compress, choose_gzip
 from lakewriter.encode.encoder import Sink
-from lakewriter.encode.parquet_structures import ColumnChunk, OffsetIndex, PageHeader, RowGroup
+from lakewriter.encode.parquet_structures import (
+    ColumnChunk,
+    Empty,
+    LogicalType,
+    OffsetIndex,
+    PageHeader,
+    RowGroup,
+    SchemaElement,
+)
 
 _GZIP: Final = 2
 """The number of gzip among the format's codecs."""
 _DICTIONARY_PAGE: Final = 2
+_LOGICAL_TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "json": {"converted_type": 19, "logicalType": LogicalType(JSON=Empty())},
+    # Its number among the logical types is reserved: readers know it by the older one.
+    "interval": {"converted_type": 21, "logicalType": None},
+}
+"""What a node of the schema says of a type."""
 _MOST_ORDINALS: Final = 2**15
 """A row group's number has 16 bits and a sign; it may be left out."""
 
@@ -46,14 +61,27 @@ class _Page:
 class PageWriter:
     """Writes a Parquet file into ``sink``: ``add`` for each row group, then ``finish``.
 
-    ``empty`` is a whole file without rows, whose schema and versions the new one has. With ``gzip`` the columns' pages
+    ``empty`` is a whole file without rows, whose schema and versions the new one has, with the ``logical_types`` of its
+    columns by name that Arrow has not. With ``gzip`` the columns' pages
     are compressed, each in ``way``, or where that is None in the way that the first page of its column decides for the
     whole file. Without, pages are copied.
     """
 
-    def __init__(self, sink: Sink, empty: memoryview, *, gzip: bool, way: Compress | None = None) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        empty: memoryview,
+        *,
+        gzip: bool,
+        way: Compress | None = None,
+        logical_types: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._sink, self._gzip, self._way = sink, gzip, way
         self._footer = read_footer(empty)
+        for element in _list_columns(self._footer.schema):
+            if element.name in logical_types:
+                for name, value in _LOGICAL_TYPES[logical_types[element.name]].items():
+                    setattr(element, name, value)
         self._ways: dict[tuple[int, int], Compress] = {}
         self._groups: list[RowGroup] = []
         self._indexes: list[tuple[bytes | None, OffsetIndex | None]] = []
@@ -145,6 +173,17 @@ class PageWriter:
         if kind not in self._ways:
             self._ways[kind] = choose_gzip(page)
         return self._ways[kind]
+
+
+def _list_columns(schema: Sequence[SchemaElement]) -> Iterator[SchemaElement]:
+    """The nodes below the root, without their own children."""
+    position = 1
+    while position < len(schema):
+        yield schema[position]
+        left = 1
+        while left:
+            left += (schema[position].num_children or 0) - 1
+            position += 1
 
 
 def _compute_signed_crc(data: Any) -> int:

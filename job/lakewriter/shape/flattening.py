@@ -145,7 +145,7 @@ def _make_plan(
         raise SchemaIncompatibleError(f"the documents of {table.id!r} have no field to write.")
     return FlattenPlan(
         source_schema=source,
-        schema=pa.schema([pa.field(f.name, f.type, nullable=not f.key) for f in fields]),
+        schema=pa.schema([field.to_arrow() for field in fields]),
         fields=fields,
         documents=documents,
         cursor=_find_cursor(source, table),
@@ -191,9 +191,10 @@ def _choose_type(source: pa.Schema, field: Field, declared: bool) -> Field:
     location = find_location(source, field.path)
     if location.type is None or location.nothing or location.inside:
         return field
-    if declared:
+    is_known = declared or field.kind is Kind.PUBLISHED
+    if is_known:
         _require_fit(field, location.type)
-    if declared or not field.kind.scalar:
+    if is_known or not field.kind.scalar:
         return field
     t = location.type
     name = "/".join(field.path)

@@ -58,7 +58,8 @@ def apply_contract(table: TableSpec, chosen: Chosen, known: Known) -> tuple[tupl
     """The fields to write, and those left out by the contract: of a table that has columns, what is new."""
     columns = table.contract.columns if table.contract is not None else "evolve"
     paths = {column.path for column in known}
-    new = [field for field in chosen.fields if field.path not in paths | chosen.named and not field.key]
+    asked = paths | chosen.named
+    new = [f for f in chosen.fields if f.path not in asked and not f.key and f.kind is not Kind.PUBLISHED]
     if columns == "evolve" or not known or not new:
         return chosen.fields, ()
     if columns == "freeze":
@@ -78,9 +79,14 @@ def add_columns(known: Known, fields: Iterable[Field], named: frozenset[tuple[st
         InferredColumn(
             name=field.name,
             path=field.path,
-            kind=INCLUDED if field.path in named and field.path not in kinds else field.kind.value,
+            kind=_name_kind(field, is_included=field.path in named and field.path not in kinds),
         )
         for field in fields
         if (field.path, field.name) not in had
     ]
     return (*known, *new)
+
+
+def _name_kind(field: Field, *, is_included: bool) -> str:
+    # The time in a UUID has a column beside the UUID's own, whose kind is the path's.
+    return INCLUDED if is_included or field.kind is Kind.PUBLISHED else field.kind.value

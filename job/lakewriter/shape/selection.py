@@ -8,11 +8,14 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.documents.nesting import write_json_pointer
-from lakewriter.documents.types import ARROW
+from lakewriter.documents.types import ARROW, LOGICAL_TYPE
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
-from lakewriter.spec.collection import Collection, Kind, Location, steps
+from lakewriter.spec.collection import PUBLISHED_AT, Collection, Kind, Location, LogicalType, steps
 
 Path = tuple[str, ...]
+
+_UUID: Final = ("_meta", "uuid")
+"""Where a document of the vendor's platform has its UUID, in which is when it was published."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,12 @@ class Field:
     kind: Kind
     type: pa.DataType
     key: bool
+    logical_type: LogicalType | None = None
+
+    def to_arrow(self) -> pa.Field:
+        """The column's field in a file's schema."""
+        metadata = {LOGICAL_TYPE: self.logical_type.encode()} if self.logical_type else None
+        return pa.field(self.name, self.type, nullable=not self.key, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,15 @@ class _Choice:
         self._locations = [*locations, *(Location(path, kind) for path in unseen)]
         self._selection = collection.selection
         self._by_path = {location.path: location for location in self._locations}
-        self._projected = {name: steps(pointer) for name, pointer in self._selection.projections}
+        projected = {name: steps(pointer) for name, pointer in self._selection.projections}
+        is_asked = projected.get(PUBLISHED_AT, _UUID) == _UUID and PUBLISHED_AT in {
+            *projected,
+            *self._selection.include,
+        }
+        self._has_published = is_asked and (PUBLISHED_AT,) not in self._by_path
+        if self._has_published:
+            projected.pop(PUBLISHED_AT, None)
+        self._projected = projected
         self._by_name = {self._join(path, "/"): path for path in self._by_path} | self._projected
         self._keys = [self._find_key(pointer) for pointer in collection.keys]
         self._included = self._find_paths("include", self._selection.include)
@@ -88,11 +105,13 @@ class _Choice:
                 fields += self._make_fields(location)
             elif location.kind is not Kind.OBJECT and not self._is_below(location.path, self._included.values()):
                 left_out.append(f"{'/'.join(location.path)} ({location.kind})")
+        if self._has_published and PUBLISHED_AT not in self._selection.exclude:
+            fields.append(Field(PUBLISHED_AT, _UUID, Kind.PUBLISHED, ARROW[Kind.PUBLISHED], key=False))
         named = frozenset(self._included.values())
         return Chosen(tuple(_make_distinct(fields, self._pins)), tuple(left_out), named)
 
     def _list_absent(self) -> list[str]:
-        return [name for name in self._selection.include if name not in self._included]
+        return [name for name in self._selection.include if name not in self._included and name != PUBLISHED_AT]
 
     def _is_wanted(self, location: Location) -> bool:
         path = location.path
@@ -110,15 +129,25 @@ class _Choice:
         return any(path[: len(other)] == other for other in others)
 
     def _make_fields(self, location: Location) -> list[Field]:
-        key = location.path in self._keys
-        kind = location.kind
-        if key and kind in (Kind.TEXT_INTEGER, Kind.TEXT_NUMBER):
-            kind = Kind.STRING
-        if location.path in self._as_text:
-            kind = Kind.TEXT
-        elif self._pins is not None and location.path in self._included.values() and kind in _OPEN and not key:
-            kind = Kind.JSON
-        return [Field(name, location.path, kind, ARROW[kind], key) for name in self._list_names(location.path)]
+        key, kind = location.path in self._keys, self._choose_kind(location)
+        logical_type: LogicalType | None = None
+        if kind is Kind.DURATION:
+            logical_type = "interval"
+        elif kind in _JSON and "json" in self._selection.logical_types:
+            logical_type = "json"
+        names = self._list_names(location.path)
+        return [Field(name, location.path, kind, ARROW[kind], key, logical_type) for name in names]
+
+    def _choose_kind(self, location: Location) -> Kind:
+        path, kind = location.path, location.kind
+        key = path in self._keys
+        if path in self._as_text:
+            return Kind.TEXT
+        if self._pins is not None and path in self._included.values() and kind in _OPEN and not key:
+            return Kind.JSON
+        is_number = key and kind in (Kind.TEXT_INTEGER, Kind.TEXT_NUMBER)
+        is_span = kind is Kind.DURATION and "interval" not in self._selection.logical_types
+        return Kind.STRING if is_number or is_span else kind
 
     def _list_names(self, path: Path) -> list[str]:
         """A projection's own names in place of the path, unless that is included too."""
@@ -151,6 +180,8 @@ class _Choice:
         paths = {}
         for name in names:
             path = self._by_name.get(name)
+            if path is None and name == PUBLISHED_AT:
+                continue
             if path is None or path not in self._by_path:
                 if self._seen:
                     continue
@@ -185,3 +216,5 @@ def _make_distinct(fields: Iterable[Field], pins: Pins | None) -> list[Field]:
 
 
 _OPEN: Final = (Kind.VALUE, Kind.OBJECT, Kind.ARRAY, Kind.MAP)
+_JSON: Final = (*_OPEN, Kind.JSON, Kind.UNTYPED)
+"""Kinds whose columns hold JSON text."""

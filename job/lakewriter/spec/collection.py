@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, Literal
 
 
 class Kind(StrEnum):
@@ -11,7 +12,7 @@ class Kind(StrEnum):
     are numbers written as strings, ``mixed_integer`` and ``mixed_number`` are written either way; ``json`` is a value
     of several types, ``untyped`` of any; ``object`` has declared properties, ``map`` has none. ``value`` is a string,
     number or boolean of documents without a schema, as JSON text; ``text`` is a string as it is and anything else as
-    JSON text.
+    JSON text; ``duration`` is a time span of months, days and milliseconds, and ``published`` the time in a UUID.
     """
 
     INTEGER = "integer"
@@ -23,6 +24,8 @@ class Kind(StrEnum):
     TIME = "time"
     LOCAL_TIMESTAMP = "local_timestamp"
     LOCAL_TIME = "local_time"
+    DURATION = "duration"
+    PUBLISHED = "published"
     BINARY = "binary"
     TEXT_INTEGER = "text_integer"
     TEXT_NUMBER = "text_number"
@@ -42,6 +45,13 @@ class Kind(StrEnum):
         return self not in (Kind.JSON, Kind.UNTYPED, Kind.OBJECT, Kind.MAP, Kind.ARRAY, Kind.TEXT)
 
 
+PUBLISHED_AT: Final = "flow_published_at"
+"""The field that has the time in a document's UUID."""
+
+LogicalType = Literal["json", "interval"]
+"""A type of Parquet's that few readers know: without it, what it says of a column is left to its text."""
+
+
 @dataclass(frozen=True)
 class Location:
     """A place in every document, by the property names that lead to it."""
@@ -55,7 +65,8 @@ class Selection:
     """Which locations become columns, by field name: a location's path joined by ``/``, or a projection's own name.
 
     Of others only those do whose path has at most ``depth`` names; None is no limit. ``projections`` are
-    ``(field, JSON pointer)``. Fields of ``as_text`` are strings, whatever the schema says.
+    ``(field, JSON pointer)``. Fields of ``as_text`` are strings, whatever the schema says; JSON and durations are
+    strings, too, where ``logical_types`` does not have them.
     """
 
     include: tuple[str, ...] = ()
@@ -64,6 +75,7 @@ class Selection:
     separator: str = "/"
     projections: tuple[tuple[str, str], ...] = ()
     as_text: tuple[str, ...] = ()
+    logical_types: frozenset[LogicalType] = frozenset()
 
 
 @dataclass(frozen=True)

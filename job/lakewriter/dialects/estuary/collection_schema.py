@@ -29,6 +29,7 @@ _FORMATS: Final = {
     "date": Kind.DATE,
     "date-time": Kind.TIMESTAMP,
     "time": Kind.TIME,
+    "duration": Kind.DURATION,
     "integer": Kind.TEXT_INTEGER,
     "number": Kind.TEXT_NUMBER,
 }

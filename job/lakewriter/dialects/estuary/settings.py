@@ -1,6 +1,6 @@
 """Estuary's Apache Parquet in S3: the keys of its endpoint and of a binding, checked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -13,7 +13,7 @@ from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read_schema
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.access import KeyNames, SecretText
-from lakewriter.spec.collection import Collection, Selection
+from lakewriter.spec.collection import PUBLISHED_AT, Collection, LogicalType, Selection
 from lakewriter.spec.model import Model, require_one
 
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
@@ -56,6 +56,8 @@ class EstuaryDestination(Destination):
     """For bindings that name none."""
     flatten_separator: Literal["/", "_", ".", "__"] = "/"
     """Between the property names of a flattened field."""
+    logical_types: tuple[LogicalType, ...] = ()
+    """Types of Parquet's for JSON and for durations, where otherwise both are strings."""
 
     @property
     def interval_seconds(self) -> int:
@@ -167,6 +169,8 @@ class FieldsEntry(Model):
         both = sorted(set(self.include | self.require).intersection(self.exclude))
         if both:
             raise ValueError(f"{both[0]!r} is included and excluded")
+        if PUBLISHED_AT in self.as_text:
+            raise ValueError(f"{PUBLISHED_AT!r} is a TIMESTAMP: leave its castToString out")
         return self
 
     @property
@@ -237,7 +241,7 @@ class BindingEntry(TableEntry):
             raise ValueError("the collection has no key: give 'collection.key', or 'primary_key'")
         return self
 
-    def make_collection(self, separator: str) -> Collection:
+    def make_collection(self, separator: str, logical_types: Iterable[LogicalType]) -> Collection:
         """The neutral form."""
         schema = self.collection.read
         named = {
@@ -250,6 +254,7 @@ class BindingEntry(TableEntry):
             separator=separator,
             projections=tuple(named.items()),
             as_text=tuple(self.fields.as_text),
+            logical_types=frozenset(logical_types),
         )
         return Collection(
             keys=self.primary_key or self.collection.key,

@@ -113,7 +113,7 @@ def _translate_table(destination: EstuaryDestination, entry: BindingEntry, place
         name=place.name,
         layout=place.layout,
         path=place.path,
-        collection=entry.make_collection(destination.flatten_separator),
+        collection=entry.make_collection(destination.flatten_separator, destination.logical_types),
         encoding=CODECS[entry.resource.compressionType or destination.compressionType],
     )
 
