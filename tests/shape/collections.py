@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakewriter.dialects.estuary.collection_schema import read_schema
-from lakewriter.shape.flattening import Flattener, FlattenPlan, plan_flatten
+from lakewriter.shape.flatten_plan import FlattenPlan, plan_flatten
+from lakewriter.shape.flattening import Flattener
 from lakewriter.spec.collection import Collection, Selection
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import IndexKind, Read, TableSpec

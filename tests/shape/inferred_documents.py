@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.receipt import InferredColumn
-from lakewriter.shape.flattening import Flattener, plan_flatten
+from lakewriter.shape.flatten_plan import plan_flatten
+from lakewriter.shape.flattening import Flattener
 from lakewriter.spec.specification import TableSpec
 from tests.shape.collections import collection_table
 

@@ -7,7 +7,8 @@ import pytest
 
 from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.shape.flattening import Flattener, plan_flatten
+from lakewriter.shape.flatten_plan import plan_flatten
+from lakewriter.shape.flattening import Flattener
 from tests.shape.collections import CHANGE, collection_table, flattened, planned
 
 STAMP = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

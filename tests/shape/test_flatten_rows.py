@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.shape.flattening import Flattener, plan_flatten
+from lakewriter.shape.flatten_plan import plan_flatten
+from lakewriter.shape.flattening import Flattener
 from lakewriter.spec.specification import Read
 from tests.shape.collections import collection_table
 

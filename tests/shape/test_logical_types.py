@@ -9,7 +9,8 @@ import pytest
 from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.documents.types import LOGICAL_TYPE
 from lakewriter.errors import ValueUnrepresentableError
-from lakewriter.shape.flattening import Flattener, plan_flatten
+from lakewriter.shape.flatten_plan import plan_flatten
+from lakewriter.shape.flattening import Flattener
 from tests.shape.collections import collection_table, flattened, planned
 
 LOGICAL_TYPES = [

@@ -6,7 +6,8 @@ depth on another thread, and as no error of the value. So a depth is decided on 
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -117,6 +118,15 @@ class Levels:
         """The JSON at a path, one for each row."""
         name = path[-1]
         return [NULL if each is None or name not in each else bytes(each[name]) for each in self._open_level(path[:-1])]
+
+    def count_others(self, names: Mapping[Path, Set[str]]) -> Counter[str]:
+        """The values, by path, of properties that an opened object has besides its ``names``."""
+        counts = Counter[str]()
+        for path, own in names.items():
+            for members in self._levels.get(path, ()):
+                if members is not None and not members.keys() <= own:
+                    counts.update("/".join((*path, name)) for name in members.keys() - own if members[name] != NULL)
+        return counts
 
     def _open_level(self, path: Path) -> Objects:
         if path not in self._levels:

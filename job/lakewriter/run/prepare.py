@@ -21,7 +21,7 @@ from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.cursor import write_spark_literal
 from lakewriter.shape.envelope import EnvelopePlan, plan_documents, plan_rows
-from lakewriter.shape.flattening import plan_flatten
+from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.inferred_columns import Known
 from lakewriter.shape.partitions import make_grouping
 from lakewriter.shape.shapers import AnyPlan

@@ -36,7 +36,7 @@ from lakewriter.run.prepare import (
 from lakewriter.run.stop import Stop
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.cursor import choose_higher
-from lakewriter.shape.flattening import FlattenPlan
+from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.messages.expected_size import FileSizes

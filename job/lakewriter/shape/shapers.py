@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper
-from lakewriter.shape.flattening import Flattener, FlattenPlan
+from lakewriter.shape.flatten_plan import FlattenPlan
+from lakewriter.shape.flattening import Flattener
 from lakewriter.shape.table import ShapePlan, Shaper
 from lakewriter.shape.text_rows import TextRowsPlan, TextRowsShaper
 
