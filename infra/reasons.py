@@ -40,7 +40,9 @@ REASONS: Final[Mapping[str, Reason]] = {
     "ListUnderPrefix": Reason("To find the pipeline's own objects, and nothing above its prefix."),
     "NobodyYet": Reason("Nobody may assume the role until Snowflake's IAM user is known."),
     "NotifyOfAlarms": Reason("CloudWatch sends alarms to the encrypted topic."),
-    "ReadArtifacts": Reason("The job, its dependencies and its lake.yaml, and nothing else among the assets."),
+    "ReadArtifacts": Reason(
+        "The job, its dependencies and its lake.yaml, of this release and of those before it; no other assets.",
+    ),
     "ReadCatalog": Reason("The vendor reads the state of the catalog first."),
     "ReadObjects": Reason(
         "To read the tables' files.",

@@ -19,8 +19,18 @@ MACHINES: Final = {"X86_64": "x86_64", "ARM64": "aarch64"}
 """Python's name of each architecture of EMR Serverless."""
 
 
+def make_artifact_prefix(settings: Settings) -> str:
+    """Make the folder of the stage's artifacts in the bootstrap bucket, for the synthesizer of their stack."""
+    return f"{settings.name}/"
+
+
 class Artifacts(Construct):
-    """The URIs for spark-submit; ``object_arns`` are the objects that the job's role has to read."""
+    """The URIs for spark-submit; ``readable_arns`` are what the job's role has to read: the artifacts of all releases.
+
+    A running execution keeps the definition that it began with, so its next attempt and its new executors read the
+    artifacts of an earlier release.
+    https://docs.aws.amazon.com/step-functions/latest/apireference/API_UpdateStateMachine.html
+    """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_)
@@ -52,8 +62,9 @@ class Artifacts(Construct):
         self.job_uri: str = job.s3_object_url
         self.dependencies_uri: str = packages.s3_object_url
         self.lake_uri: str = lake.s3_object_url
-        self.object_arns: tuple[str, ...] = tuple(
-            asset.bucket.arn_for_objects(asset.s3_object_key) for asset in (entry, job, packages, lake)
+        # By their endings: the stack's template is under the same prefix, and is not the job's to read.
+        self.readable_arns: tuple[str, ...] = tuple(
+            entry.bucket.arn_for_objects(f"{make_artifact_prefix(settings)}*.{ending}") for ending in ("py", "zip")
         )
 
     def _add_file(self, id_: str, path: Path) -> Asset:

@@ -15,6 +15,7 @@ from constructs import Construct
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts
+from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.spec.deployment import Spark
 
@@ -105,6 +106,12 @@ class JobPermissions(Construct):
             statements=_list_statements(artifacts, log_group, key),
             roles=[] if is_existing else [role],
         )
+        for readable in artifacts.readable_arns:
+            acknowledge(
+                policy,
+                f"IAM5[Resource::{render_tokens(Stack.of(self), readable)}]",
+                "A load that is running reads the artifacts of the release that it began with.",
+            )
         acknowledge(
             policy,
             "IAM5[Resource::*]",
@@ -117,7 +124,7 @@ def _list_statements(
     artifacts: Artifacts, log_group: logs.ILogGroup, key: kms.IKey | None
 ) -> list[iam.PolicyStatement]:
     statements = [
-        iam.PolicyStatement(sid="ReadArtifacts", actions=["s3:GetObject"], resources=list(artifacts.object_arns)),
+        iam.PolicyStatement(sid="ReadArtifacts", actions=["s3:GetObject"], resources=list(artifacts.readable_arns)),
         iam.PolicyStatement(
             sid="WriteLogs",
             actions=["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],

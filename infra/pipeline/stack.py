@@ -8,7 +8,7 @@ from constructs import Construct
 
 from infra.pipeline.alarms import Alarms, Watched
 from infra.pipeline.application import Application
-from infra.pipeline.artifact import Artifacts
+from infra.pipeline.artifact import Artifacts, make_artifact_prefix
 from infra.pipeline.dashboard import LoadDashboard
 from infra.pipeline.job_run import JobPermissions, make_job_run
 from infra.pipeline.load_permissions import LoadPermissions
@@ -37,7 +37,9 @@ class PipelineStack(Stack):
             id_,
             description=f"Lakewriter: the loads of {settings.spec.pipeline}, stage {settings.stage}",
             env=Environment(account=deployment.account, region=None if access.endpoint else access.region),
-            synthesizer=DefaultStackSynthesizer(qualifier=deployment.bootstrap_qualifier),
+            synthesizer=DefaultStackSynthesizer(
+                qualifier=deployment.bootstrap_qualifier, bucket_prefix=make_artifact_prefix(settings)
+            ),
         )
         if deployment.permissions_boundary_arn:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", deployment.permissions_boundary_arn)

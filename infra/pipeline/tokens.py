@@ -16,6 +16,8 @@ def _flatten(value: Any) -> str:
             return f"<{name}>"
         case {"Fn::GetAtt": [name, attribute]}:
             return f"<{name}.{attribute}>"
+        case {"Fn::Sub": str(text)}:
+            return text.replace("${", "<").replace("}", ">")
         case {"Fn::Join": ["", [*parts]]}:
             return "".join(map(_flatten, parts))
     return str(value)

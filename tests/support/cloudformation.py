@@ -14,6 +14,7 @@ from moto.backends import get_backend
 from moto.cloudformation import parsing
 from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.models import CloudFormationBackend
+from moto.iam.models import ManagedPolicy
 from moto.kms.models import Key
 from moto.stepfunctions.models import StateMachine
 
@@ -181,6 +182,16 @@ class EncryptionKey(Key):
         return Key.create_from_cloudformation_json(name, resource | {"Properties": given}, *where, **others)
 
 
+class Policy(ManagedPolicy):
+    """moto drops what a deployment changes of a managed policy."""
+
+    @classmethod
+    def update_from_cloudformation_json(cls, *, original_resource: Any, cloudformation_json: Any, **_: Any) -> Any:
+        document = json.dumps(cloudformation_json["Properties"]["PolicyDocument"])
+        get_backend("iam")[ACCOUNT]["aws"].create_policy_version(original_resource.arn, document, set_as_default=True)
+        return original_resource
+
+
 def _backend(service: str) -> Any:
     return get_backend(service)[ACCOUNT][REGION]
 
@@ -219,7 +230,8 @@ def _with_arn(attribute: Callable[[StateMachine, str], Any]) -> Callable[[StateM
 @contextmanager
 def our_templates() -> Iterator[None]:
     """Within, moto's CloudFormation takes our templates, the only account's in the one region."""
-    types = {kind.type: kind for kind in Resource.__subclasses__()} | {Key.cloudformation_type(): EncryptionKey}
+    types = {kind.type: kind for kind in Resource.__subclasses__()}
+    types |= {Key.cloudformation_type(): EncryptionKey, ManagedPolicy.cloudformation_type(): Policy}
     names = {kind.type: kind.name_property for kind in Resource.__subclasses__()}
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(parsing.get_model_map(), types))

@@ -63,11 +63,13 @@ class JobRuns:
     cancelled: list[str] = field(default_factory=list)
     waited: list[int] = field(default_factory=list)
     """Seconds that executions would have waited."""
+    meanwhile: Callable[[int], None] = lambda _: None
+    """What happens while an execution waits so many seconds."""
     _states: dict[str, str] = field(default_factory=dict)
 
     def reset(self) -> None:
         """As new, for the next test; no execution may be running."""
-        self.job = lambda _: "SUCCESS"
+        self.job, self.meanwhile = lambda _: "SUCCESS", lambda _: None
         for each in (self.started, self.cancelled, self.waited, self._states):
             each.clear()
 
@@ -177,6 +179,7 @@ def step_functions(runs: JobRuns) -> Iterator[None]:
 
     def wait(_: WaitFunction, env: Environment, wait_seconds: int) -> None:
         runs.waited.append(wait_seconds)
+        runs.meanwhile(wait_seconds)
 
     client.cache_clear()
     with (

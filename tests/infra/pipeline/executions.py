@@ -1,6 +1,7 @@
 """Executions of the state machine out of a template."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -44,7 +45,7 @@ def resolved(value: Any, answers: Mapping[str, str]) -> Any:
         case {"Fn::GetAtt": [_, attribute]}:
             return answers[attribute]
         case {"Fn::Sub": text}:
-            return text
+            return re.sub(r"\$\{([^}]+)\}", lambda found: answers.get(found[1], found[0]), text)
         case {"Fn::Join": [separator, parts]}:
             return separator.join(resolved(part, answers) for part in parts)
     return value

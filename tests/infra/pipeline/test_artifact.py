@@ -12,24 +12,29 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from infra.pipeline.artifact import Artifacts
+from infra.pipeline.artifact import Artifacts, make_artifact_prefix
 from infra.settings import Settings
 from lakewriter.errors import SpecInvalidError
 from tests.infra.conftest import SettingsFor
 from tests.infra.pipeline.conftest import LAKE
 from tests.support.bundles import light_bundle
 
-ASSETS = r"s3://cdk-hnb659fds-assets-123456789012-us-east-1/[0-9a-f]{64}\."
+ASSETS = r"s3://cdk-hnb659fds-assets-123456789012-us-east-1/lakewriter-flights-prod/[0-9a-f]{64}\."
 
 
 def assembled(folder: Path, settings: Settings) -> tuple[Artifacts, Path]:
     """The construct in a stack of its own, and the assembly."""
     app = cdk.App(outdir=str(folder))
-    stack = cdk.Stack(app, "pipeline", env=cdk.Environment(account="123456789012", region="us-east-1"))
+    stack = cdk.Stack(
+        app,
+        "pipeline",
+        env=cdk.Environment(account="123456789012", region="us-east-1"),
+        synthesizer=cdk.DefaultStackSynthesizer(bucket_prefix=make_artifact_prefix(settings)),
+    )
     artifacts = Artifacts(stack, "Artifacts", settings=settings)
     for name in ("entry", "job", "dependencies", "lake"):
         cdk.CfnOutput(stack, name, value=getattr(artifacts, f"{name}_uri"))
-    cdk.CfnOutput(stack, "arns", value=cdk.Fn.join(" ", list(artifacts.object_arns)))
+    cdk.CfnOutput(stack, "arns", value=cdk.Fn.join(" ", list(artifacts.readable_arns)))
     return artifacts, Path(app.synth().directory)
 
 
@@ -56,12 +61,12 @@ def _resolved(value: Any) -> str:
 
 
 @pytest.mark.synth
-def test_uris_are_objects_of_the_bootstrap_bucket(assembly: Path) -> None:
+def test_uris_are_objects_of_a_folder_of_the_bootstrap_bucket(assembly: Path) -> None:
     found = outputs(assembly)
     assert re.fullmatch(rf"{ASSETS}py", found["entry"])
     assert all(re.fullmatch(rf"{ASSETS}zip", found[name]) for name in ("job", "dependencies", "lake"))
-    objects = [found[name].removeprefix("s3://") for name in ("entry", "job", "dependencies", "lake")]
-    assert found["arns"].split() == [f"arn:aws:s3:::{each}" for each in objects]
+    folder = "arn:aws:s3:::cdk-hnb659fds-assets-123456789012-us-east-1/lakewriter-flights-prod"
+    assert found["arns"].split() == [f"{folder}/*.py", f"{folder}/*.zip"]
 
 
 @pytest.mark.synth

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.infra.pipeline.deployments import ALL
+from tests.infra.pipeline.executions import resolved
 from tests.infra.pipeline.templates import properties, statements
 
 pytestmark = pytest.mark.synth
@@ -60,7 +61,10 @@ def test_bounds_of_what_is_allowed(plain):
     }
     assert found["TellOfLoads"]["Condition"] == {"StringEquals": {"cloudwatch:namespace": "Lakewriter"}}
     assert found["ReadOutcomes"]["Resource"] == "arn:aws:s3:::acme-lake/data/production/_lakewriter/flights/runs/*"
-    assert len(found["ReadArtifacts"]["Resource"]) == 4
+    answers = {"AWS::Partition": "aws", "AWS::AccountId": "123456789012"}
+    folder = "arn:aws:s3:::cdk-hnb659fds-assets-123456789012-us-east-1/lakewriter-flights-prod"
+    readable = [resolved(each, answers) for each in found["ReadArtifacts"]["Resource"]]
+    assert readable == [f"{folder}/*.py", f"{folder}/*.zip"]
     names = {name for name, each in plain["Resources"].items() if each["Type"] == "AWS::StepFunctions::StateMachine"}
     assert [found[sid]["Resource"]["Fn::GetAtt"] for sid in ("StartLoads", "FindRunningLoads")] == [[*names, "Arn"]] * 2
 
