@@ -20,6 +20,7 @@ from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.planning import PlannedTable, plan
 from lakewriter.run.continuous import run_continuously
+from lakewriter.run.continuous_metrics import MinuteMetrics
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
 from lakewriter.spec.specification import Spec, TableSpec
 from tests.load.lakes import BUCKET, ROOT, Lake
@@ -93,12 +94,13 @@ class Materialization(Lake):
 
 
 class Running:
-    """A continuous run; ``batches`` are its metrics, ``steps`` what it said, ``ended`` what it came to."""
+    """A continuous run; ``batches`` and ``minutes`` are its metrics, ``steps`` what it said, ``ended`` its end."""
 
     def __init__(self, spec: Spec, spark: SparkSession) -> None:
         self.spec, self._spark = spec, spark
         self.stop = threading.Event()
         self.batches: list[BatchMetrics] = []
+        self.minutes: list[MinuteMetrics] = []
         self.steps: list[str] = []
         self.ended: tuple[RunStatus, LakeError | None]
 
@@ -112,6 +114,9 @@ class Running:
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
         self.batches.append(metrics)
+
+    def minute(self, metrics: list[MinuteMetrics]) -> None:
+        self.minutes += metrics
 
 
 def binding(path: str, documents: str, **more: Any) -> dict[str, Any]:

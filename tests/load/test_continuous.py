@@ -52,6 +52,45 @@ def ids(lake):
     return [row[0] for row in lake.rows("SELECT id FROM t ORDER BY id", "changes")]
 
 
+def test_small_batches_wait_for_more(wiki):
+    """Whose interval may grow; the run stops in the middle of a wait, and nothing is lost."""
+    text = yaml.safe_load(wiki.file.read_text("utf-8")) | {"interval": {"least_seconds": 1, "most_seconds": 300}}
+    wiki.file.write_text(yaml.safe_dump(text), "utf-8")
+    arrive(wiki, 0)
+    with wiki.running() as run:
+        wiki.until(0, "changes")
+        # The interval after the first small batch is two seconds, after the second four.
+        began = time.monotonic()
+        arrive(wiki, 1)
+        wiki.until(1, "changes")
+        arrive(wiki, 2)
+        wiki.until(2, "changes")
+        assert time.monotonic() - began > 3
+    status, error = run.ended
+    assert error is None
+    table = status.tables["changes"]
+    assert (table.interval_seconds, table.failures, table.state) == (8.0, 0, "stopped")
+    assert table.files_a_day is not None
+    assert ids(wiki) == list(range(30))
+
+
+def test_what_a_schema_does_not_name_is_noted_once(wiki):
+    wiki.documents("in/0.jsonl", [{"id": 1, "vip": True, "_meta": {"op": "c"}}])
+    with wiki.running() as run:
+        wiki.until(0, "changes")
+        wiki.documents("in/1.jsonl", [{"id": 2, "vip": True}, {"id": 3, "vip": False, "age": 7, "gone": None}])
+        wiki.until(1, "changes")
+    notes = [step for step in run.steps if step.startswith("note")]
+    assert notes == [
+        "note: values of 'vip' are left out: the table has no column for them",
+        "note: values of 'age' are left out: the table has no column for them",
+    ]
+    assert [each.undeclared for each in run.batches] == [{"vip": 1}, {"vip": 2, "age": 1}]
+    (last,) = run.minutes
+    assert (last.rows, last.batches, last.failures, last.state) == (3, 2, 0, "stopped")
+    assert last.freshness_seconds < 60
+
+
 def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
     """What cannot be cleared away ends nothing, and a file that arrives with an old time is read."""
 

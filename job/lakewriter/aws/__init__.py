@@ -14,7 +14,7 @@ from lakewriter.aws.clients import (
     read_object,
     read_status,
 )
-from lakewriter.aws.credentials import resolve
+from lakewriter.aws.credentials import make_default_client, resolve
 
 __all__ = [
     "BotoCoreError",
@@ -25,6 +25,7 @@ __all__ = [
     "find_bucket_region",
     "get_shared_clients",
     "list_objects",
+    "make_default_client",
     "read_default_keys",
     "read_error_code",
     "read_object",

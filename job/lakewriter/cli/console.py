@@ -22,8 +22,6 @@ from lakewriter.operate.planning import PlannedTable
 from lakewriter.operate.queries import Query
 from lakewriter.operate.verification import Verified
 from lakewriter.report import RunReport, format_count
-from lakewriter.run.continuous_status import BatchMetrics, RunStatus
-from lakewriter.run.continuous_table import Watch, describe_batch
 from lakewriter.run.table_staging import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -35,7 +33,7 @@ _STATUS = {"done": "[green]done[/]", "already_done": "[green]already done[/]", "
 def show_progress(spec: Spec, errors: Console) -> Iterator[Progress]:
     """A line per table that changes on a terminal; a JSON line per step elsewhere."""
     if not errors.is_terminal:
-        yield lambda table, step, detail: _log_step(errors, spec, table, step, detail)
+        yield lambda table, step, detail: log_step(errors, spec, table, step, detail)
         return
     steps: dict[str, tuple[str, str]] = {table.id: ("waiting", "") for table in spec.tables}
     spinners = {table.id: Spinner("dots") for table in spec.tables}
@@ -57,7 +55,8 @@ def show_progress(spec: Spec, errors: Console) -> Iterator[Progress]:
         yield step
 
 
-def _log_step(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
+def log_step(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
+    """A step as a JSON line."""
     line = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "pipeline": spec.pipeline,
@@ -68,70 +67,16 @@ def _log_step(errors: Console, spec: Spec, table: TableSpec, step: str, detail: 
     errors.out(json.dumps(line), highlight=False)
 
 
-class _Lines:
-    """A continuous run as JSON lines: metrics of every batch, and steps that are not of one."""
-
-    def __init__(self, spec: Spec, errors: Console) -> None:
-        self._spec, self._errors = spec, errors
-
-    def step(self, table: TableSpec, step: str, detail: str) -> None:
-        if step in ("running", "restarting", "failed"):
-            _log_step(self._errors, self._spec, table, step, detail)
-
-    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
-        line = {"step": "batch"} | metrics.model_dump(mode="json")
-        self._errors.out(json.dumps(line), highlight=False)
-
-
-class _Live:
-    """The same as a line per table that changes."""
-
-    def __init__(self, step: Progress) -> None:
-        self.step = step
-
-    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
-        self.step(table, "waiting", describe_batch(metrics))
-
-
-@contextmanager
-def show_batches(spec: Spec, errors: Console) -> Iterator[Watch]:
-    """A line per table that changes on a terminal; a JSON line per batch elsewhere."""
-    if not errors.is_terminal:
-        yield _Lines(spec, errors)
-        return
-    with show_progress(spec, errors) as step:
-        yield _Live(step)
-
-
-def show_continuous(out: Console, status: RunStatus) -> None:
-    """What a continuous run did."""
-    grid = Table(
-        "table",
-        "state",
-        _make_right_column("batches"),
-        _make_right_column("rows"),
-        _make_right_column("files"),
-        _make_right_column("small"),
-        _make_right_column("size"),
-        box=None,
-    )
-    for table_id, table in status.tables.items():
-        numbers = (f"{table.batches:,}", f"{table.rows:,}", f"{table.files:,}", f"{table.small_files:,}")
-        grid.add_row(escape(table_id), table.state, *numbers, format_size(table.bytes))
-    out.print(grid)
-    out.print(f"run {status.run} {status.state} after {(status.at - status.started_at).total_seconds():.0f} s")
-
-
 def show_run(out: Console, report: RunReport) -> None:
     """The report as a table, the failures under it."""
     grid = Table(
         "table",
         "status",
-        _make_right_column("rows"),
-        _make_right_column("files"),
-        _make_right_column("size"),
+        make_right_column("rows"),
+        make_right_column("files"),
+        make_right_column("size"),
         "feed",
-        _make_right_column("seconds"),
+        make_right_column("seconds"),
         box=None,
     )
     for result in report.tables:
@@ -178,7 +123,7 @@ def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:
     """One row per table; under them what is pending or running."""
-    grid = Table("table", _make_right_column("loads"), "last commit (UTC)", "last load", "cursor", box=None)
+    grid = Table("table", make_right_column("loads"), "last commit (UTC)", "last load", "cursor", box=None)
     for table_id, state in states.items():
         grid.add_row(
             escape(table_id),
@@ -262,7 +207,8 @@ def format_size(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def _make_right_column(name: str) -> Column:
+def make_right_column(name: str) -> Column:
+    """A column of numbers."""
     return Column(name, justify="right")
 
 

@@ -1,26 +1,33 @@
 """``lakewriter run``: the command that loads."""
 
+import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from lakewriter.cli import console, job_ids
 from lakewriter.cli.context import Context
+from lakewriter.cli.continuous_view import show_batches, show_continuous
 from lakewriter.cli.shared import ERR, JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.report import RunReport
 from lakewriter.run.continuous import run_continuously
+from lakewriter.run.continuous_metrics import make_sender
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
+
+_STAGE_VARIABLE: Final = "LAKEWRITER_STAGE"
+"""Names the stage in the metrics of a job whose file has its stage merged in."""
+_NO_STAGE: Final = "none"
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     name = None if wanted.outcome is None else job_ids.require_job_id(wanted.outcome, "outcome")
     context = open_context(lake, stage)
     if continuous:
-        return _run_continuously(context, name, as_json)
+        return _run_continuously(context, name, as_json, stage or os.environ.get(_STAGE_VARIABLE) or _NO_STAGE)
     again = partial(_describe_continuation, lake, stage, wanted)
     controls = context.controls()
     try:
@@ -136,15 +143,17 @@ def _print_stopped(report: RunReport, go_on: str) -> None:
     click.echo(f"load {report.job_id} stopped by {report.stopped}: nothing of {names} is published.\n{go_on}", err=True)
 
 
-def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
+def _run_continuously(context: Context, name: str | None, as_json: bool, stage: str) -> int:
     first = "the run stops when the batch in hand has ended."
     go_on = "The next start goes on with the batch in hand."
     signals = Signals(_tell, first=first, go_on=go_on, cancels=False)
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
-        with console.show_batches(context.spec, ERR) as watch, handle_signals(signals) as stop:
-            spark = signals.after(context.spark)
-            return run_continuously(context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop.event)
+        with show_batches(context.spec, ERR, stage) as watch, handle_signals(signals) as stop:
+            spark, send = signals.after(context.spark), make_sender(context.spec, stage)
+            return run_continuously(
+                context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop.event, send=send
+            )
 
     status, error = leave_outcome(run_until_stopped, summarize_run, name=name, controls=context.controls(), warn=warn)
     for table in status.tables.values():
@@ -153,7 +162,7 @@ def _run_continuously(context: Context, name: str | None, as_json: bool) -> int:
     if as_json:
         print_json(status)
     else:
-        console.show_continuous(OUT, status)
+        show_continuous(OUT, status)
     return error.exit_code if error else EXIT_OK
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from lakewriter.dialects.common.config_file import read_config_file
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import CheckedFile
-from lakewriter.dialects.common.faults import locate_faults
+from lakewriter.dialects.common.faults import FaultError, locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.problems import (
@@ -63,6 +63,15 @@ class LimitsEntry(Model):
     """Tables loaded side by side."""
 
 
+class AdaptiveInterval(Model):
+    """The bounds of an interval."""
+
+    least_seconds: int | None = Field(None, ge=1, le=86_400)
+    """By default ``interval_seconds``, or the destination's own key."""
+    most_seconds: int | None = Field(None, ge=1, le=86_400)
+    """By default ten times the least, and no more than an hour."""
+
+
 class LakeFile(Model):
     """One pipeline: where the data goes, which tables, and how they are deployed."""
 
@@ -77,6 +86,10 @@ class LakeFile(Model):
     """Where a continuous run remembers what it has read: a folder, or any URI that Spark can write."""
     interval_seconds: int | None = Field(None, ge=1, le=86_400)
     """Seconds between the loads of a continuous run, where the destination has no key for it; 300 by default."""
+    interval: Literal["adaptive"] | AdaptiveInterval | None = None
+    """Lets the interval between the loads of a continuous run grow where little arrives."""
+    put_metrics: bool = False
+    """Send the metrics of a continuous run to CloudWatch, besides the lines of its log."""
     on_failure: Literal["continue", "stop"] = "continue"
     """Whether the other tables go on when one fails."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
@@ -154,10 +167,12 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = dialect.translate(_make_checked_file(file, str(document.folder)))
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
+        interval = _choose_interval(file, spec)
     loaded = {
         "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
         "limits": dialect.limits(destination, _make_limits(file)),
-        "interval_seconds": file.interval_seconds or spec.interval_seconds,
+        **interval,
+        "put_metrics": file.put_metrics,
         "checkpoint": file.checkpoint and make_absolute(file.checkpoint, str(document.folder)),
         "vendor_policy": dialect.policies.get(spec.dialect),
         "on_failure": file.on_failure,
@@ -181,6 +196,23 @@ def _read_files(document: Document) -> tuple[Document, tuple[str, ...]]:
 def _list_option_notes(spec: Spec) -> Iterator[str]:
     for table in spec.tables:
         yield from list_option_notes(table.id, table.read)
+
+
+def _choose_interval(file: LakeFile, spec: Spec) -> dict[str, int | None]:
+    """The seconds between loads, and how far they may grow."""
+    seconds = file.interval_seconds or spec.interval_seconds
+    if file.interval is None:
+        return {"interval_seconds": seconds}
+    bounds = AdaptiveInterval() if file.interval == "adaptive" else file.interval
+    least = bounds.least_seconds or seconds
+    most = bounds.most_seconds or max(least, min(10 * least, 3600))
+    if most < least:
+        raise FaultError(
+            ("interval", "most_seconds"),
+            f"interval.most_seconds is {most}, and the least interval is {least}.",
+            remedy="Give at least as much, or a smaller least_seconds.",
+        )
+    return {"interval_seconds": least, "most_interval_seconds": most}
 
 
 def _make_limits(file: LakeFile) -> Limits:

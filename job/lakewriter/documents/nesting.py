@@ -124,8 +124,10 @@ class Levels:
         counts = Counter[str]()
         for path, own in names.items():
             for members in self._levels.get(path, ()):
-                if members is not None and not members.keys() <= own:
-                    counts.update("/".join((*path, name)) for name in members.keys() - own if members[name] != NULL)
+                if members is None or members.keys() <= own:
+                    continue
+                others = members.keys() - own
+                counts.update("/".join((*path, name)) for name in others if bytes(members[name]) != NULL)
         return counts
 
     def _open_level(self, path: Path) -> Objects:

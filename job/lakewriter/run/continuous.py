@@ -1,5 +1,6 @@
 """A continuous run: each table its own query, until it is told to stop or none can go on."""
 
+import contextlib
 import itertools
 import threading
 import time
@@ -11,28 +12,43 @@ from typing import Any
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import LakeError
+from lakewriter.run.continuous_metrics import MinuteMetrics, Send, tell_minutes
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
-from lakewriter.run.continuous_table import OUTAGES, TableRun, Watch, restart_pause
+from lakewriter.run.continuous_table import OUTAGES, TableRun, Watch
 from lakewriter.run.outcome_file import choose_error
+from lakewriter.run.pace import restart_pause
 from lakewriter.run.prepare import SparkFactory
+from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous
 
 
 def run_continuously(
-    spec: Spec, *, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event
+    spec: Spec, *, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event, send: Send | None = None
 ) -> tuple[RunStatus, LakeError | None]:
-    """Run until ``stop`` is set or no table can go on: how it ended, and the error that speaks for all."""
+    """Run until ``stop`` is set or no table can go on: how it ended, and the error that speaks for all.
+
+    ``send`` takes every minute's metrics; what it cannot send is noted once, and ends nothing.
+    """
     require_continuous(spec)
     runs = [TableRun(spec, table, clients, spark, watch, stop) for table in spec.tables]
     pipeline = Pipeline.open(spec, clients)
     status = StatusObject(pipeline.store, pipeline.keys.continuous)
     _wait_for(status.require_understood, stop)
     describe, over = _make_describer(spec, runs), threading.Event()
-    beating = threading.Thread(
-        target=lambda: beat(status, lambda: describe("stopping" if stop.is_set() else "running"), over), name="status"
-    )
-    beating.start()
+
+    def describe_now() -> RunStatus:
+        return describe("stopping" if stop.is_set() else "running")
+
+    def tell_each_minute() -> None:
+        tell_minutes(lambda: _refresh(runs, describe_now), _make_teller(spec, watch, send), over)
+
+    telling = [
+        threading.Thread(target=lambda: beat(status, describe_now, over), name="status"),
+        threading.Thread(target=tell_each_minute, name="minutes"),
+    ]
+    for thread in telling:
+        thread.start()
     try:
         _poll_until_stopped(spec, runs, stop)
     finally:
@@ -42,11 +58,36 @@ def run_continuously(
                 each.stop()
         finally:
             over.set()
-            beating.join()
+            for thread in telling:
+                thread.join()
     error = choose_error([each.error for each in runs if each.over and each.error is not None])
     final = describe("failed" if error else "stopped")
     status.write(final, time.monotonic())
     return final, error
+
+
+def _make_teller(spec: Spec, watch: Watch, send: Send | None) -> Send:
+    told: list[str] = []
+
+    def tell(metrics: list[MinuteMetrics]) -> None:
+        watch.minute(metrics)
+        try:
+            if send is not None:
+                send(metrics)
+        except LakeError as error:
+            if error.code not in told:
+                told.append(error.code)
+                watch.step(spec.tables[0], "note", f"metrics were not sent: {error}")
+
+    return tell
+
+
+def _refresh(runs: list[TableRun], describe: Callable[[], RunStatus]) -> RunStatus:
+    for each in runs:
+        with contextlib.suppress(*SPARK_ERRORS):
+            # A query that ends while it is asked is seen to by the run itself.
+            each.refresh()
+    return describe()
 
 
 def _wait_for(step: Callable[[], None], stop: threading.Event) -> None:

@@ -42,10 +42,15 @@ class BatchMetrics(Model):
     lag_seconds: float
     seconds: float
     behind: Mapping[str, str] = Field(default_factory=dict)
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
 
 
 class TableStatus(Model):
-    """One table; counts are since the run began."""
+    """One table; counts are since the run began. ``restarts`` are those in a row, ``failures`` all of them.
+
+    At ``fresh_at`` the table had all that its source had then. ``interval_seconds`` is that to the next batch, and
+    ``files_a_day`` what the last batches come to.
+    """
 
     state: TableState = "starting"
     query: str | None = None
@@ -55,6 +60,10 @@ class TableStatus(Model):
     small_files: int = 0
     bytes: int = 0
     restarts: int = 0
+    failures: int = 0
+    fresh_at: datetime | None = None
+    interval_seconds: float | None = None
+    files_a_day: int | None = None
     last: BatchMetrics | None = None
     code: str | None = None
     message: str | None = None
@@ -100,6 +109,11 @@ class Lag:
     def __init__(self, interval: float) -> None:
         self._interval = interval
         self._last: tuple[float, float] | None = None
+
+    def extend(self, until: float) -> None:
+        """The next trigger waits until then, for a batch that came to its end."""
+        if self._last is not None:
+            self._last = self._last[0], max(self._last[1], until)
 
     def of(self, began: float, ended: float) -> float:
         """The lag of a batch, which becomes the last one."""

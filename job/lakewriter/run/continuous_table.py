@@ -23,9 +23,11 @@ from lakewriter.errors import (
 )
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult, format_count
+from lakewriter.run.continuous_metrics import MinuteMetrics
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
+from lakewriter.run.pace import Pace, restart_pause
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.feed import Feed
@@ -37,23 +39,21 @@ RESTARTS: Final = 6
 OUTAGES: Final = (EndpointUnreachableError, NoAnswerError, CommitUnknownError, SourceUnreachableError)
 """Failures of services that do not answer: they are outlasted, however long they take. A load alone gives an endpoint
 up that never answered; a continuous run is there to wait for it."""
-LONGEST_PAUSE: Final = 60.0
-
-
-def restart_pause(restarts: int) -> float:
-    """Seconds before the next start, after so many in a row."""
-    # An outage may have any number of restarts, and a float ends at 2 to the 1024th.
-    return min(LONGEST_PAUSE, 2.0 ** min(restarts, 10))
+_BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
+"""What Spark's sources say of what they still have."""
 
 
 class Watch(Protocol):
     """Who is told how a continuous run goes."""
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
-        """The step a table is in, with a detail for people."""
+        """The step a table is in, with a detail for people; ``note`` is none, and tells something once a run."""
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
         """A batch is done."""
+
+    def minute(self, metrics: list[MinuteMetrics]) -> None:
+        """A minute has gone by: all tables."""
 
 
 class _Stopping(Exception):  # noqa: N818 - not a failure: the run is ending
@@ -76,6 +76,8 @@ class TableRun:
         self._stop = stop
         self._control = Pipeline.open(self.spec, clients).first_control
         self._lag = Lag(spec.interval_seconds)
+        self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
+        self._noted: set[str] = set()
         self._gate = threading.Lock()
         self._started = threading.Event()
         self._checkpoint = ""
@@ -146,14 +148,20 @@ class TableRun:
         try:
             if self._stop.is_set():
                 raise _Stopping
-            self._load(frame, number)
+            self._pause(self._load(frame, number))
         except BaseException as error:
             self._raised = error
             raise
         finally:
             self._gate.release()
 
-    def _load(self, frame: DataFrame, number: int) -> None:
+    def _pause(self, seconds: float) -> None:
+        """Let more arrive for the next batch, which Spark plans when this one's call returns."""
+        if seconds and not self._stop.wait(seconds):
+            self._lag.extend(time.time())
+
+    def _load(self, frame: DataFrame, number: int) -> float:
+        """Load a batch: how long to wait before the next one."""
         began = time.time()
         stream = self._stream
         assert stream is not None
@@ -187,15 +195,18 @@ class TableRun:
         if result.code is not None:
             raise CODES[result.code](result.message or "")
         self._bytes = result.bytes
-        self._note_batch(batch, result, began)
+        return self._note_batch(batch, result, began)
 
     def _tell_step(self, table: TableSpec, step: str, detail: str) -> None:
         # A failure is told once, when it is known what follows from it.
         if step != "failed":
             self._watch.step(table, step, detail)
 
-    def _note_batch(self, batch: Batch, result: TableResult, began: float) -> None:
-        ended = time.time()
+    def _note_batch(self, batch: Batch, result: TableResult, began: float) -> float:
+        ended, behind = time.time(), self._read_backlog()
+        seconds = round(ended - began, 3)
+        is_behind = any(_is_positive(behind.get(name)) for name in _BACKLOGS)
+        pause = self._pace.note(ended, size=result.bytes, files=result.files, seconds=seconds, is_behind=is_behind)
         metrics = BatchMetrics(
             time=datetime.now(UTC),
             pipeline=self.spec.pipeline,
@@ -210,15 +221,42 @@ class TableRun:
             changes=result.changes,
             rows_set_aside=result.set_aside.rows if result.set_aside is not None else 0,
             lag_seconds=self._lag.of(began, ended),
-            seconds=round(ended - began, 3),
-            behind=self._read_backlog(),
+            seconds=seconds,
+            behind=behind,
+            undeclared=result.undeclared,
         )
+        self._note_undeclared(result)
         first = self.status.last is None
         self._failures = 0
-        self.status = self.status.after(metrics).model_copy(update={"restarts": 0})
+        update = {
+            "restarts": 0,
+            # What came before the batch was planned is in it, or in what the source says it still has.
+            "fresh_at": None if is_behind else datetime.fromtimestamp(began, UTC),
+            "interval_seconds": self._pace.interval,
+            "files_a_day": self._pace.files_a_day,
+        }
+        self.status = self.status.after(metrics).model_copy(update={k: v for k, v in update.items() if v is not None})
         self._watch.batch(self.table, metrics)
         if first or batch.number % KEPT == 0:
             self._clear(batch)
+        return pause
+
+    def _note_undeclared(self, result: TableResult) -> None:
+        """Tell of each property that has no column, once."""
+        for name in sorted(result.undeclared.keys() - self._noted):
+            self._noted.add(name)
+            self._watch.step(self.table, "note", f"values of {name!r} are left out: the table has no column for them")
+
+    def refresh(self) -> None:
+        """See whether the source has been found to have nothing new."""
+        query = self._query
+        if query is None or self._gate.locked() or not query.isActive or query.status["isDataAvailable"]:
+            return
+        # The last trigger that found nothing was no longer ago than this.
+        since = datetime.now(UTC) - timedelta(seconds=self.spec.interval_seconds)
+        if self._started.is_set() and query.status["message"].startswith("Waiting"):
+            fresh_at = max(since, self.status.fresh_at or since)
+            self.status = self.status.model_copy(update={"fresh_at": fresh_at})
 
     def _clear(self, batch: Batch) -> None:
         try:
@@ -253,10 +291,21 @@ class TableRun:
         self._retry_at = time.monotonic() + pause
         restarts = self.status.restarts + again
         state = "restarting" if again else "failed"
-        update = {"state": state, "restarts": restarts, "code": error.code, "message": str(error)}
+        failures = self.status.failures + 1
+        update = {
+            "state": state,
+            "restarts": restarts,
+            "failures": failures,
+            "code": error.code,
+            "message": str(error),
+        }
         self.status = self.status.model_copy(update=update)
         self.error = error
         self._watch.step(self.table, state, f"in {pause:.0f} s: {error}" if again else str(error))
+
+
+def _is_positive(value: str | None) -> bool:
+    return value is not None and value.replace(".", "", 1).isdigit() and float(value) > 0
 
 
 def describe_batch(metrics: BatchMetrics) -> str:

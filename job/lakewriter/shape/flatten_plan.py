@@ -119,9 +119,7 @@ def plan_flatten(source: pa.Schema, table: TableSpec, seen: Seen | None = None, 
     if documents is None:
         fields = tuple(_choose_type(source, field, declared is not None) for field in fields)
         return _make_plan(source, table, documents, fields, chosen.left_out)
-    return replace(
-        _make_plan(source, table, documents, fields, chosen.left_out), declared=_group_properties(locations)
-    )
+    return replace(_make_plan(source, table, documents, fields, chosen.left_out), declared=_group_properties(locations))
 
 
 def _group_properties(locations: Iterable[Location]) -> Mapping[Path, frozenset[str]]:

@@ -201,6 +201,9 @@ class Spec(Model):
     purge_first: bool = False
     limits: Limits = Limits()
     interval_seconds: int = 300
+    most_interval_seconds: int | None = None
+    """How far an interval grows where little arrives; None for a fixed one."""
+    put_metrics: bool = False
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30

@@ -1,0 +1,88 @@
+"""What people and monitors see of a continuous run: lines on a terminal, JSON lines with metrics elsewhere."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lakewriter.cli.console import format_size, log_step, make_right_column, show_progress
+from lakewriter.report import format_count
+from lakewriter.run.continuous_metrics import MinuteMetrics, write_embedded, write_plain
+from lakewriter.run.continuous_status import BatchMetrics, RunStatus
+from lakewriter.run.continuous_table import Watch, describe_batch
+from lakewriter.run.table_staging import Progress
+from lakewriter.spec.specification import Spec, TableSpec
+
+_TOLD: Final = ("restarting", "failed", "note")
+"""Steps whose detail is told whole."""
+
+
+class _Lines:
+    """A continuous run as JSON lines: metrics of every batch and of every minute, and steps that are not of a batch."""
+
+    def __init__(self, spec: Spec, errors: Console, stage: str) -> None:
+        self._spec, self._errors, self._stage = spec, errors, stage
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        if step in ("running", *_TOLD):
+            log_step(self._errors, self._spec, table, step, detail)
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        line = {"step": "batch"} | metrics.model_dump(mode="json")
+        self._errors.out(json.dumps(line), highlight=False)
+
+    def minute(self, metrics: list[MinuteMetrics]) -> None:
+        for each in metrics:
+            # Where they are sent as well, the log is not to count them a second time.
+            line = json.dumps(write_plain(each)) if self._spec.put_metrics else write_embedded(each, self._stage)
+            self._errors.out(line, highlight=False)
+
+
+class _Live:
+    """The same as a line per table that changes; what failed is told whole above them, and stays."""
+
+    def __init__(self, step: Progress, errors: Console) -> None:
+        self._step, self._errors = step, errors
+        self._failures: dict[str, int] = {}
+
+    def step(self, table: TableSpec, step: str, detail: str) -> None:
+        if step in _TOLD:
+            end = " for good; other tables go on" if step == "failed" else ""
+            self._errors.print(f"{table.id} {step}{end}: {detail}", markup=False, soft_wrap=True)
+        if step == "note":
+            return
+        failures = self._failures[table.id] = self._failures.get(table.id, 0) + (step in ("restarting", "failed"))
+        counted = f"{format_count(failures, 'failure')}; " if failures else ""
+        self._step(table, step, counted + detail)
+
+    def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        self.step(table, "waiting", describe_batch(metrics))
+
+    def minute(self, metrics: list[MinuteMetrics]) -> None:
+        """Every batch has been shown."""
+
+
+@contextmanager
+def show_batches(spec: Spec, errors: Console, stage: str) -> Iterator[Watch]:
+    """A line per table that changes on a terminal; JSON lines elsewhere, with metrics of ``stage``."""
+    if not errors.is_terminal:
+        yield _Lines(spec, errors, stage)
+        return
+    with show_progress(spec, errors) as step:
+        yield _Live(step, errors)
+
+
+def show_continuous(out: Console, status: RunStatus) -> None:
+    """What a continuous run did."""
+    names = ("batches", "rows", "files", "small", "files a day", "size", "failures")
+    grid = Table("table", "state", *map(make_right_column, names), box=None)
+    for table_id, table in status.tables.items():
+        a_day = "" if table.files_a_day is None else f"{table.files_a_day:,}"
+        numbers = (f"{table.batches:,}", f"{table.rows:,}", f"{table.files:,}", f"{table.small_files:,}", a_day)
+        grid.add_row(escape(table_id), table.state, *numbers, format_size(table.bytes), f"{table.failures:,}")
+    out.print(grid)
+    out.print(f"run {status.run} {status.state} after {(status.at - status.started_at).total_seconds():.0f} s")
