@@ -40,6 +40,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "ListUnderPrefix": Reason("To find the pipeline's own objects, and nothing above its prefix."),
     "NobodyYet": Reason("Nobody may assume the role until Snowflake's IAM user is known."),
     "NotifyOfAlarms": Reason("CloudWatch sends alarms to the encrypted topic."),
+    "PutMetrics": Reason(
+        "The job sends what a continuous run measures, since put_metrics is on in lake.yaml.",
+        "cloudwatch:PutMetricData has no resources; its condition names the one namespace.",
+    ),
     "ReadArtifacts": Reason(
         "The job, its dependencies and its lake.yaml, of this release and of those before it; no other assets.",
     ),

@@ -20,6 +20,7 @@ from constructs import Construct
 from infra.cron import measure_periods
 from infra.pipeline.application import Application
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
+from infra.pipeline.stream_alarms import list_stream_alarms
 from infra.settings import Settings
 from lakewriter.spec.deployment import Deployment
 
@@ -51,8 +52,8 @@ class Watched:
     dead_letters: sqs.IQueue | None
     """None without a schedule."""
 
-    def make_load_metric(self, metric: LoadMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
-        """Make one of the metrics that the state machine publishes."""
+    def make_load_metric(self, metric: str, statistic: str, period: Duration) -> cloudwatch.Metric:
+        """Make one of the metrics that the state machine or a continuous run publishes."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=metric,
@@ -89,7 +90,11 @@ class Alarms(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, watched: Watched, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
-        self.all: list[cloudwatch.Alarm] = [*self._make_load_alarms(watched), *self._make_start_alarms(watched)]
+        self.all: list[cloudwatch.Alarm] = [
+            *self._make_load_alarms(watched),
+            *self._make_start_alarms(watched),
+            *self._make_stream_alarms(watched),
+        ]
         topic = self._make_topic(watched.settings, key)
         if topic is not None:
             for alarm in self.all:
@@ -135,6 +140,18 @@ class Alarms(Construct):
                 periods=hours,
                 below=True,
                 missing=Silence.BREACHING,
+            )
+
+    def _make_stream_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
+        for each in list_stream_alarms(watched.settings):
+            yield self._make_alarm(
+                each.id,
+                watched.make_load_metric(each.metric, each.statistic, Duration.minutes(1)),
+                each.description,
+                threshold=each.threshold,
+                periods=each.periods,
+                below=each.is_below,
+                missing=each.missing,
             )
 
     def _make_alarm(

@@ -27,6 +27,8 @@ class LoadDashboard(Construct):
         title = f"{settings.spec.pipeline}, stage {settings.stage}"
         dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title=title, alarms=list(alarms), width=24, height=3))
         dashboard.add_widgets(*_make_load_graphs(watched))
+        if settings.deployment.spark.mode == "STREAMING":
+            dashboard.add_widgets(*_make_stream_graphs(watched))
         dashboard.add_widgets(*_make_job_run_graphs(watched))
         dashboard.add_widgets(
             cloudwatch.LogQueryWidget(
@@ -63,6 +65,21 @@ def _make_load_graphs(watched: Watched) -> list[cloudwatch.IWidget]:
             "Seconds of a load",
             *(watched.make_load_metric(LoadMetric.SECONDS, each, hour) for each in ("Average", "Maximum")),
         ),
+    ]
+
+
+def _make_stream_graphs(watched: Watched) -> list[cloudwatch.IWidget]:
+    minute = Duration.minutes(1)
+
+    def make(metric: str, statistic: str) -> cloudwatch.Metric:
+        return watched.make_load_metric(metric, statistic, minute)
+
+    return [
+        _make_graph(
+            "Seconds behind the source, and waited", make("FreshnessSeconds", "Maximum"), make("LagSeconds", "Maximum")
+        ),
+        _make_graph("Rows a minute", make("StreamedRows", "Sum"), right=make("StreamedFiles", "Sum")),
+        _make_graph("Failures", make("Failures", "Sum"), make("FailedTables", "Sum")),
     ]
 
 

@@ -45,9 +45,17 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
             }
         },
         "ConfigurationOverrides": {
-            "ApplicationConfiguration": [{"Classification": "spark-defaults", "Properties": make_spark_conf(spark)}]
+            "ApplicationConfiguration": [{"Classification": "spark-defaults", "Properties": _make_conf(settings)}]
         },
     }
+
+
+def _make_conf(settings: Settings) -> dict[str, str]:
+    conf = make_spark_conf(settings.deployment.spark)
+    if settings.deployment.spark.mode == "STREAMING":
+        # For its metrics; the file that goes with the job has the stage merged in.
+        conf["spark.emr-serverless.driverEnv.LAKEWRITER_STAGE"] = settings.stage
+    return conf
 
 
 def make_spark_conf(spark: Spark) -> dict[str, str]:

@@ -4,8 +4,9 @@ from enum import StrEnum
 from typing import Final
 
 from infra.settings import Settings
+from lakewriter.spec.specification import METRICS_NAMESPACE
 
-NAMESPACE: Final = "Lakewriter"
+NAMESPACE: Final = METRICS_NAMESPACE
 
 
 class LoadMetric(StrEnum):

@@ -148,6 +148,32 @@ def test_interval_and_checkpoint(tmp_path):
         load_spec(bindings(tmp_path, top={"interval_seconds": 5}))
 
 
+INTERVALS = [
+    # the key, the destination's own interval; the least and the most seconds
+    (None, 300, (300, None)),
+    ("adaptive", 300, (300, 3000)),
+    ("adaptive", 600, (600, 3600)),
+    ("adaptive", 7200, (7200, 7200)),
+    ({"least_seconds": 30}, 300, (30, 300)),
+    ({"most_seconds": 900}, 300, (300, 900)),
+    ({"least_seconds": 1, "most_seconds": 1}, 300, (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("interval", "seconds", "bounds"), INTERVALS)
+def test_interval_that_adapts(tmp_path, interval, seconds, bounds):
+    top = {} if interval is None else {"interval": interval}
+    spec = load_spec(bindings(tmp_path, top=top, uploadIntervalInSeconds=seconds))
+    assert (spec.interval_seconds, spec.most_interval_seconds) == bounds
+
+
+def test_interval_without_room(tmp_path):
+    with pytest.raises(
+        SpecInvalidError, match=r"lake\.yaml:\d+: interval\.most_seconds is 60, and the least .* is 300"
+    ):
+        load_spec(bindings(tmp_path, top={"interval": {"most_seconds": 60}}))
+
+
 @pytest.mark.parametrize("written", [bindings, flow])
 def test_schema_for_editors_takes_it(tmp_path, written):
     content = yaml.safe_load(written(tmp_path).read_text("utf-8"))

@@ -35,6 +35,22 @@ def prefixed(*names: str) -> list[str]:
     return [f"{DATABASE}/{name}" for name in names] + [f"{TABLE}/{name}/*" for name in names]
 
 
+def test_metrics_may_be_sent_where_the_file_says_so(tmp_path):
+    loaded = lake(tmp_path)
+    assert "Metrics" not in make_documents(loaded.spec, loaded.deployment, Who.JOB, ARNS)
+    sending = loaded.spec.model_copy(update={"put_metrics": True})
+    document = make_documents(sending, loaded.deployment, Who.JOB, ARNS)["Metrics"]
+    assert document["Statement"] == [
+        {
+            "Sid": "PutMetrics",
+            "Effect": "Allow",
+            "Action": ["cloudwatch:PutMetricData"],
+            "Resource": ["*"],
+            "Condition": {"StringEquals": {"cloudwatch:namespace": "Lakewriter"}},
+        }
+    ]
+
+
 PARTS = [
     # who; deployment; tables; destination; document; the statements' resources by Sid
     (Who.JOB, {}, None, ASSUMED, "AssumeRole", {"TakeDestinationRole": ["arn:aws:iam::123456789012:role/Lake"]}),

@@ -9,10 +9,10 @@ from lakewriter.policy.arns import Arns
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
 from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
-from lakewriter.policy.statements import Document, Statement, make_document
+from lakewriter.policy.statements import Document, Statement, allow, make_document
 from lakewriter.policy.vendor import make_vendor_statements
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Spec
+from lakewriter.spec.specification import METRICS_NAMESPACE, Spec
 from lakewriter.spec.trust import Trust
 
 __all__ = ["Document", "Who", "find_who", "make_documents"]
@@ -42,7 +42,7 @@ def find_who(trust: Trust) -> Who:
 
 def make_documents(spec: Spec, deployment: Deployment, who: Who, arns: Arns) -> dict[str, Document]:
     """Make the documents of one kind of role by name, without empty ones, in this order: ``S3``, ``Control``,
-    ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``.
+    ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
 
     ``Control`` denies the control objects to a vendor with its own documents (``vendor_verbatim``); for others ``S3``
     does. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no documents.
@@ -71,7 +71,16 @@ def _allow_job(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
         "Secrets": allow_secrets(spec, arns),
         "Sources": allow_sources(spec, deployment, arns),
         "Checkpoint": _allow_checkpoints(spec, deployment, arns, has_key="Kms" in at_destination),
+        "Metrics": _allow_metrics(spec),
     }
+
+
+def _allow_metrics(spec: Spec) -> list[Statement]:
+    """Allow sending a continuous run's metrics, which have no resource, in their namespace alone."""
+    if not spec.put_metrics:
+        return []
+    namespace = {"StringEquals": {"cloudwatch:namespace": METRICS_NAMESPACE}}
+    return [allow("PutMetrics", ["cloudwatch:PutMetricData"], ["*"], namespace)]
 
 
 def _allow_checkpoints(spec: Spec, deployment: Deployment, arns: Arns, *, has_key: bool) -> list[Statement]:

@@ -8,9 +8,8 @@ from typing import Any, Final, Literal, Protocol
 from lakewriter import aws
 from lakewriter.run.continuous_status import Over, RunStatus, TableState, TableStatus
 from lakewriter.spec.model import Model
-from lakewriter.spec.specification import Spec
+from lakewriter.spec.specification import METRICS_NAMESPACE, Spec
 
-NAMESPACE: Final = "Lakewriter"
 MINUTE: Final = 60.0
 _UNITS: Final = {
     "FreshnessSeconds": "Seconds",
@@ -130,7 +129,7 @@ def write_embedded(metrics: MinuteMetrics, stage: str) -> str:
     See: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
     directive = {
-        "Namespace": NAMESPACE,
+        "Namespace": METRICS_NAMESPACE,
         "Dimensions": [["Pipeline", "Stage"], ["Pipeline", "Stage", "Table"]],
         "Metrics": [{"Name": name, "Unit": _UNITS[name]} for name in metrics.values],
     }
@@ -148,7 +147,7 @@ def put_metrics(client: CloudWatch, minute: Iterable[MinuteMetrics], stage: str)
     """Send a minute's metrics; what the client raises comes out."""
     data = [datum for metrics in minute for datum in _make_data(metrics, stage)]
     for start in range(0, len(data), _MOST_DATA):
-        client.put_metric_data(Namespace=NAMESPACE, MetricData=data[start : start + _MOST_DATA])
+        client.put_metric_data(Namespace=METRICS_NAMESPACE, MetricData=data[start : start + _MOST_DATA])
 
 
 def _make_data(metrics: MinuteMetrics, stage: str) -> Iterator[dict[str, Any]]:

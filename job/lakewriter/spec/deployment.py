@@ -131,6 +131,8 @@ class Alarms(Model):
     no_success_hours: int | None = Field(None, ge=1, le=168)
     """By default the longest time between two starts and that of one attempt; no alarm where that is over a week."""
     queued_minutes: int = Field(30, ge=5, le=720)
+    late_minutes: int | None = Field(None, ge=1, le=1440)
+    """Of a continuous run: by default three intervals, and 15 minutes at least."""
 
     @model_validator(mode="after")
     def _one_topic(self) -> "Alarms":

@@ -182,6 +182,9 @@ class Encoding(Model):
     dictionary: bool = True
 
 
+METRICS_NAMESPACE: Final = "Lakewriter"
+"""Of CloudWatch, for all metrics of loads and runs."""
+
 FileEncoding = Encoding | AvroEncoding | TextEncoding
 """The file formats, each told by its ``kind``."""
 

@@ -5,9 +5,12 @@ import json
 import pytest
 
 from infra.pipeline.alarms import compute_silence_hours
+from infra.pipeline.stream_alarms import compute_late_minutes
+from lakewriter.run.continuous_metrics import write_embedded
 from lakewriter.spec.deployment import Deployment
 from tests.infra.pipeline.deployments import EMAIL
 from tests.infra.pipeline.templates import has, properties
+from tests.run.test_continuous_metrics import METRICS
 
 pytestmark = pytest.mark.synth
 
@@ -43,7 +46,48 @@ def test_alarms(plain):
 
 def test_alarms_that_have_nothing_to_watch(full, streaming):
     assert set(alarms(full)) == set(ALARMS) - {"NoSuccess"}
-    assert set(alarms(streaming)) == set(ALARMS) - {"NoSuccess", "DeadLetters"}
+    assert set(alarms(streaming)) - set(STREAM_ALARMS) == set(ALARMS) - {"NoSuccess", "DeadLetters"}
+
+
+STREAM_ALARMS = {
+    # name: (metric, threshold, operator, periods, period, missing data), the statistic; the interval is five minutes
+    "Stale": (("FreshnessSeconds", 900, "GreaterThanOrEqualToThreshold", 3, 60, "notBreaching"), "Maximum"),
+    "Lagging": (("LagSeconds", 900, "GreaterThanOrEqualToThreshold", 1, 60, "notBreaching"), "Maximum"),
+    "TableFailed": (("FailedTables", 1, "GreaterThanOrEqualToThreshold", 1, 60, "notBreaching"), "Maximum"),
+    "Silent": (("FreshnessSeconds", 1, "LessThanThreshold", 15, 60, "breaching"), "SampleCount"),
+}
+
+
+def test_alarms_of_a_continuous_run(streaming):
+    """Its metrics have the dimensions that the job writes into its log, for all of its tables."""
+    found = {name: each for name, each in alarms(streaming).items() if name in STREAM_ALARMS}
+    shown = {name: (tuple(each.get(key) for key in SHOWN), each["Statistic"]) for name, each in found.items()}
+    assert shown == STREAM_ALARMS
+    line = json.loads(write_embedded(METRICS, "dev"))
+    for each in found.values():
+        assert each["Namespace"] == line["_aws"]["CloudWatchMetrics"][0]["Namespace"]
+        assert each["MetricName"] in line
+        names = [dimension["Name"] for dimension in each["Dimensions"]]
+        assert names in line["_aws"]["CloudWatchMetrics"][0]["Dimensions"]
+        assert {dimension["Name"]: dimension["Value"] for dimension in each["Dimensions"]}["Stage"] == line["Stage"]
+
+
+def test_the_job_is_told_its_stage(streaming, plain):
+    for template, stage in ((streaming, "dev"), (plain, None)):
+        (machine,) = properties(template, "StepFunctions::StateMachine")
+        text = json.dumps(machine["DefinitionString"])
+        assert ("driverEnv.LAKEWRITER_STAGE" in text) == (stage is not None)
+
+
+LATE = [
+    # alarms, the interval in seconds, minutes
+    ({}, 1, 15), ({}, 300, 15), ({}, 301, 16), ({}, 3600, 180), ({"late_minutes": 5}, 3600, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "interval", "minutes"), LATE)
+def test_how_late_a_table_may_be(given, interval, minutes):
+    assert compute_late_minutes(Deployment.model_validate({"alarms": given}), interval) == minutes
 
 
 SILENCES = [
