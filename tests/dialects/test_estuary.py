@@ -169,7 +169,7 @@ def test_interval_that_adapts(tmp_path, interval, seconds, bounds):
 
 def test_interval_without_room(tmp_path):
     with pytest.raises(
-        SpecInvalidError, match=r"lake\.yaml:\d+: interval\.most_seconds is 60, and the least .* is 300"
+        SpecInvalidError, match=r"lake\.yaml:\d+: interval\.most_seconds: it is 60, and the least .* is 300"
     ):
         load_spec(bindings(tmp_path, top={"interval": {"most_seconds": 60}}))
 

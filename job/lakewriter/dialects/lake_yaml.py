@@ -209,7 +209,7 @@ def _choose_interval(file: LakeFile, spec: Spec) -> dict[str, int | None]:
     if most < least:
         raise FaultError(
             ("interval", "most_seconds"),
-            f"interval.most_seconds is {most}, and the least interval is {least}.",
+            f"it is {most}, and the least interval is {least}.",
             remedy="Give at least as much, or a smaller least_seconds.",
         )
     return {"interval_seconds": least, "most_interval_seconds": most}
