@@ -33,7 +33,12 @@ REASONS: Final[Mapping[str, Reason]] = {
     "HearOfJobRuns": Reason("Step Functions is notified of an attempt's end by this rule, which it creates itself."),
     "InspectBucket": Reason("Where the bucket is, and which uploads are under way."),
     "KeepObjectsOfTables": Reason("Append-only: no object of a table is replaced, whatever a role allows."),
+    "HideControlObjects": Reason("The names of the job's records are the job's alone too."),
+    "HideControlObjectsBelow": Reason("A listing of what lies above them would name them, unless it stops at '/'."),
     "KeepOutOfControlObjects": Reason("The job's records of its loads are the job's alone."),
+    "KeepOutOfJobDatabases": Reason("The databases of this file are the job's: nobody else changes or drops them."),
+    "KeepOutOfJobTables": Reason("The tables of this file are the job's, with their partitions."),
+    "KeepOutOfTables": Reason("The files of this file's tables are the job's: a party writes its own elsewhere."),
     "KeepUndelivered": Reason("A start that cannot be delivered is kept for whoever looks into it."),
     "ListCheckpoints": Reason("To find what the last run has read."),
     "ListSource": Reason("To find the source's files."),
@@ -83,7 +88,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "WriteLogs": Reason("What driver and executors print."),
     "WriteObjects": Reason(
-        "To write the tables' files; deleting, where it is listed, withdraws what cannot be completed.",
+        "To write files: the job's own, where it also withdraws what cannot be completed, or the party's own.",
         "Object keys are made at run time; nothing outside the pipeline's prefix matches.",
     ),
     "WriteTables": Reason(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from infra.settings import Settings
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.policy.bucket import find_key_prefix
 from lakewriter.policy.checkpoint import locate_checkpoints
+from lakewriter.policy.prefixes import find_key_prefix
 from lakewriter.spec.streamable import unfit
 
 

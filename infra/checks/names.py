@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from infra.settings import Settings
 from lakewriter.errors import LakeError
+from lakewriter.policy.parties import find_overlaps
 from lakewriter.policy.roles import find_snowflake
 from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
 
@@ -26,6 +27,11 @@ def check_snowflake_bucket(settings: Settings) -> Iterator[str]:
             f"the destination's bucket {bucket!r} has dots in its name, and a Snowflake external volume cannot use it; "
             "expected a name of letters, digits and '-'. Take another bucket, or leave out deployment.snowflake."
         )
+
+
+def check_parties(settings: Settings) -> Iterator[str]:
+    """Refuse contracts over what is the job's, and keys that could write nothing."""
+    yield from find_overlaps(settings.spec, settings.deployment)
 
 
 def check_external_ids(settings: Settings) -> Iterator[str]:

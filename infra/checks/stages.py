@@ -1,12 +1,14 @@
 """Check that no two stages of a file write over each other, or create the same bucket or database."""
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from itertools import combinations, permutations, product
 
 from infra.settings import Settings
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.naming import join_key
-from lakewriter.policy.s3_statements import list_written_prefixes
+from lakewriter.policy.parties import find_reach
+from lakewriter.policy.prefixes import list_written_prefixes
 
 
 def check_stages(settings: Settings) -> Iterator[str]:
@@ -17,11 +19,11 @@ def check_stages(settings: Settings) -> Iterator[str]:
         yield from (f"deployment.stages: {named} {problem}" for problem in _find_shared(first, second, other))
         for (name, lake), (open_name, open_lake) in permutations(((one, first), (other, second))):
             yield from (
-                f"deployment.stages: {name!r} lets parties from outside write databases named {prefix}*, and the "
+                f"deployment.stages: {name!r} lets parties from outside write databases named {pattern}, and the "
                 f"database {database!r} of {open_name!r} is one; expected stages out of each other's reach. Give "
-                f"deployment.stages.{open_name} a {lake.spec.access.key_names.database_prefix} that does not begin "
-                f"with {prefix!r}."
-                for prefix, database in _find_reachable(lake, open_lake)
+                f"deployment.stages.{open_name} a {lake.spec.access.key_names.database_prefix} that makes other names, "
+                f"or deployment.stages.{name} other parties."
+                for pattern, database in _find_reachable(lake, open_lake)
             )
 
 
@@ -51,14 +53,14 @@ def _find_shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
 
 
 def _find_reachable(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
-    """Find the databases of ``other`` that the vendors' roles of ``lake`` may write, each with the matching prefix."""
-    prefix = lake.spec.databases_below
-    admits = bool(lake.deployment.trust or lake.deployment.iam_user) and prefix
-    if not admits or _has_other_catalog(lake, other):
+    """Find the databases of ``other`` that parties of ``lake`` may write, each with the pattern that matches it."""
+    if _has_other_catalog(lake, other):
         return
+    parties = (party for _, party in lake.deployment.parties if party.access == "write")
+    catalog = dict.fromkeys(path for party in parties for path in find_reach(lake.spec, party).catalog)
+    patterns = [path.removeprefix("database/") for path in catalog if path.startswith("database/")]
     for database in sorted(list_databases(other) - list_databases(lake)):
-        if database.startswith(prefix):
-            yield prefix, database
+        yield from ((pattern, database) for pattern in patterns if fnmatchcase(database, pattern))
 
 
 def list_databases(lake: Lake) -> set[str]:

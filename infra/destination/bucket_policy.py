@@ -10,7 +10,8 @@ from aws_cdk import aws_iam as iam
 from infra.destination.bucket import LakeBucket
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.bucket import list_append_only_prefixes, make_bucket_policy
+from lakewriter.policy.bucket import make_bucket_policy
+from lakewriter.policy.prefixes import find_key_prefix, list_table_prefixes
 
 _MOST_SHOWN: Final = 3
 
@@ -36,16 +37,21 @@ def warn_owner(lake: LakeBucket, *, settings: Settings, shown: Arns, kept_out: S
     )
 
 
-def warn_of_refused_writers(lake: LakeBucket, *, settings: Settings, writers: Sequence[str]) -> None:
-    """Warn that the policy refuses ``writers``, who write their own files, under the prefixes of the file's tables."""
-    bucket, roots = settings.spec.access.bucket, list_append_only_prefixes(settings.spec)
-    if not writers or not roots:
+def warn_of_shared_prefix(lake: LakeBucket, *, settings: Settings) -> None:
+    """Warn of parties that write under the prefix of the job: its tables there are refused to them."""
+    parties = settings.deployment.parties
+    shared = [name for name, party in parties if party.access == "write" and not (party.tables or party.paths)]
+    if not shared:
         return
-    places = ", ".join(f"s3://{bucket}/{root}*" for root in roots[:_MOST_SHOWN])
-    more = f" and {len(roots) - _MOST_SHOWN} more" if len(roots) > _MOST_SHOWN else ""
+    spec = settings.spec
+    places = ", ".join(f"s3://{spec.access.bucket}/{start}*" for start in list_table_prefixes(spec))
+    starts = [find_key_prefix(table) for table in spec.tables]
+    tables = ", ".join(f"{start}*" for start in starts[:_MOST_SHOWN])
+    more = f" and {len(starts) - _MOST_SHOWN} more" if len(starts) > _MOST_SHOWN else ""
     Annotations.of(lake).add_warning_v2(
-        "lakewriter:refused-writers",
-        f"{', '.join(map(repr, writers))} may write, but not into the tables of this file: the bucket's policy refuses "
-        f"every object put without 'If-None-Match' at {places}{more}. A vendor's pipeline, which hardly sends it, "
-        "fails there with AccessDenied: let it write other tables, or only read (access: read).",
+        "lakewriter:shared-prefix",
+        f"{', '.join(map(repr, shared))} may write everywhere at {places} but in this file's tables ({tables}{more}) "
+        "and the job's records, and may list that folder with the delimiter '/' only. A pipeline of the vendor's that "
+        "writes one of these tables fails with AccessDenied. Give the entry 'tables' or 'paths' of its own, or "
+        "access: read.",
     )

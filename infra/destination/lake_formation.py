@@ -17,16 +17,17 @@ from lakewriter.policy.role_documents import Who
 DATABASE: Final = {
     Who.JOB: ("DESCRIBE", "CREATE_TABLE"),
     Who.LOADER: ("DESCRIBE", "CREATE_TABLE"),
-    Who.VENDOR: ("DESCRIBE", "CREATE_TABLE", "ALTER"),
+    Who.VENDOR: ("DESCRIBE", "CREATE_TABLE"),
     Who.READER: ("DESCRIBE",),
 }
 TABLES: Final = {
     Who.JOB: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
     Who.LOADER: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
-    Who.VENDOR: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
+    # The tables of these databases are the job's. Whoever creates a table holds every permission on it without a grant:
+    # https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.html
+    Who.VENDOR: ("DESCRIBE",),
     Who.READER: ("DESCRIBE", "SELECT"),
 }
-DROP: Final = "DROP"
 
 
 class Principal(NamedTuple):
@@ -37,8 +38,8 @@ class Principal(NamedTuple):
     who: Who
 
 
-def add_grants(databases: Databases, principals: Iterable[Principal], *, drops: bool) -> None:
-    """Add grants on ``databases`` only, no account settings; with ``drops``, vendors may also drop tables."""
+def add_grants(databases: Databases, principals: Iterable[Principal]) -> None:
+    """Add grants on ``databases`` only, no account settings."""
     for id_, arn, who in principals:
         if who in TABLES:
             made = Grants(
@@ -47,7 +48,6 @@ def add_grants(databases: Databases, principals: Iterable[Principal], *, drops: 
                 principal_arn=arn,
                 who=who,
                 names=databases.names,
-                extra=(DROP,) if drops and who is Who.VENDOR else (),
             )
             made.node.add_dependency(*databases.made)
 
@@ -63,7 +63,6 @@ class Grants(Construct):
         principal_arn: str,
         who: Who,
         names: Sequence[str],
-        extra: Sequence[str],
     ) -> None:
         super().__init__(scope, id_)
         principal = lakeformation.CfnPrincipalPermissions.DataLakePrincipalProperty(
@@ -79,7 +78,7 @@ class Grants(Construct):
                     make_logical_id(kind, name, separator="_"),
                     principal=principal,
                     resource=target,
-                    permissions=[*permissions, *extra],
+                    permissions=list(permissions),
                     permissions_with_grant_option=[],
                 )
 

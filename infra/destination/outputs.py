@@ -12,6 +12,7 @@ from infra.destination.roles import Consumer
 from infra.settings import Settings
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.naming import join_key
+from lakewriter.policy.parties import find_reach
 from lakewriter.spec.access import Access
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9]")
@@ -35,7 +36,7 @@ class Outputs(Construct):
         self._external_ids = external_ids
         form = next((consumer for consumer in consumers if consumer.name == settings.lake.principal), None)
         answers = self._collect_answers(settings.spec.access, form, secret_arn)
-        for label, value in list_form_values(settings.lake.form, answers):
+        for label, value in list_form_values(settings.lake.form, answers, folder=_find_folder(settings, form)):
             self._add_output(label, value)
         for consumer in consumers:
             if consumer is not form:
@@ -78,9 +79,26 @@ class Outputs(Construct):
         CfnOutput(self, key, key=key, value=value, description=label)
 
 
-def list_form_values(fields: Sequence[FormField], answers: Mapping[Provided, str]) -> Iterable[tuple[str, str]]:
-    """List label and value of each field in the form's order, without fields that have no value."""
+def list_form_values(
+    fields: Sequence[FormField], answers: Mapping[Provided, str], *, folder: str | None = None
+) -> Iterable[tuple[str, str]]:
+    """List label and value of each field in the form's order, without fields that have no value.
+
+    ``folder`` is the party's own, in place of the destination's prefix.
+    """
     for field in fields:
         value = answers.get(field.value) if isinstance(field.value, Provided) else field.value
+        if field.is_prefix and folder:
+            value = folder
         if value:
             yield field.label, value
+
+
+def _find_folder(settings: Settings, form: Consumer | None) -> str | None:
+    """Find the one folder that the contract of the form's party is for; None if its form takes the file's prefix."""
+    name = form.name if form else "iam_user"
+    party = dict(settings.deployment.parties).get(name)
+    if party is None or len(party.paths) != 1:
+        return None
+    (start,) = find_reach(settings.spec, party).starts
+    return start.rstrip("/")

@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.destination.bucket import LakeBucket
-from infra.destination.bucket_policy import restrict, warn_of_refused_writers, warn_owner
+from infra.destination.bucket_policy import restrict, warn_of_shared_prefix, warn_owner
 from infra.destination.databases import Databases
 from infra.destination.declared import declare, make_readable, read_external_ids
 from infra.destination.key import LOGICAL_ID as KEY
@@ -23,6 +23,7 @@ from infra.destination.user import KeyedUser
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who
+from lakewriter.policy.roles import USER as USER_ROLE
 
 
 class DestinationStack(Stack):
@@ -55,7 +56,7 @@ class DestinationStack(Stack):
         self._restrict(settings, lake, roles.consumers, user)
         databases = Databases(self, "Databases", settings=settings)
         if deployment.lake_formation:
-            add_grants(databases, self._list_principals(settings, roles, user), drops=deployment.allow_reset)
+            add_grants(databases, self._list_principals(settings, roles, user))
         Outputs(
             self,
             "Outputs",
@@ -75,9 +76,9 @@ class DestinationStack(Stack):
         return declare(settings, arns=arns, shown=make_readable(arns, key=key), external_ids=ids)
 
     def _make_user(self, settings: Settings, declared: Sequence[Declared]) -> KeyedUser | None:
-        if not settings.deployment.iam_user:
+        if settings.deployment.user is None:
             return None
-        user = next(entry for entry in declared if entry.role.who is Who.VENDOR and entry.role.trust is None)
+        user = next(entry for entry in declared if entry.role.name == USER_ROLE)
         return KeyedUser(self, "VendorUser", settings=settings, declared=user, key=self.key)
 
     def _list_principals(self, settings: Settings, roles: Roles, user: KeyedUser | None) -> Iterator[Principal]:
@@ -88,7 +89,7 @@ class DestinationStack(Stack):
         for consumer in roles.consumers:
             yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who)
         if user:
-            yield Principal(USER, user.user.user_arn, Who.VENDOR)
+            yield Principal(USER, user.user.user_arn, user.who)
 
     def _restrict(
         self, settings: Settings, lake: LakeBucket, consumers: Sequence[Consumer], user: KeyedUser | None
@@ -99,13 +100,11 @@ class DestinationStack(Stack):
             return
         others = [consumer for consumer in consumers if consumer.who is not Who.LOADER]
         kept_out = {f"<{consumer.logical_id}.Arn>": consumer.role.role_arn for consumer in others}
-        writers = [consumer.name for consumer in consumers if consumer.who is Who.VENDOR]
-        if user:
+        if user and user.who is not Who.LOADER:
             kept_out[f"<{USER}.Arn>"] = user.user.user_arn
-            writers.append("iam_user")
         arns = Arns(self.partition, self.account, self.region)
         if lake.made:
             restrict(lake, settings=settings, arns=arns, kept_out=list(kept_out.values()))
         else:
             warn_owner(lake, settings=settings, shown=make_readable(arns, key=None), kept_out=list(kept_out))
-        warn_of_refused_writers(lake, settings=settings, writers=writers)
+        warn_of_shared_prefix(lake, settings=settings)

@@ -12,6 +12,7 @@ from infra.destination.logical_ids import pin
 from infra.destination.policies import Declared, Permissions
 from infra.nag import acknowledge
 from infra.settings import Settings
+from lakewriter.policy.role_documents import Who
 
 LOGICAL_ID: Final = "VendorUser"
 ACCESS_KEY_LOGICAL_ID: Final = "VendorUserAccessKey"
@@ -26,6 +27,7 @@ class KeyedUser(Construct):
     ) -> None:
         super().__init__(scope, id_)
         deployment = settings.deployment
+        self.who: Who = declared.role.who
         removal = RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY
         self.user: iam.User = iam.User(self, "User", path=deployment.role_path)
         self.user.apply_removal_policy(removal)

@@ -6,6 +6,7 @@ from typing import Final
 from infra.review import html, load, markdown, sections
 from infra.review.assembly import list_acknowledgments, list_warnings
 from infra.review.page import Page
+from infra.review.parties import describe_parties
 from infra.review.permissions import list_identities, list_protected_resources, list_unattached
 from infra.review.templates import Templates
 from infra.settings import Settings
@@ -41,6 +42,7 @@ def make_page(folder: Path, settings: Settings) -> Page:
         notes=(*spec.warnings, *list_warnings(folder, names)),
         sections=(
             sections.describe_outsiders(holders),
+            describe_parties(settings),
             load.describe_names(spec),
             load.describe_schedule(settings),
             load.describe_limits(settings, templates),

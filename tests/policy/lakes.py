@@ -7,6 +7,7 @@ from typing import Any
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Document, Who, make_documents
+from lakewriter.spec.trust import Party
 from tests.dialects import files
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
@@ -70,7 +71,13 @@ def statement(sid: str, actions: list[str], resources: list[str], condition: Any
     return allowed | ({"Condition": condition} if condition else {})
 
 
+def denied(sid: str, actions: list[str], resources: list[str], condition: Any = None) -> dict[str, Any]:
+    return {**statement(sid, actions, resources, condition), "Effect": "Deny"}
+
+
 def made(folder: Path, who: Who, deployment: Any = None, tables: Any = None, **destination: Any) -> dict[str, Document]:
+    """Of the first party that the file trusts; of one without a contract where it trusts nobody."""
     loaded = lake(folder, deployment, tables, **destination)
     key = KEY if loaded.deployment.encryption == "SSE-KMS" else None
-    return make_documents(loaded.spec, loaded.deployment, who, replace(ARNS, key=key))
+    party = next((party for _, party in loaded.deployment.parties), Party())
+    return make_documents(loaded.spec, loaded.deployment, who, replace(ARNS, key=key), party)

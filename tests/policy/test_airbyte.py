@@ -11,9 +11,9 @@ import pytest
 
 from lakewriter.policy.bucket import deny_control_objects, deny_replacement
 from lakewriter.policy.role_documents import Who, make_documents
-from lakewriter.policy.s3_statements import allow_loader, allow_vendor
+from lakewriter.policy.s3_statements import allow_loader
 from lakewriter.policy.sources import allow_sources
-from tests.policy.airbyte import airbyte, messages, stream, table
+from tests.policy.airbyte import airbyte, messages, table
 from tests.policy.lakes import ARNS, BUCKET
 
 WHOLE = [
@@ -39,7 +39,10 @@ def test_constant_part_of_the_path(
     listing, _, objects = allow_loader(spec, ARNS)
     assert listing.get("Condition") == (listed and {"StringLike": {"s3:prefix": listed}})
     assert objects["Resource"] == [f"{BUCKET}/{written}"]
-    assert deny_control_objects(spec, ARNS, roles=["r"])[0]["Resource"] == [f"{BUCKET}/{control}"]
+    assert deny_control_objects(spec, ARNS, roles=["r"])[0]["Resource"] == [
+        f"{BUCKET}/{control}",
+        f"{BUCKET}/*/_lakewriter/*",
+    ]
 
 
 APPENDED = [
@@ -76,23 +79,6 @@ def test_many_streams(tmp_path: Path, path: str, form: str, kept: list[str]) -> 
     tables = [table(f"stream_{n}") for n in range(300)]
     spec = airbyte(tmp_path, s3_bucket_path=path, s3_path_format=form, top={"tables": tables}).spec
     assert deny_replacement(spec, ARNS)[0]["Resource"] == kept
-
-
-DELETING = [
-    ({"tables": [table()]}, False),
-    ({"tables": [table(), table("all", mode="overwrite")]}, True),
-    (messages(stream(destination_sync_mode="append")), False),
-    (messages(stream(destination_sync_mode="overwrite")), True),
-    (messages(stream(destination_sync_mode="append", generation_id=3, minimum_generation_id=0)), False),
-    # a refresh, as platforms since 1.0 ask for it
-    (messages(stream(destination_sync_mode="append", generation_id=3, minimum_generation_id=3)), True),
-]
-
-
-@pytest.mark.parametrize(("top", "deletes"), DELETING)
-def test_who_writes_beside_the_job_deletes_where_files_are_replaced(tmp_path: Path, top: Any, deletes: bool) -> None:
-    spec = airbyte(tmp_path, top=top).spec
-    assert ["s3:DeleteObject" in each["Action"] for each in allow_vendor(spec, ARNS)] == [False, False, deletes, False]
 
 
 def test_documents_of_the_job(tmp_path: Path) -> None:

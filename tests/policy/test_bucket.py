@@ -34,7 +34,7 @@ def test_bucket_policy(tmp_path: Path) -> None:
         denied(
             "KeepOutOfControlObjects",
             ["s3:*"],
-            [f"{BUCKET}/data/_lakewriter/*"],
+            [f"{BUCKET}/data/_lakewriter/*", f"{BUCKET}/*/_lakewriter/*"],
             {"ArnEquals": {"aws:PrincipalArn": [ROLE]}},
         ),
     ]

@@ -87,17 +87,35 @@ VENDOR_ROWS: list[Row] = [
     ("s3:ListBucket", BUCKET, {"s3:prefix": "data/supaflow_crm/"}, "S3/ListUnderPrefix"),
     ("s3:GetBucketLocation", BUCKET, {}, "S3/InspectBucket"),
     ("s3:PutObject", OTHERS_FILE, CREATED, "S3/WriteObjects"),
-    ("s3:GetObject", FILE, {}, "S3/WriteObjects"),
+    ("s3:GetObject", OTHERS_FILE, {}, "S3/WriteObjects"),
+    # what its document lists for its own files
+    ("s3:DeleteObject", OTHERS_FILE, {}, "S3/WriteObjects"),
+    ("s3:PutObjectAcl", OTHERS_FILE, {}, "S3/WriteObjects"),
+    ("s3:PutObjectTagging", OTHERS_FILE, {}, "S3/WriteObjects"),
     ("glue:GetCatalogImportStatus", CATALOG, {}, "Glue/ReadCatalog"),
     ("glue:CreateDatabase", f"{DATABASE}/supaflow_crm", {}, "Glue/WriteTables"),
     ("glue:GetTables", f"{TABLE}/supaflow/x", {}, "Glue/WriteTables"),
-    # deleting where files are only added
-    ("s3:DeleteObject", FILE, {}, "denied"),
-    ("s3:PutObject", FILE, CREATED, "denied by resource/KeepObjectsOfTables"),
+    # the job's tables: no file more, none less, none read; and what describes them
+    ("s3:DeleteObject", FILE, {}, "denied by S3/KeepOutOfTables"),
+    ("s3:GetObject", FILE, {}, "denied by S3/KeepOutOfTables"),
+    ("s3:PutObject", FILE, NEW, "denied by S3/KeepOutOfTables"),
+    ("s3:PutObject", FILE, CREATED, "denied by S3/KeepOutOfTables resource/KeepObjectsOfTables"),
+    ("glue:UpdateTable", f"{TABLE}/supaflow_nyc/flights", {}, "denied by Glue/KeepOutOfJobTables"),
+    ("glue:CreateTable", f"{TABLE}/supaflow_nyc/airlines", {}, "denied by Glue/KeepOutOfJobTables"),
+    ("glue:BatchCreatePartition", f"{TABLE}/supaflow_nyc/flights", {}, "denied by Glue/KeepOutOfJobTables"),
+    ("glue:UpdateDatabase", f"{DATABASE}/supaflow_nyc", {}, "denied by Glue/KeepOutOfJobDatabases"),
+    # the job's records, by listing too
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "data/_lakewriter/p/"}, "denied by S3/HideControlObjects"),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "data/crm/_lakewriter/p/"}, "denied by S3/HideControlObjects"),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "data/"}, "denied by S3/HideControlObjectsBelow"),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "data/_la", "s3:delimiter": "_"}, "denied by S3/HideControlObjectsBelow"),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "data/", "s3:delimiter": "/"}, "S3/ListUnderPrefix"),
+    ("s3:GetObject", f"{BUCKET}/data/crm/_lakewriter/p/state.json", {}, "denied by S3/KeepOutOfControlObjects"),
     ("s3:PutObject", STATE, NEW, "denied by S3/KeepOutOfControlObjects"),
     ("s3:GetObject", STATE, {}, "denied by S3/KeepOutOfControlObjects"),
     ("s3:DeleteObject", STATE, {}, "denied by S3/KeepOutOfControlObjects"),
-    ("s3:PutObjectAcl", OTHERS_FILE, {}, "denied"),
+    ("s3:DeleteObjectVersion", OTHERS_FILE, {}, "denied"),
+    ("s3:ReplicateObject", OTHERS_FILE, {}, "denied"),
     ("glue:GetDatabase", f"{DATABASE}/supaflowevil", {}, "denied"),
     ("glue:CreateTable", f"{TABLE}/supaflowevil/x", {}, "denied"),
     ("glue:DeleteDatabase", f"{DATABASE}/supaflow_crm", {}, "denied"),
@@ -164,8 +182,11 @@ def test_job_that_takes_a_role(tmp_path: Path) -> None:
 SOURCES = [(1, "flights"), (2, "airlines-*/part.csv")]
 
 RESET_ROWS: list[Row] = [
-    ("glue:DeleteTable", f"{TABLE}/supaflow_nyc/flights", {}, "Glue/ResetTables"),
-    ("glue:DeleteDatabase", f"{DATABASE}/supaflow_nyc", {}, "Glue/ResetTables"),
+    ("glue:DeleteTable", f"{TABLE}/supaflow_crm/contact", {}, "Glue/ResetTables"),
+    ("glue:DeleteDatabase", f"{DATABASE}/supaflow_crm", {}, "Glue/ResetTables"),
+    ("glue:DeleteTable", f"{TABLE}/supaflow_nyc/flights", {}, "denied by Glue/KeepOutOfJobTables"),
+    ("glue:BatchDeleteTable", f"{TABLE}/supaflow_nyc/flights", {}, "denied by Glue/KeepOutOfJobTables"),
+    ("glue:DeleteDatabase", f"{DATABASE}/supaflow_nyc", {}, "denied by Glue/KeepOutOfJobDatabases"),
     ("glue:DeleteDatabase", f"{DATABASE}/supaflowevil", {}, "denied"),
 ]
 
@@ -178,7 +199,7 @@ def test_vendor_that_resets(tmp_path: Path) -> None:
 # The vendor's text denies what it means to allow, and allows the databases of others.
 VERBATIM_ROWS: list[Row] = [
     ("s3:ListBucket", BUCKET, {"s3:prefix": "data/x"}, "S3/AllowBucketListForPrefix"),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "data"}, "denied"),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "data"}, "denied by Control/HideControlObjectsBelow"),
     ("s3:GetBucketLocation", BUCKET, {}, "denied"),
     ("s3:ListBucketMultipartUploads", BUCKET, {}, "denied"),
     ("glue:GetDatabase", f"{DATABASE}/supaflowevil", {}, "Glue/AllowDbAndTableReadWriteForSupaflowPrefix"),

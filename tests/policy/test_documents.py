@@ -19,6 +19,7 @@ from tests.policy.lakes import (
     READ_TABLES,
     TABLE,
     VENDOR_TABLES,
+    denied,
     lake,
     made,
     statement,
@@ -31,8 +32,37 @@ KEEP_OUT = {
     "Sid": "KeepOutOfControlObjects",
     "Effect": "Deny",
     "Action": ["s3:*"],
-    "Resource": ["arn:aws:s3:::acme-lake/data/_lakewriter/*"],
+    "Resource": ["arn:aws:s3:::acme-lake/data/_lakewriter/*", "arn:aws:s3:::acme-lake/*/_lakewriter/*"],
 }
+LISTINGS = ["s3:ListBucket", "s3:ListBucketVersions"]
+HIDE = denied(
+    "HideControlObjects", LISTINGS, [BUCKET], {"StringLike": {"s3:prefix": ["_lakewriter*", "*/_lakewriter*"]}}
+)
+ABOVE = [
+    "data", "data/", "data/_", "data/_l", "data/_la", "data/_lak", "data/_lake", "data/_lakew", "data/_lakewr",
+    "data/_lakewri", "data/_lakewrit", "data/_lakewrite",
+]  # fmt: skip
+HIDE_BELOW = denied(
+    "HideControlObjectsBelow",
+    LISTINGS,
+    [BUCKET],
+    {"StringEquals": {"s3:prefix": ABOVE}, "StringNotEquals": {"s3:delimiter": "/"}},
+)
+OF_THE_JOB = [f"{BUCKET}/data/supaflow_nyc/{table}/*" for table in ("flights", "airlines")]
+KEEP_FILES = denied("KeepOutOfTables", ["s3:*"], OF_THE_JOB)
+KEEP_TABLES = [
+    denied(
+        "KeepOutOfJobTables",
+        ["glue:Create*", "glue:Update*", "glue:Delete*", "glue:BatchCreate*", "glue:BatchUpdate*", "glue:BatchDelete*"],
+        [f"{TABLE}/supaflow_nyc/{table}" for table in ("flights", "airlines", "lakewriter_check_*")],
+    ),
+    denied("KeepOutOfJobDatabases", ["glue:UpdateDatabase", "glue:DeleteDatabase"], [f"{DATABASE}/supaflow_nyc"]),
+]
+JOBS = [KEEP_OUT, HIDE, HIDE_BELOW, KEEP_FILES]
+# Of the documents' actions on objects, without those that S3 alone uses or that delete what versioning keeps.
+DOCUMENTED = [
+    "s3:DeleteObject", "s3:DeleteObjectTagging", "s3:GetObjectAcl", "s3:PutObjectTagging", "s3:PutObjectAcl",
+]  # fmt: skip
 WRITE = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
 INSPECT = ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"]
 LOADER_S3 = [
@@ -40,12 +70,19 @@ LOADER_S3 = [
     statement("InspectBucket", [*INSPECT, "s3:GetLifecycleConfiguration"], [BUCKET]),
     statement("WriteObjects", [*WRITE, "s3:DeleteObject"], DATA),
 ]
-VENDOR_S3 = [LIST, statement("InspectBucket", INSPECT, [BUCKET]), statement("WriteObjects", WRITE, DATA), KEEP_OUT]
+VENDOR_S3 = [
+    LIST,
+    statement("InspectBucket", INSPECT, [BUCKET]),
+    statement("WriteObjects", [*WRITE, *DOCUMENTED], DATA),
+    *JOBS,
+]
 READER_S3 = [
     LIST,
     statement("InspectBucket", ["s3:GetBucketLocation"], [BUCKET]),
     statement("ReadObjects", ["s3:GetObject", "s3:GetObjectVersion"], DATA),
     KEEP_OUT,
+    HIDE,
+    HIDE_BELOW,
 ]
 CATALOG_S3 = [
     LIST,
@@ -77,6 +114,7 @@ SOURCES = [
 VENDOR_GLUE = [
     statement("ReadCatalog", ["glue:GetCatalogImportStatus"], [CATALOG]),
     statement("WriteTables", VENDOR_TABLES, PREFIXED_TABLES),
+    *KEEP_TABLES,
 ]
 
 PLAIN: dict[Who, dict[str, list[dict[str, Any]]]] = {
@@ -121,7 +159,7 @@ VERBATIM: dict[str, list[dict[str, Any]]] = {
             DATA,
         ),
     ],
-    "Control": [KEEP_OUT],
+    "Control": [*JOBS, *KEEP_TABLES],
     "Glue": [
         statement(
             "AllowDbAndTableReadWriteForSupaflowPrefix",

@@ -21,12 +21,11 @@ WHOSE = [
     # who; what may be listed; which objects, by statement
     (Who.JOB, [*TABLES, *RECORDS], {"WriteObjects": ["changes/*", "shop/orders/*", "_lakewriter/wiki/*"]}),
     (
-        Who.VENDOR, TABLES,
-        {"WriteObjects": ["changes/*", "shop/orders/*"], "KeepOutOfControlObjects": ["_lakewriter/*"]},
-    ),
-    (
         Who.READER, TABLES,
-        {"ReadObjects": ["changes/*", "shop/orders/*"], "KeepOutOfControlObjects": ["_lakewriter/*"]},
+        {
+            "ReadObjects": ["changes/*", "shop/orders/*"],
+            "KeepOutOfControlObjects": ["_lakewriter/*", "*/_lakewriter/*"],
+        },
     ),
 ]  # fmt: skip
 

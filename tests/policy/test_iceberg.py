@@ -9,6 +9,7 @@ from lakewriter.policy.bucket import deny_replacement
 from lakewriter.policy.role_documents import Who
 from lakewriter.policy.roles import list_roles
 from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, lake, made, statement
+from tests.policy.test_documents import KEEP_TABLES
 
 GLUE: dict[str, Any] = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}
 OPEN_CATALOG = GLUE | {
@@ -34,6 +35,7 @@ DOCUMENTS: list[tuple[Who, list[dict[str, Any]]]] = [
         [
             statement("ReadCatalog", ["glue:GetCatalog", "glue:GetCatalogs", "glue:GetCatalogImportStatus"], [CATALOG]),
             statement("WriteTables", VENDOR_TABLES, PREFIXED_TABLES),
+            *KEEP_TABLES,
         ],
     ),
 ]

@@ -7,7 +7,7 @@ import pytest
 
 from lakewriter.policy.role_documents import Document, Who
 from lakewriter.policy.roles import list_roles
-from lakewriter.policy.trust_policies import Party, make_closed_trust, make_job_trust, make_role_trust
+from lakewriter.policy.trust_policies import Principal, make_closed_trust, make_job_trust, make_role_trust
 from tests.policy.lakes import ARNS, lake
 from tests.support.iam import Policies, Request, simulate
 
@@ -34,7 +34,7 @@ def test_job_trust() -> None:
 
 
 def test_each_party_has_a_statement_and_an_id_of_its_own() -> None:
-    assert make_role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))["Statement"] == [
+    assert make_role_trust(Principal(SUPAFLOW, "id-1"), Principal(SNOWFLAKE, "id-2"))["Statement"] == [
         {
             "Sid": sid,
             "Effect": "Allow",
@@ -57,7 +57,7 @@ def test_closed_trust() -> None:
     ]
 
 
-OPEN = make_role_trust(Party(SUPAFLOW, "id-1"), Party(SNOWFLAKE, "id-2"))
+OPEN = make_role_trust(Principal(SUPAFLOW, "id-1"), Principal(SNOWFLAKE, "id-2"))
 MAY_ASSUME = {
     "Version": "2012-10-17",
     "Statement": [{"Sid": "All", "Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}],

@@ -81,6 +81,15 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
      "deployment.trust: two entries of 'trust' make the role 'supaflow'; give one another 'name'."),
     ({"trust": [SUPAFLOW | {"access": "all"}]}, "deployment.trust.0.access: 'all' is not allowed; expected 'write', "
      "'read' or 'load'."),
+    ({"trust": [SUPAFLOW | {"paths": ["a"], "tables": ["a.b"]}]},
+     "deployment.trust.0.tables: expected either 'tables' or 'paths', got both."),
+    ({"trust": [SUPAFLOW | {"paths": ["a"], "access": "load"}]}, "deployment.trust.0.paths: 'access: load' does all "
+     "that a load does; leave out 'tables' and 'paths'."),
+    *(({"trust": [SUPAFLOW | {"paths": [path]}]}, f"deployment.trust.0.paths.0: {path!r}: expected a folder of the "
+      "party's own: 'crm' below the destination's prefix, or '/crm' below the bucket.")
+      for path in ("a/*", "a/../b", "_lakewriter", "a/_lakewriter", "/", "s3://acme-lake/a")),
+    ({"iam_user": {"tables": ["a.b*"]}}, "deployment.iam_user: 'a.b*': expected a table such as "
+     "'schema.table', or all of a schema's: 'schema.*'."),
     ({"snowflake": {"catalog": {"iam_user_arn": "abc0-s"}}}, "deployment.snowflake.catalog.iam_user_arn: 'abc0-s': "
      "expected the ARN that Snowflake printed, without '*'."),
     ({"snowflake": {"catalog": {"external_id": "x"}}}, "deployment.snowflake.catalog.external_id: (not shown): "

@@ -22,7 +22,7 @@ from lakewriter.encode.avro_rows import read_first_long
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_objects
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
-from lakewriter.policy.s3_statements import list_table_prefixes
+from lakewriter.policy.prefixes import list_table_prefixes
 from lakewriter.spec.layout import UUID, Layout
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec

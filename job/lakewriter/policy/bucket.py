@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
-from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.control_objects import list_control_objects
+from lakewriter.policy.prefixes import find_key_prefix
 from lakewriter.policy.statements import Conditions, Document, Statement, make_document
-from lakewriter.spec.specification import Mode, Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec
 
 _BUDGET: Final = 12_000
 """Characters of ARNs in a bucket policy, which S3 limits to 20 KB in all."""
@@ -55,7 +56,7 @@ def deny_control_objects(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> lis
     if not roles:
         return []
     conditions: Conditions = {"ArnEquals": {"aws:PrincipalArn": list(roles)}}
-    return [_deny("KeepOutOfControlObjects", ["s3:*"], storage.list_control_objects(spec, arns), conditions)]
+    return [_deny("KeepOutOfControlObjects", ["s3:*"], list_control_objects(spec, arns), conditions)]
 
 
 def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Conditions) -> Statement:
@@ -85,8 +86,3 @@ def _find_append_only_prefixes(spec: Spec) -> list[str]:
     above = {start: start.rstrip("/").rpartition("/")[0] for start in exact}
     shorter = (f"{folder}/" if folder and is_apart(f"{folder}/") else start for start, folder in above.items())
     return list(dict.fromkeys(shorter))
-
-
-def find_key_prefix(table: TableSpec) -> str:
-    """Find the prefix that all keys of a table share: its folder, or the constant part of it."""
-    return f"{table.path}/" if table.layout.directory else table.layout.prefix

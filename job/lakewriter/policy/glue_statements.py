@@ -1,11 +1,12 @@
 """Allow each role what it needs in the Glue Data Catalog."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from lakewriter.naming import CHECK_TABLE
 from lakewriter.policy.arns import Arns, escape
-from lakewriter.policy.statements import Statement, allow
+from lakewriter.policy.parties import Reach, list_databases, list_prefix_paths
+from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.spec.specification import Spec
 
 _DATABASE: Final = "glue:GetDatabase"
@@ -22,6 +23,11 @@ _READ: Final = (
     _DATABASE, "glue:GetDatabases", "glue:GetTable", "glue:GetTables",
     "glue:GetPartition", "glue:GetPartitions", "glue:BatchGetPartition",
 )  # fmt: skip
+_CHANGE: Final = (
+    "glue:Create*", "glue:Update*", "glue:Delete*", "glue:BatchCreate*", "glue:BatchUpdate*", "glue:BatchDelete*",
+)  # fmt: skip
+"""All that changes a table: its partitions, indexes, versions and statistics with it."""
+_CHANGE_DATABASE: Final = ("glue:UpdateDatabase", "glue:DeleteDatabase")
 _RESET: Final = ("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase")
 
 _BUDGET: Final = 5000
@@ -46,11 +52,11 @@ def allow_loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Stateme
     ]
 
 
-def allow_vendor(spec: Spec, arns: Arns, *, reset: bool) -> list[Statement]:
-    """Allow a vendor its own list of actions on every database under its prefix."""
+def allow_vendor(spec: Spec, arns: Arns, reach: Reach, *, reset: bool) -> list[Statement]:
+    """Allow a vendor its document's list of actions on its own databases and tables, and deny it the job's."""
     if not spec.in_glue:
         return []
-    paths = _list_prefix_paths(spec)
+    paths = reach.catalog
     functions = [path.replace("table/", "userDefinedFunction/") for path in paths if path.startswith("table/")]
     return [
         allow(
@@ -60,12 +66,30 @@ def allow_vendor(spec: Spec, arns: Arns, *, reset: bool) -> list[Statement]:
         ),
         allow("WriteTables", [*_VENDOR, *(() if spec.iceberg else _VENDOR_PARTITION)], _make_resources(arns, paths)),
         *([allow("ResetTables", _RESET, _make_resources(arns, [*paths, *functions]))] if reset else []),
+        *deny_what_is_the_jobs(arns, reach),
     ]
 
 
-def allow_reader(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow looking up the tables and partitions under the prefix."""
-    return [allow("ReadTables", _READ, _make_resources(arns, _list_prefix_paths(spec)))] if spec.in_glue else []
+def deny_what_is_the_jobs(arns: Arns, reach: Reach) -> list[Statement]:
+    """Deny changing the job's tables and their partitions, and its databases.
+
+    Glue asks for each table of a call, and for its database: what is denied on a table is denied however it is named.
+    https://docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
+    """
+    databases = [path for path in reach.job_catalog if path.startswith("database/")]
+    tables = [path for path in reach.job_catalog if path.startswith("table/")]
+    if not tables:
+        return []
+    return [
+        deny("KeepOutOfJobTables", _CHANGE, list(map(arns.glue, tables))),
+        deny("KeepOutOfJobDatabases", _CHANGE_DATABASE, list(map(arns.glue, databases))),
+    ]
+
+
+def allow_reader(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
+    """Allow looking up the tables and partitions that the party reaches."""
+    paths = reach.catalog
+    return [allow("ReadTables", _READ, _make_resources(arns, paths))] if spec.in_glue and paths else []
 
 
 def allow_data_access() -> Statement:
@@ -80,21 +104,10 @@ def _make_resources(arns: Arns, paths: Sequence[str]) -> list[str]:
 def _list_table_paths(spec: Spec) -> list[str]:
     """List exactly the file's tables; if they do not fit into a policy, all tables of each database."""
     exact = [f"table/{escape(table.schema_name)}/{escape(table.name)}" for table in spec.tables]
-    databases = list(_list_databases(spec))
+    databases = list(list_databases(spec))
     named = [f"database/{name}" for name in databases]
     checked = [f"table/{name}/{CHECK_TABLE}*" for name in databases]
     every = [f"table/{name}/*" for name in databases]
     choices = ([*named, *exact, *checked], [*named, *every])
     fitting = (paths for paths in choices if sum(len(path) + _ARN for path in paths) <= _BUDGET)
-    return next(fitting, _list_prefix_paths(spec))
-
-
-def _list_prefix_paths(spec: Spec) -> list[str]:
-    """List ``P`` and ``P_*``, since ``P*`` also matches ``PQ``; without a prefix ``P``, the file's own databases."""
-    prefix, below = escape(spec.database_prefix), escape(spec.databases_below)
-    names = [prefix, f"{below}*"] if prefix else list(_list_databases(spec))
-    return [f"{kind}/{name}{below}" for kind, below in (("database", ""), ("table", "/*")) for name in names]
-
-
-def _list_databases(spec: Spec) -> Iterator[str]:
-    yield from dict.fromkeys(escape(table.schema_name) for table in spec.tables)
+    return next(fitting, list_prefix_paths(spec))

@@ -7,13 +7,14 @@ from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
+from lakewriter.policy.parties import find_reach
 from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
 from lakewriter.policy.statements import Document, Statement, allow, make_document
 from lakewriter.policy.vendor import make_vendor_statements
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import METRICS_NAMESPACE, Spec
-from lakewriter.spec.trust import Trust
+from lakewriter.spec.trust import Party
 
 __all__ = ["Document", "Who", "find_who", "make_documents"]
 
@@ -35,26 +36,30 @@ class Who(StrEnum):
     """Snowflake's compute, and entries of ``trust`` with ``access: read``."""
 
 
-def find_who(trust: Trust) -> Who:
-    """Find the kind of role that an entry of ``trust`` gets."""
-    return {"write": Who.VENDOR, "read": Who.READER, "load": Who.LOADER}[trust.access]
+def find_who(party: Party) -> Who:
+    """Find the kind of role that a party gets."""
+    return {"write": Who.VENDOR, "read": Who.READER, "load": Who.LOADER}[party.access]
 
 
-def make_documents(spec: Spec, deployment: Deployment, who: Who, arns: Arns) -> dict[str, Document]:
+def make_documents(
+    spec: Spec, deployment: Deployment, who: Who, arns: Arns, party: Party | None = None
+) -> dict[str, Document]:
     """Make the documents of one kind of role by name, without empty ones, in this order: ``S3``, ``Control``,
     ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
 
-    ``Control`` denies the control objects to a vendor with its own documents (``vendor_verbatim``); for others ``S3``
-    does. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no documents.
+    ``party`` bounds what a vendor or a reader reaches. ``Control`` denies what is the job's to a vendor with its own
+    documents (``vendor_verbatim``); for others ``S3`` and ``Glue`` do. A name that IAM's limit divides is numbered from
+    its second document on. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no
+    documents.
     """
-    makers: dict[Who, Callable[[Spec, Deployment, Arns], Named]] = {
-        Who.JOB: _allow_job,
-        Who.LOADER: _allow_loader,
-        Who.VENDOR: _allow_vendor,
-        Who.CATALOG: _allow_catalog,
-        Who.READER: _allow_reader,
+    makers: dict[Who, Callable[[], Named]] = {
+        Who.JOB: lambda: _allow_job(spec, deployment, arns),
+        Who.LOADER: lambda: _allow_loader(spec, deployment, arns),
+        Who.VENDOR: lambda: _allow_vendor(spec, deployment, arns, party or Party()),
+        Who.CATALOG: lambda: _allow_catalog(spec, deployment, arns),
+        Who.READER: lambda: _allow_reader(spec, deployment, arns, party),
     }
-    named = makers[who](spec, deployment, arns)
+    named = makers[who]()
     return {name: make_document(statements) for name, statements in named.items() if statements}
 
 
@@ -100,18 +105,16 @@ def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     }
 
 
-def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
+def _allow_vendor(spec: Spec, deployment: Deployment, arns: Arns, party: Party) -> Named:
     key = storage.allow_encryption(spec, deployment, arns, writes=True)
+    reach = find_reach(spec, party)
     if deployment.vendor_verbatim:
         verbatim = make_vendor_statements(spec, arns)
-        return {
-            "S3": verbatim["S3"],
-            "Control": [storage.deny_control_objects(spec, arns)],
-            "Glue": verbatim["Glue"],
-            "Kms": key,
-        }
-    tables = glue.allow_vendor(spec, arns, reset=deployment.allow_reset)
-    return {"S3": storage.allow_vendor(spec, arns), "Glue": _add_lake_formation(tables, deployment), "Kms": key}
+        denied = [*storage.deny_what_is_the_jobs(spec, arns, reach), *glue.deny_what_is_the_jobs(arns, reach)]
+        return {"S3": verbatim["S3"], "Control": denied, "Glue": verbatim["Glue"], "Kms": key}
+    tables = glue.allow_vendor(spec, arns, reach, reset=deployment.allow_reset)
+    files = storage.allow_vendor(spec, arns, reach)
+    return {"S3": files, "Glue": _add_lake_formation(tables, deployment), "Kms": key}
 
 
 def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
@@ -121,10 +124,12 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     }
 
 
-def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
+def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party | None) -> Named:
+    """Allow a party to read; None is Snowflake's compute, which lists whole locations."""
+    reach = find_reach(spec, party or Party(access="read"))
     return {
-        "S3": storage.allow_reader(spec, arns),
-        "Glue": _add_lake_formation(glue.allow_reader(spec, arns), deployment),
+        "S3": storage.allow_reader(spec, arns, reach, hidden=party is not None),
+        "Glue": _add_lake_formation(glue.allow_reader(spec, arns, reach), deployment),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=False),
     }
 

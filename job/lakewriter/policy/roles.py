@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from lakewriter.policy.arns import Arns
+from lakewriter.policy.parties import require_separate
 from lakewriter.policy.role_documents import Document, Who, find_who, make_documents
-from lakewriter.policy.trust_policies import Party, make_closed_trust, make_job_trust, make_role_trust
+from lakewriter.policy.trust_policies import Principal, make_closed_trust, make_job_trust, make_role_trust
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
+from lakewriter.spec.trust import Party, Snowflake, SnowflakePrincipal
+
+USER: Final = "user"
+"""The name of the user with an access key among the roles."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,10 @@ def list_roles(
     ``show`` returns an external id as the trust policy is to hold it; the default keeps a reference as it is.
     """
 
-    def make_role(name: str, who: Who, trust: Document | None) -> Role:
-        return Role(name, who, make_documents(spec, deployment, who, arns), trust)
+    def make_role(name: str, who: Who, trust: Document | None, party: Party | None = None) -> Role:
+        return Role(name, who, make_documents(spec, deployment, who, arns, party), trust)
 
+    require_separate(spec, deployment)
     trust = None
     if not deployment.existing.job_role_arn:
         trust = make_job_trust(arns, conditions=deployment.source_role_conditions)
@@ -40,9 +46,10 @@ def list_roles(
     if spec.access.role_arn:
         yield make_role(spec.access.role_arn.rpartition("/")[2], Who.LOADER, None)
     for entry in deployment.trust:
-        yield make_role(entry.role, find_who(entry), make_role_trust(Party(entry.arn, show(entry.external_id))))
-    if deployment.iam_user:
-        yield make_role("user", Who.VENDOR, None)
+        admitted = make_role_trust(Principal(entry.arn, show(entry.external_id)))
+        yield make_role(entry.role, find_who(entry), admitted, entry)
+    if user := deployment.user:
+        yield make_role(USER, find_who(user), None, user)
     if snowflake := find_snowflake(spec, deployment):
         yield make_role("snowflake-catalog", Who.CATALOG, make_snowflake_trust(snowflake.catalog, arns))
         yield make_role("snowflake-compute", Who.READER, make_snowflake_trust(snowflake.compute, arns))
@@ -57,4 +64,4 @@ def make_snowflake_trust(principal: SnowflakePrincipal, arns: Arns) -> Document:
     """Make Snowflake's trust policy; it admits nobody until Snowflake's IAM user is known."""
     if principal.iam_user_arn is None:
         return make_closed_trust(arns)
-    return make_role_trust(Party(principal.iam_user_arn, principal.external_id))
+    return make_role_trust(Principal(principal.iam_user_arn, principal.external_id))

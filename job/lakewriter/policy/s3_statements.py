@@ -1,37 +1,34 @@
 """Allow each role what it needs in the bucket, and with the bucket's key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys, join_key
 from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.control_objects import deny_control_objects, hide_control_objects
+from lakewriter.policy.parties import Reach
+from lakewriter.policy.prefixes import list_table_prefixes, list_written_prefixes
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Mode, Spec
+from lakewriter.spec.specification import Spec
 
 _OBJECTS: Final = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 _DELETE: Final = "s3:DeleteObject"
 _READ: Final = ("s3:GetObject", "s3:GetObjectVersion")
+_LIST: Final = "s3:ListBucket"
 _UPLOADS: Final = "s3:ListBucketMultipartUploads"
 _LOCATION: Final = "s3:GetBucketLocation"
 _LIFECYCLE: Final = "s3:GetLifecycleConfiguration"
 
+WITHHELD: Final[Mapping[str, str]] = {
+    "s3:ReplicateObject": "only S3's own replication calls it, with a role of its own",
+    "s3:DeleteObjectVersion": "it would delete for good what versioning keeps",
+}
+"""Actions on objects that vendors' documents list and no party gets, with the reasons.
 
-def list_table_prefixes(spec: Spec) -> tuple[str, ...]:
-    """List the constant prefixes of the tables' keys: ``P/``, or ``P`` if a variable continues the last folder's name;
-    blank for the whole bucket."""
-    keys = [table.layout.prefix for table in spec.tables if not table.layout.directory]
-    return tuple(
-        f"{prefix}/" if prefix and all(key.startswith(f"{prefix}/") for key in keys) else prefix
-        for prefix in spec.prefixes
-    )
-
-
-def list_written_prefixes(spec: Spec) -> tuple[str, ...]:
-    """List the prefixes that a load writes under: those of its tables, and the control objects' if outside of them."""
-    records, prefixes = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/", list_table_prefixes(spec)
-    return prefixes if records.startswith(prefixes) else (*prefixes, records)
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/DeletingObjectVersions.html
+"""
 
 
 def allow_loader(spec: Spec, arns: Arns) -> list[Statement]:
@@ -44,19 +41,31 @@ def allow_loader(spec: Spec, arns: Arns) -> list[Statement]:
     ]
 
 
-def allow_vendor(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow a party to write beside the job; it may delete only if tables are replaced."""
-    bucket, prefixes = arns.bucket(spec.access.bucket), list_table_prefixes(spec)
+def allow_vendor(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
+    """Allow a party to write its own files, with what its vendor's document lists for them."""
     return [
-        _allow_listing(spec, arns, prefixes),
-        allow("InspectBucket", [_LOCATION, _UPLOADS], [bucket]),
-        allow(
-            "WriteObjects",
-            [*_OBJECTS, *([_DELETE] if _may_replace(spec) else [])],
-            _make_object_arns(spec, arns, prefixes),
-        ),
-        deny_control_objects(spec, arns),
+        _allow_listing(spec, arns, reach.starts),
+        allow("InspectBucket", [_LOCATION, _UPLOADS], [arns.bucket(spec.access.bucket)]),
+        allow("WriteObjects", list_vendor_actions(spec), _make_object_arns(spec, arns, reach.starts)),
+        *deny_what_is_the_jobs(spec, arns, reach),
     ]
+
+
+def deny_what_is_the_jobs(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
+    """Deny a party that writes the control objects, their names, and the files of the job's tables."""
+    return [
+        deny_control_objects(spec, arns),
+        *hide_control_objects(spec, arns, reach.starts),
+        deny("KeepOutOfTables", ["s3:*"], _make_object_arns(spec, arns, reach.job_starts)),
+    ]
+
+
+def list_vendor_actions(spec: Spec) -> list[str]:
+    """List the actions on objects that a party has for its own: those of its vendor's document but ``WITHHELD``."""
+    documented = spec.vendor_policy.s3 if spec.vendor_policy else ()
+    listed = [action for statement in documented for action in statement.actions]
+    own = [action for action in listed if action not in {_LIST, _LOCATION, _UPLOADS, *WITHHELD}]
+    return list(dict.fromkeys([*_OBJECTS, _DELETE, *own]))
 
 
 def allow_catalog(spec: Spec, arns: Arns) -> list[Statement]:
@@ -71,24 +80,19 @@ def allow_catalog(spec: Spec, arns: Arns) -> list[Statement]:
     ]
 
 
-def allow_reader(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow a party to read the tables."""
+def allow_reader(spec: Spec, arns: Arns, reach: Reach, *, hidden: bool = True) -> list[Statement]:
+    """Allow a party to read files; ``hidden`` keeps control objects out of its listings too.
+
+    Snowflake lists its whole base location to verify a volume, so its role is denied the objects alone:
+    https://docs.snowflake.com/en/sql-reference/functions/system_verify_ext_volume
+    """
     return [
-        _allow_listing(spec, arns, list_table_prefixes(spec)),
+        _allow_listing(spec, arns, reach.starts),
         allow("InspectBucket", [_LOCATION], [arns.bucket(spec.access.bucket)]),
-        allow("ReadObjects", _READ, _make_object_arns(spec, arns, list_table_prefixes(spec))),
+        allow("ReadObjects", _READ, _make_object_arns(spec, arns, reach.starts)),
         deny_control_objects(spec, arns),
+        *(hide_control_objects(spec, arns, reach.starts) if hidden else []),
     ]
-
-
-def deny_control_objects(spec: Spec, arns: Arns) -> Statement:
-    """Deny the control objects, which only loads may use."""
-    return deny("KeepOutOfControlObjects", ["s3:*"], list_control_objects(spec, arns))
-
-
-def list_control_objects(spec: Spec, arns: Arns) -> list[str]:
-    """List the ARN of the objects under the control prefix."""
-    return [arns.objects(spec.access.bucket, escape(join_key(spec.access.prefix, CONTROL_DIRECTORY)) + "/*")]
 
 
 def allow_encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: bool) -> list[Statement]:
@@ -114,7 +118,7 @@ def _allow_listing(spec: Spec, arns: Arns, begin: Sequence[str]) -> Statement:
         for form in (list_prefix_values(start.removesuffix("/")) if start.endswith("/") else [f"{escape(start)}*"])
     ]
     condition = {"StringLike": {"s3:prefix": forms}} if all(begin) else None
-    return allow("ListUnderPrefix", ["s3:ListBucket"], [arns.bucket(spec.access.bucket)], condition)
+    return allow("ListUnderPrefix", [_LIST], [arns.bucket(spec.access.bucket)], condition)
 
 
 def list_prefix_values(prefix: str) -> list[str]:
@@ -125,9 +129,3 @@ def list_prefix_values(prefix: str) -> list[str]:
 
 def _make_object_arns(spec: Spec, arns: Arns, begin: Sequence[str]) -> list[str]:
     return [arns.objects(spec.access.bucket, f"{escape(start)}*") for start in begin]
-
-
-def _may_replace(spec: Spec) -> bool:
-    """True if loads replace files: by the table's mode, or by the minimum generation id of Airbyte's platform."""
-    lowest = [table.stream.minimum_generation_id for table in spec.tables if table.stream]
-    return spec.iceberg or any(lowest) or any(table.mode is not Mode.APPEND for table in spec.tables)

@@ -8,7 +8,7 @@ from lakewriter.policy.statements import Document, Statement, make_document
 SERVICE = "emr-serverless.amazonaws.com"
 
 
-class Party(NamedTuple):
+class Principal(NamedTuple):
     """A principal outside this account, and the external id that it alone must present."""
 
     arn: str
@@ -31,7 +31,7 @@ def make_job_trust(arns: Arns, *, conditions: bool = True) -> Document:
     return make_document([statement])
 
 
-def make_role_trust(*parties: Party) -> Document:
+def make_role_trust(*parties: Principal) -> Document:
     """Trust each party in its own statement: in a shared one each could use the others' external ids."""
     return make_document(_trust_party(number, party) for number, party in enumerate(parties, start=1))
 
@@ -50,7 +50,7 @@ def make_closed_trust(arns: Arns) -> Document:
     )
 
 
-def _trust_party(number: int, party: Party) -> Statement:
+def _trust_party(number: int, party: Principal) -> Statement:
     return {
         "Sid": f"TrustParty{number}",
         "Effect": "Allow",

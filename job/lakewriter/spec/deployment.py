@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from lakewriter.spec.model import Model, require_one
-from lakewriter.spec.trust import Snowflake, Trust
+from lakewriter.spec.trust import Party, Snowflake, Trust
 
 _ACCOUNT: Final = re.compile(r"\d{12}")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
@@ -154,8 +154,8 @@ class Deployment(Model):
     """Empties the bucket when an unprotected stack goes."""
     trust: tuple[Trust, ...] = ()
     snowflake: Snowflake | None = None
-    iam_user: bool = False
-    """A user with an access key, for a vendor that takes no role."""
+    iam_user: bool | Party = False
+    """A user with an access key, for a vendor that takes no role; in place of ``true``, what it reaches."""
     iam_user_key_serial: int = Field(1, ge=1)
     """Raising it makes a new key."""
     vendor_verbatim: bool = False
@@ -186,6 +186,19 @@ class Deployment(Model):
     account_vcpu_quota: int = Field(16, ge=1)
     """The account's 'Max concurrent vCPUs' of EMR Serverless."""
     bootstrap_qualifier: str | None = Field(None, pattern=r"^[a-z0-9]{1,10}$")
+
+    @property
+    def user(self) -> Party | None:
+        """What the user with an access key reaches; None without one."""
+        if isinstance(self.iam_user, Party):
+            return self.iam_user
+        return Party() if self.iam_user else None
+
+    @property
+    def parties(self) -> tuple[tuple[str, Party], ...]:
+        """Every party from outside with its own contract, by the name that the file gives it."""
+        user = self.user
+        return (*((trust.role, trust) for trust in self.trust), *((("iam_user", user),) if user else ()))
 
     @field_validator("account")
     @classmethod

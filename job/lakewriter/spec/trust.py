@@ -1,10 +1,11 @@
 """Who from outside may take a role on the destination, and what identifies them."""
 
 import re
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model, require_one
 
@@ -21,10 +22,51 @@ EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 """https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"""
 ALPHABET: Final = "2 to 1224 letters, digits and +=,.@:/-_ without spaces around them"
 
+_TABLE: Final = re.compile(r"[^*?/]*[^*?/.](\.\*)?")
+_PATH: Final = re.compile(r"/?[^*?:]+")
 _PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role)/[\w+=,.@/-]+)")
 
 
-class Trust(Model):
+def _require_table(value: str) -> str:
+    if not _TABLE.fullmatch(value):
+        raise ValueError("expected a table such as 'schema.table', or all of a schema's: 'schema.*'")
+    return value
+
+
+def _require_folder(value: str) -> str:
+    parts = value.strip("/").split("/")
+    if not _PATH.fullmatch(value) or not {"", ".", "..", CONTROL_DIRECTORY}.isdisjoint(parts):
+        raise ValueError(
+            "expected a folder of the party's own: 'crm' below the destination's prefix, or '/crm' below the bucket"
+        )
+    return value
+
+
+TableName = Annotated[str, AfterValidator(_require_table)]
+Folder = Annotated[str, AfterValidator(_require_folder)]
+
+
+class Party(Model):
+    """What a party from outside reaches: ``tables`` or ``paths``, which are its own; with neither, everything under the
+    destination's prefix but what is the job's."""
+
+    access: Literal["write", "read", "load"] = "write"
+    """``load`` is for a Lakewriter that runs elsewhere: all that a load does, the job's own records included."""
+    tables: tuple[TableName, ...] = ()
+    """``schema.table``, or ``schema.*`` for all of a schema's, by the names that they have at the destination."""
+    paths: tuple[Folder, ...] = ()
+    """Folders below the destination's prefix; with a slash before them, below the bucket."""
+
+    @model_validator(mode="after")
+    def _one_contract(self) -> "Party":
+        if self.tables and self.paths:
+            raise ValueError("expected either 'tables' or 'paths', got both")
+        if self.access == "load" and (self.tables or self.paths):
+            raise ValueError("'access: load' does all that a load does; leave out 'tables' and 'paths'")
+        return self
+
+
+class Trust(Party):
     """One party from outside that gets a role of its own on the destination."""
 
     vendor: Literal["supaflow", "airbyte-cloud", "heropixel-cloud"] | None = None
@@ -35,8 +77,6 @@ class Trust(Model):
     a secret: the trust policy shows it."""
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
     """Tells two roles of one vendor apart; the vendor's name by default."""
-    access: Literal["write", "read", "load"] = "write"
-    """``load`` is for a Lakewriter that runs elsewhere: all that a load does, the job's own records included."""
 
     @field_validator("name")
     @classmethod

@@ -50,6 +50,15 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "a party among the job's own files",
+        {"deployment": {"trust": [{"vendor": "supaflow", "external_id": "acme", "tables": ["supaflow_shop.*"]}]}},
+        [
+            "deployment.trust.0.tables: table 'supaflow_shop.orders' of this file lies there, at "
+            "'data/supaflow_shop/orders/', and no party writes among the job's own files. Give tables of the party's "
+            "own, or access: read."
+        ],
+    ),
+    (
         "a source on this machine",
         tables({"format": "csv", "path": "/landing/orders.csv"}),
         [
@@ -203,7 +212,8 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         [
             "deployment.stages: 'prod' lets parties from outside write databases named supaflow_*, and the database "
             "'supaflow_test_shop' of 'test' is one; expected stages out of each other's reach. Give "
-            "deployment.stages.test a glue_database_prefix that does not begin with 'supaflow_'."
+            "deployment.stages.test a glue_database_prefix that makes other names, or deployment.stages.prod other "
+            "parties."
         ],
     ),
     (
@@ -218,7 +228,8 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         [
             "deployment.stages: 'prod' lets parties from outside write databases named acme_*, and the database "
             "'acme_test_shop' of 'test' is one; expected stages out of each other's reach. Give "
-            "deployment.stages.test a glue_database_prefix that does not begin with 'acme_'."
+            "deployment.stages.test a glue_database_prefix that makes other names, or deployment.stages.prod other "
+            "parties."
         ],
     ),
     (

@@ -88,7 +88,7 @@ def test_bucket_policy_binds_everybody(plain: dict[str, Any]) -> None:
             "Effect": "Deny",
             "Principal": "*",
             "Action": "s3:*",
-            "Resource": below("/data/production/_lakewriter/*"),
+            "Resource": [below("/*/_lakewriter/*"), below("/data/production/_lakewriter/*")],
             "Condition": {"ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": ["SupaflowConsumerRole", "Arn"]}]}},
         },
     ]
@@ -151,38 +151,40 @@ def test_a_writer_without_conditions_is_not_refused(synthesise: Synthesise) -> N
 
 
 TABLES_4 = [{"table": f"t{number}", "read": {"format": "parquet", "path": "s3://raw/t"}} for number in range(4)]
-REFUSED = (
-    "{} may write, but not into the tables of this file: the bucket's policy refuses every object put without "
-    "'If-None-Match' at {}. A vendor's pipeline, which hardly sends it, fails there with AccessDenied: let it write "
-    "other tables, or only read (access: read)."
+SHARED = (
+    "{} may write everywhere at s3://acme-lake/data/production/* but in this file's tables ({}) and the job's records, "
+    "and may list that folder with the delimiter '/' only. A pipeline of the vendor's that writes one of these tables "
+    "fails with AccessDenied. Give the entry 'tables' or 'paths' of its own, or access: read."
 )
-FLIGHTS = "s3://acme-lake/data/production/supaflow_nyc_public/flights/*"
-NYC = "s3://acme-lake/data/production/supaflow_nyc"
+FLIGHTS = "data/production/supaflow_nyc_public/flights/*"
+NYC = "data/production/supaflow_nyc"
 LOADS = {"principal": "arn:aws:iam::111122223333:role/Laptop", "name": "laptop", "external_id": "l-1", "access": "load"}
+ICEBERG = {"table_format": "ICEBERG", "update_aws_glue_catalog": None}
 WARNED = [
-    # the file; the warnings: KeepObjectsOfTables denies whoever writes without conditions
-    (lake({"trust": [SUPAFLOW]}), [REFUSED.format("'supaflow'", FLIGHTS)]),
-    (lake({"trust": [SUPAFLOW], "iam_user": True}), [REFUSED.format("'supaflow', 'iam_user'", FLIGHTS)]),
+    # the file; the warnings: who has no contract shares the job's prefix
+    (lake({"trust": [SUPAFLOW]}), [SHARED.format("'supaflow'", FLIGHTS)]),
+    (lake({"trust": [SUPAFLOW], "iam_user": True}), [SHARED.format("'supaflow', 'iam_user'", FLIGHTS)]),
     (
         {**lake({"trust": [SUPAFLOW]}), "tables": TABLES_4},
-        [REFUSED.format("'supaflow'", f"{NYC}/t0/*, {NYC}/t1/*, {NYC}/t2/* and 1 more")],
+        [SHARED.format("'supaflow'", f"{NYC}/t0/*, {NYC}/t1/*, {NYC}/t2/* and 1 more")],
     ),
-    # who does not write, or writes as the job does; and tables that everybody may write
-    (lake({"trust": [{**SUPAFLOW, "access": "read"}, LOADS]}), []),
-    (lake({"trust": [SUPAFLOW]}, single_writer=True), []),
-    (lake({"trust": [SUPAFLOW]}, table_format="ICEBERG", update_aws_glue_catalog=None), []),
+    (lake({"trust": [SUPAFLOW]}, single_writer=True), [SHARED.format("'supaflow'", FLIGHTS)]),
+    (lake({"trust": [SUPAFLOW]}, **ICEBERG), [SHARED.format("'supaflow'", FLIGHTS)]),
+    # who has one, does not write, or writes as the job does
+    (lake({"trust": [{**SUPAFLOW, "paths": ["crm"]}], "iam_user": {"tables": ["supaflow_crm.*"]}}), []),
+    (lake({"trust": [{**SUPAFLOW, "access": "read"}, LOADS], "iam_user": {"access": "read"}}), []),
     (lake({"trust": [SUPAFLOW]}, custom_s3_endpoint="https://s3.example.com", bucket_region="nyc3"), []),
 ]
 
 
 @pytest.mark.parametrize(("content", "warnings"), WARNED)
-def test_vendors_are_told_where_the_bucket_refuses_them(
+def test_parties_without_a_contract_are_told(
     synthesise: Synthesise, content: dict[str, Any], warnings: list[str]
 ) -> None:
     content["destination"] = {key: value for key, value in content["destination"].items() if value is not None}
     assert [each.partition(" [ack:")[0] for each in synthesise(content).warnings] == warnings
 
 
-def test_owner_of_a_bucket_hears_of_refused_vendors_too(synthesise: Synthesise) -> None:
+def test_parties_of_an_existing_bucket_are_told_too(synthesise: Synthesise) -> None:
     found = synthesise(lake({"trust": [SUPAFLOW], "existing": {"bucket": True}}))
-    assert [REFUSED.format("'supaflow'", FLIGHTS) in each for each in found.warnings] == [False, True]
+    assert [SHARED.format("'supaflow'", FLIGHTS) in each for each in found.warnings] == [False, True]

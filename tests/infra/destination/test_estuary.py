@@ -7,9 +7,11 @@ from tests.policy.estuary import content
 
 pytestmark = pytest.mark.synth
 
+KEYED = {"deployment": {"iam_user": {"paths": ["recentchanges"]}}}
+
 
 def test_form_with_a_key(synthesise: Synthesise) -> None:
-    template = synthesise(content(top={"deployment": {"iam_user": True}})).template
+    template = synthesise(content(top=KEYED)).template
     secret = template["Outputs"]["AccessKeySecretARN"]["Value"]
     assert {output["Description"]: output["Value"] for output in template["Outputs"].values()} == {
         "Access Key ID": {"Fn::Join": ["", ["In Secrets Manager: access_key_id of ", secret]]},
@@ -22,11 +24,15 @@ def test_form_with_a_key(synthesise: Synthesise) -> None:
     }
 
 
-def test_user_writes_under_the_bindings_paths(synthesise: Synthesise) -> None:
-    template = synthesise(content(top={"deployment": {"iam_user": True}})).template
+def test_user_writes_its_own_bindings(synthesise: Synthesise) -> None:
+    template = synthesise(content(top=KEYED)).template
     policies = [
         each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::IAM::ManagedPolicy"
     ]
     (own,) = [each["PolicyDocument"]["Statement"] for each in policies if each.get("Users")]
-    written = next(each["Resource"] for each in own if each["Sid"] == "WriteObjects")
-    assert written == ["arn:aws:s3:::acme-lake/changes/*", "arn:aws:s3:::acme-lake/shop/orders/*"]
+    by_sid = {each["Sid"]: each for each in own}
+    assert by_sid["WriteObjects"]["Resource"] == "arn:aws:s3:::acme-lake/recentchanges/*"
+    assert by_sid["KeepOutOfTables"]["Resource"] == [
+        "arn:aws:s3:::acme-lake/changes/*",
+        "arn:aws:s3:::acme-lake/shop/orders/*",
+    ]

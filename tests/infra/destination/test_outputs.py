@@ -7,8 +7,9 @@ import pytest
 from infra.destination.outputs import list_form_values
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.registry import BY_TYPE
+from tests.infra.destination.airbyte import file
 from tests.infra.destination.conftest import Synthesise
-from tests.infra.destination.lakes import lake
+from tests.infra.destination.lakes import SUPAFLOW, lake
 
 pytestmark = pytest.mark.synth
 
@@ -88,3 +89,22 @@ def test_fields_without_an_answer_are_left_out() -> None:
 )
 def test_vendor_of_a_dialect(dialect: str, vendor: str | None) -> None:
     assert BY_TYPE[dialect].principals.get(dialect) == vendor
+
+
+CONTRACTS = [
+    # the file; the field for the prefix in the vendor's form
+    (lake({"trust": [SUPAFLOW | {"paths": ["supaflow"]}]}), ("S3PathPrefix", "data/production/supaflow")),
+    (lake({"trust": [SUPAFLOW | {"paths": ["/own"]}]}, s3_path_prefix=""), ("S3PathPrefix", "own")),
+    # tables and several folders lie below the file's prefix, which the vendor keeps
+    (lake({"trust": [SUPAFLOW | {"tables": ["supaflow_crm.*"]}]}), ("S3PathPrefix", "data/production")),
+    (lake({"trust": [SUPAFLOW | {"paths": ["a", "b"]}]}), ("S3PathPrefix", "data/production")),
+    (file("heropixel", iam_user={"paths": ["/heropixel"]}), ("S3BucketPath", "heropixel")),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), CONTRACTS)
+def test_party_with_a_folder_types_it_as_its_prefix(
+    synthesise: Synthesise, content: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    key, value = expected
+    assert synthesise(content).template["Outputs"][key]["Value"] == value

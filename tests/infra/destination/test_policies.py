@@ -12,21 +12,32 @@ from tests.infra.destination.lakes import TABLES, attached, lake, of_type
 
 pytestmark = pytest.mark.synth
 
+HIDDEN = ["KeepOutOfControlObjects", "HideControlObjects", "HideControlObjectsBelow"]
 LOADS = {
     "S3": ["ListUnderPrefix", "InspectBucket", "WriteObjects"],
     "Glue": ["WriteTables", "AskLakeFormation"],
     "Kms": ["UseKeyThroughS3"],
 }
 WRITES = {
-    "S3": ["ListUnderPrefix", "InspectBucket", "WriteObjects", "KeepOutOfControlObjects"],
-    "Glue": ["ReadCatalog", "WriteTables", "ResetTables", "AskLakeFormation"],
+    "S3": ["ListUnderPrefix", "InspectBucket", "WriteObjects", *HIDDEN, "KeepOutOfTables"],
+    "Glue": [
+        "ReadCatalog",
+        "WriteTables",
+        "ResetTables",
+        "KeepOutOfJobTables",
+        "KeepOutOfJobDatabases",
+        "AskLakeFormation",
+    ],
     "Kms": ["UseKeyThroughS3"],
 }
 READS = {
-    "S3": ["ListUnderPrefix", "InspectBucket", "ReadObjects", "KeepOutOfControlObjects"],
+    "S3": ["ListUnderPrefix", "InspectBucket", "ReadObjects", *HIDDEN],
     "Glue": ["ReadTables", "AskLakeFormation"],
     "Kms": ["UseKeyThroughS3"],
-}
+}  # fmt: skip
+# Snowflake lists whole locations.
+SNOWFLAKE_S3 = ["ListUnderPrefix", "InspectBucket", "ReadObjects", "KeepOutOfControlObjects"]
+CATALOG_S3 = ["ListUnderPrefix", "InspectBucket", "WriteObjects", "KeepOutOfControlObjects"]
 
 
 def test_each_consumer_has_its_own_permissions(full: dict[str, Any]) -> None:
@@ -35,51 +46,45 @@ def test_each_consumer_has_its_own_permissions(full: dict[str, Any]) -> None:
         "SupaflowConsumerRole": WRITES,
         "Second131b00396ConsumerRole": READS,
         "LaptopConsumerRole": LOADS,
-        "SnowflakeCatalogConsumerRole": {"S3": WRITES["S3"], "Kms": WRITES["Kms"]},
-        "SnowflakeComputeConsumerRole": READS,
+        "SnowflakeCatalogConsumerRole": {"S3": CATALOG_S3, "Kms": WRITES["Kms"]},
+        "SnowflakeComputeConsumerRole": {**READS, "S3": SNOWFLAKE_S3},
         "VendorUser": WRITES,
     }
 
 
 def test_documents_reach_the_template_whole(plain: dict[str, Any]) -> None:
+    """As CDK writes them: lists of one as their only member, actions in the order of the alphabet."""
     policies = of_type(plain, "IAM::ManagedPolicy").values()
     (s3,) = (each for each in policies if each["Description"].endswith("S3 for supaflow"))
-    assert s3["PolicyDocument"] == {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Sid": "ListUnderPrefix",
-                "Effect": "Allow",
-                "Action": "s3:ListBucket",
-                "Resource": "arn:aws:s3:::acme-lake",
-                "Condition": {
-                    "StringLike": {"s3:prefix": ["data/production", "data/production/", "data/production/*"]}
-                },
-            },
-            {
-                "Sid": "InspectBucket",
-                "Effect": "Allow",
-                "Action": ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"],
-                "Resource": "arn:aws:s3:::acme-lake",
-            },
-            {
-                "Sid": "WriteObjects",
-                "Effect": "Allow",
-                "Action": [
-                    "s3:AbortMultipartUpload",
-                    "s3:GetObject",
-                    "s3:ListMultipartUploadParts",
-                    "s3:PutObject",
-                ],
-                "Resource": "arn:aws:s3:::acme-lake/data/production/*",
-            },
-            {
-                "Sid": "KeepOutOfControlObjects",
-                "Effect": "Deny",
-                "Action": "s3:*",
-                "Resource": "arn:aws:s3:::acme-lake/data/production/_lakewriter/*",
-            },
+    own = {statement["Sid"]: statement for statement in s3["PolicyDocument"]["Statement"]}
+    assert own["ListUnderPrefix"] == {
+        "Sid": "ListUnderPrefix",
+        "Effect": "Allow",
+        "Action": "s3:ListBucket",
+        "Resource": "arn:aws:s3:::acme-lake",
+        "Condition": {"StringLike": {"s3:prefix": ["data/production", "data/production/", "data/production/*"]}},
+    }
+    assert own["WriteObjects"] == {
+        "Sid": "WriteObjects",
+        "Effect": "Allow",
+        "Action": [
+            "s3:AbortMultipartUpload",
+            "s3:DeleteObject",
+            "s3:DeleteObjectTagging",
+            "s3:GetObject",
+            "s3:GetObjectAcl",
+            "s3:ListMultipartUploadParts",
+            "s3:PutObject",
+            "s3:PutObjectAcl",
+            "s3:PutObjectTagging",
         ],
+        "Resource": "arn:aws:s3:::acme-lake/data/production/*",
+    }
+    assert own["KeepOutOfTables"] == {
+        "Sid": "KeepOutOfTables",
+        "Effect": "Deny",
+        "Action": "s3:*",
+        "Resource": "arn:aws:s3:::acme-lake/data/production/supaflow_nyc_public/flights/*",
     }
 
 

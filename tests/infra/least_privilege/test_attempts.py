@@ -88,16 +88,36 @@ OF_JOB: list[Attempt] = [
     ("s3:PutObject", None, ("arn:aws:s3:::acme-landing/flights/flights/part-0.parquet", NEW), ""),
 ]
 KEPT_OUT = "S3/KeepOutOfControlObjects resource/KeepOutOfControlObjects"
+OWN = f"{BUCKET}/data/production/supaflow_crm/contact/2027/01/04/06/part-1.gzip.parquet"
 OF_VENDOR: list[Attempt] = [
     # the job's records
-    ("s3:PutObject", (FILE, NEW), (STATE, NEW), KEPT_OUT),
-    ("s3:GetObject", (FILE, {}), (STATE, {}), KEPT_OUT),
-    ("s3:DeleteObject", None, (STATE, {}), KEPT_OUT),
-    # its tables: they are append-only
-    ("s3:DeleteObject", None, (FILE, {}), ""),
-    ("s3:PutObject", (FILE, NEW), (FILE, CREATED), "resource/KeepObjectsOfTables"),
-    ("s3:GetObject", (FILE, {}), (f"{BUCKET}/data/production-secret/x", {}), ""),
+    ("s3:PutObject", (OWN, NEW), (STATE, NEW), KEPT_OUT),
+    ("s3:GetObject", (OWN, {}), (STATE, {}), KEPT_OUT),
+    ("s3:DeleteObject", (OWN, {}), (STATE, {}), KEPT_OUT),
+    (
+        "s3:ListBucket",
+        (BUCKET, {"s3:prefix": "data/production/supaflow_crm/"}),
+        (BUCKET, {"s3:prefix": "data/production/_lakewriter/flights/"}),
+        "S3/HideControlObjects",
+    ),
+    # its tables
+    ("s3:DeleteObject", (OWN, {}), (FILE, {}), "S3/KeepOutOfTables"),
+    ("s3:PutObject", (OWN, CREATED), (FILE, CREATED), "S3/KeepOutOfTables resource/KeepObjectsOfTables"),
+    ("s3:GetObject", (OWN, {}), (f"{BUCKET}/data/production-secret/x", {}), ""),
+    ("s3:GetObject", (OWN, {}), (OWN.replace("crm", "crm2"), {}), ""),
     ("glue:GetTable", (f"{CATALOG}:table/supaflow_crm/t", {}), (f"{CATALOG}:table/supaflowevil/t", {}), ""),
+    (
+        "glue:UpdateTable",
+        (f"{CATALOG}:table/supaflow_crm/t", {}),
+        (f"{CATALOG}:table/{OURS}/airlines", {}),
+        "Glue/KeepOutOfJobTables",
+    ),
+    (
+        "glue:UpdateDatabase",
+        (f"{CATALOG}:database/supaflow_crm", {}),
+        (f"{CATALOG}:database/{OURS}", {}),
+        "Glue/KeepOutOfJobDatabases",
+    ),
     ("glue:DeleteTable", None, (f"{CATALOG}:table/supaflow_crm/t", {}), ""),
 ]
 OF_STATE_MACHINE: list[Attempt] = [

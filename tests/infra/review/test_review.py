@@ -30,7 +30,7 @@ VARIANTS = {
     "everything": lake(EVERYTHING | {"schedule": {"rate": "6 hours"}}),
     "brought": lake(BROUGHT),
     "airbyte": file("airbyte", trust=[{"vendor": "airbyte-cloud", "external_id": "acme-2026"}], vendor_verbatim=True),
-    "estuary": content(top=endless(iam_user=True)),
+    "estuary": content(top=endless(iam_user={"paths": ["recentchanges"]})),
     "verbatim": lake({"trust": EVERYTHING["trust"], "vendor_verbatim": True, "allow_reset": True}),
 }
 
@@ -44,6 +44,12 @@ ROWS = {
         "| `SnowflakeComputeConsumerRole` | `arn:aws:iam::123456789012:root` | denied to everybody | "
         "Nobody may assume the role until Snowflake's IAM user is known. |",
         "| For example | every 6 hours, counted from the deployment |",
+        "| Its own, to write | `s3://acme-lake/data/production/*` | Neither tables nor paths are given, so it shares "
+        "the prefix: give either to narrow it. |",
+        "| `s3:DeleteObjectVersion`<br>in its document, and not allowed | Its own files: it would delete for good what "
+        "versioning keeps. | vendor\\_verbatim: true |",
+        "| Refused: changes to the job's tables and databases | `database/supaflow_nyc_public`<br>"
+        "`table/supaflow_nyc_public/flights`<br>",
     ],
     "brought": [
         "> **Note:** Role arn:aws:iam::123456789012:role/Job is used as it is. Have its owner attach what "
@@ -65,6 +71,9 @@ ROWS = {
         "s3://acme-lake/changes, s3://acme-lake/shop/orders",
         "To record what has been read: the next run continues from there.",
         "| `VendorUser` | whoever has its access key | none |",
+        "| Its own, to write | `s3://acme-lake/recentchanges/*` |  |",
+        "| Refused: files among the job's own, which are only ever added to | `s3://acme-lake/changes/*`<br>"
+        "`s3://acme-lake/shop/orders/*` | Another folder or table for the party's pipeline; to read the job's: ",
         "| Upload Interval in Seconds | `300` |",
     ],
     "verbatim": ["CloudFormation refuses to delete lakewriter-flights-prod-destination."],

@@ -25,7 +25,7 @@ from lakewriter.dialects.airbyte.paths import find_constant_prefix, find_stream_
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
-from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableSource, make_absolute
 from lakewriter.errors import NameCollisionError
@@ -149,7 +149,7 @@ def make_form_fields(form: AirbyteForm) -> tuple[FormField, ...]:
         "S3 Endpoint": form.s3_endpoint or "",
         "S3 Filename pattern": form.file_name_pattern,
     }
-    return tuple(FormField(label, value) for label, value in values.items() if value)
+    return list_fields(values, prefix="S3 Bucket Path")
 
 
 def _make_access(form: AirbyteForm) -> Access:

@@ -1,5 +1,6 @@
 """What goes into a vendor's form, field by field, under the labels the form has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -20,6 +21,17 @@ class FormField:
 
     label: str
     value: str | Provided
+    is_prefix: bool = False
+    """Whether it says where in the bucket all files go: a party with a folder of its own types that one."""
+
+
+def list_fields(values: Mapping[str, str | Provided], *, prefix: str) -> tuple[FormField, ...]:
+    """List the fields by their labels without blank ones, but for the one labelled ``prefix``, which may be filled."""
+    return tuple(
+        FormField(label, value, is_prefix=label == prefix)
+        for label, value in values.items()
+        if value or label == prefix
+    )
 
 
 def allow_config_file(schema: dict[str, Any]) -> None:

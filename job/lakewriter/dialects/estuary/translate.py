@@ -5,7 +5,7 @@ from typing import Final
 
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
-from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.estuary.current_settings import EstuaryConnector
 from lakewriter.dialects.estuary.paths import BindingPlace, place_binding, refuse_twins, warn_of_nested
@@ -76,7 +76,7 @@ def make_form_fields(destination: EstuaryDestination) -> tuple[FormField, ...]:
     else:
         last = {"Upload Interval in Seconds": str(destination.interval_seconds), "Endpoint": endpoint}
         values = keys | place | last
-    return tuple(FormField(label, value) for label, value in values.items() if value)
+    return list_fields(values, prefix="Prefix")
 
 
 def _require_binding(number: int, entry: TableEntry) -> BindingEntry:

@@ -5,7 +5,7 @@ from typing import Final
 
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
-from lakewriter.dialects.common.form import FormField, Provided
+from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.iceberg import lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.tables import TableSource, find_nested
 from lakewriter.dialects.supaflow.settings import (
@@ -80,7 +80,7 @@ def make_form_fields(destination: AnyDestination) -> tuple[FormField, ...]:
     else:
         form = {"Table Format": destination.table_format, "Update AWS Glue Catalog": str(destination.glue).lower()}
         values = connection | endpoint | form | _make_parquet_fields(destination) | prefix
-    return tuple(FormField(label, value) for label, value in values.items() if value)
+    return list_fields(values, prefix="S3 Path Prefix")
 
 
 def _make_parquet_fields(destination: ParquetDestination) -> dict[str, str]:

@@ -1,0 +1,77 @@
+"""Describe what each party from outside has for its own, what it is refused, and the way out of that."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from infra.review.page import Cell, Code, Line, Section, Table, make_codes
+from infra.settings import Settings
+from lakewriter.policy.parties import Reach, find_reach
+from lakewriter.policy.s3_statements import WITHHELD
+from lakewriter.spec.trust import Party
+
+_MOST: Final = 6
+"""The most folders and tables of a cell; the policies below have all."""
+_RESETS: Final = ("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase")
+_OWN_PLACE: Final = (
+    "Another folder or table for the party's pipeline; to read the job's: access: read in an entry more."
+)
+
+
+def describe_parties(settings: Settings) -> Section:
+    """Describe the contract of every party; without parties there is nothing to describe."""
+    tables = tuple(
+        Table(("What", "Where", "The way out"), tuple(_describe(settings, party)), name, (26, 40, 34))
+        for name, party in settings.deployment.parties
+        if party.access != "load"
+    )
+    text = (
+        "Its own is all that a party reaches. What is refused to it fails with AccessDenied, whatever other policies "
+        "allow."
+        if tables
+        else "No party has a contract."
+    )
+    return Section("What each party has for its own, and what it is refused", text, tables)
+
+
+def _describe(settings: Settings, party: Party) -> Iterator[tuple[Cell, ...]]:
+    spec, reach = settings.spec, find_reach(settings.spec, party)
+    verb = "read" if party.access == "read" else "write"
+    own = [f"s3://{spec.access.bucket}/{start}*" for start in reach.starts]
+    yield f"Its own, to {verb}", _shorten(own), _say_contract(party)
+    if reach.catalog:
+        yield f"Its own in the catalog, to {verb}", _shorten(list(reach.catalog)), ""
+    yield "Refused: the job's records, by listing too", Code("_lakewriter/*"), "None: they are the job's alone."
+    if party.access == "write":
+        yield from _describe_refusals(settings, reach)
+
+
+def _say_contract(party: Party) -> str:
+    if party.tables or party.paths:
+        return ""
+    return "Neither tables nor paths are given, so it shares the prefix: give either to narrow it."
+
+
+def _describe_refusals(settings: Settings, reach: Reach) -> Iterator[tuple[Cell, ...]]:
+    spec, deployment = settings.spec, settings.deployment
+    files = [f"s3://{spec.access.bucket}/{start}*" for start in reach.job_starts]
+    yield "Refused: files among the job's own, which are only ever added to", _shorten(files), _OWN_PLACE
+    if reach.job_catalog:
+        yield "Refused: changes to the job's tables and databases", _shorten(list(reach.job_catalog)), _OWN_PLACE
+    if spec.vendor_policy is None or deployment.vendor_verbatim:
+        return
+    listed = {action for statement in spec.vendor_policy.s3 for action in statement.actions}
+    for action, reason in WITHHELD.items():
+        if action in listed:
+            yield (
+                (Code(action), "in its document, and not allowed"),
+                f"Its own files: {reason}.",
+                "vendor_verbatim: true",
+            )
+    resets = any(action in _RESETS for statement in spec.vendor_policy.glue for action in statement.actions)
+    if resets and reach.catalog and not deployment.allow_reset:
+        yield make_codes(*_RESETS), "Its own tables and databases.", "allow_reset: true"
+
+
+def _shorten(names: list[str]) -> Cell:
+    more: list[Line] = [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
+    return (*map(Code, names[:_MOST]), *more)

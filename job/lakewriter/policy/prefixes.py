@@ -1,0 +1,25 @@
+"""List the key prefixes that the tables of a file and the records of its loads lie under."""
+
+from lakewriter.naming import ControlKeys
+from lakewriter.spec.specification import Spec, TableSpec
+
+
+def list_table_prefixes(spec: Spec) -> tuple[str, ...]:
+    """List the constant prefixes of the tables' keys: ``P/``, or ``P`` if a variable continues the last folder's name;
+    blank for the whole bucket."""
+    keys = [table.layout.prefix for table in spec.tables if not table.layout.directory]
+    return tuple(
+        f"{prefix}/" if prefix and all(key.startswith(f"{prefix}/") for key in keys) else prefix
+        for prefix in spec.prefixes
+    )
+
+
+def list_written_prefixes(spec: Spec) -> tuple[str, ...]:
+    """List the prefixes that a load writes under: those of its tables, and the control objects' if outside of them."""
+    records, prefixes = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/", list_table_prefixes(spec)
+    return prefixes if records.startswith(prefixes) else (*prefixes, records)
+
+
+def find_key_prefix(table: TableSpec) -> str:
+    """Find the prefix that all keys of a table share: its folder, or the constant part of it."""
+    return f"{table.path}/" if table.layout.directory else table.layout.prefix
