@@ -1,9 +1,7 @@
 """Attach managed policies to roles and users: one for each document of ``lakewriter.policy``."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -11,15 +9,8 @@ from constructs import Construct
 
 from infra.nag import acknowledge
 from infra.reasons import find_wildcard_reason
-from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.roles import Role
 from lakewriter.policy.statements import Document
-
-LIMIT: Final = 6144
-"""Characters of a managed policy without white space.
-
-https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,6 @@ class Permissions(Construct):
         super().__init__(scope, id_)
         for name, document in declared.role.documents.items():
             readable = declared.readable.documents[name]
-            _require_room(name, declared.role, readable)
             policy = iam.ManagedPolicy(
                 self,
                 name,
@@ -65,18 +55,5 @@ def find_wildcards(document: Document) -> Iterable[tuple[str, str]]:
     return reasons.items()
 
 
-def count_characters(document: Mapping[str, object]) -> int:
-    """Count the characters of a document without white space, as IAM does."""
-    return len(json.dumps(document, separators=(",", ":")))
-
-
 def _select_wildcards(values: Sequence[str]) -> list[str]:
     return [value for value in values if "*" in value]
-
-
-def _require_room(name: str, role: Role, document: Document) -> None:
-    if count_characters(document) > LIMIT:
-        raise SpecInvalidError(
-            f"policy {name!r} of {role.name!r} has {count_characters(document)} characters; IAM takes at most {LIMIT}.",
-            remedy="Divide the tables over several files, or give their sources common folders.",
-        )

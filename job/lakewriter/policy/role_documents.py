@@ -7,6 +7,7 @@ from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
+from lakewriter.policy.division import divide
 from lakewriter.policy.parties import find_reach
 from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
@@ -59,8 +60,8 @@ def make_documents(
         Who.CATALOG: lambda: _allow_catalog(spec, deployment, arns),
         Who.READER: lambda: _allow_reader(spec, deployment, arns, party),
     }
-    named = makers[who]()
-    return {name: make_document(statements) for name, statements in named.items() if statements}
+    named = {name: statements for name, statements in makers[who]().items() if statements}
+    return {name: make_document(statements) for name, statements in divide(named, arns).items()}
 
 
 def _allow_job(spec: Spec, deployment: Deployment, arns: Arns) -> Named:

@@ -13,14 +13,15 @@ from lakewriter.spec.specification import Read, Spec
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 _S3: Final = {"s3", "s3a", "s3n"}
-_MOST_PATHS: Final = 12
-"""The most paths of one bucket in a policy: a managed policy has 6144 characters."""
+_MOST_PATHS: Final = 100
+"""The most paths that are allowed one by one: together they fill a few policies of the ten that a role may have."""
 
 
 def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Allow reading the tables' paths, the messages' and ``deployment.reads``, by two statements for each bucket.
+    """Allow reading the tables' paths, the messages' and ``deployment.reads``: for each bucket a statement that lists
+    and one that reads.
 
-    If a bucket has more than a dozen paths, their parent folders are allowed instead.
+    If a bucket has more than a hundred paths, their parent folders are allowed instead.
     """
     buckets: dict[str, list[str]] = {}
     messages = spec.source.paths if spec.source else ()
