@@ -1,7 +1,7 @@
 """Make the alarms of a pipeline, and the topic that they notify."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -49,6 +49,7 @@ class Watched:
     settings: Settings
     application: Application
     state_machine: sfn.IStateMachine
+    handover: sfn.IStateMachine
     dead_letters: sqs.IQueue | None
     """None without a schedule."""
 
@@ -117,6 +118,16 @@ class Alarms(Construct):
             missing=Silence.IGNORE,
         )
 
+        failed, late = (metric(period=five, statistic="Sum") for metric in _list_ends(watched.handover))
+        ends = cloudwatch.MathExpression(
+            expression="SUM([failed, late])", using_metrics={"failed": failed, "late": late}, period=five
+        )
+        yield self._make_alarm(
+            "Handover",
+            ends,
+            "After a deployment, a stream could not be handed over or an earlier application could not be deleted.",
+        )
+
     def _make_start_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
         deployment = watched.settings.deployment
         yield self._make_alarm(
@@ -182,6 +193,11 @@ class Alarms(Construct):
         if given.topic_arn:
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
         return EmailTopic(self, "Email", address=given.email, key=key).topic if given.email else None
+
+
+def _list_ends(machine: sfn.IStateMachine) -> tuple[Callable[..., cloudwatch.Metric], ...]:
+    """List the metrics of executions that did not succeed."""
+    return machine.metric_failed, machine.metric_timed_out
 
 
 def compute_silence_hours(deployment: Deployment) -> int | None:

@@ -29,11 +29,7 @@ class LoadPermissions(Construct):
     ) -> None:
         super().__init__(scope, id_)
         stack, access = Stack.of(self), settings.spec.access
-        machines = stack.format_arn(service="states", resource="stateMachine:*")
-        trusted = iam.ServicePrincipal("states.amazonaws.com").with_conditions(
-            {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": machines}}
-        )
-        self.role = iam.Role(self, "Role", assumed_by=trusted, path=settings.deployment.role_path)
+        self.role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=settings.deployment.role_path)
         self.policies: list[iam.Policy] = []
         job_runs = f"{application.arn}/jobruns/*"
         running = self._make_policy("JobRuns", _allow_job_runs(stack, application, job_runs, job_role))
@@ -42,7 +38,7 @@ class LoadPermissions(Construct):
             f"IAM5[Resource::{render_tokens(stack, job_runs)}]",
             "A job run has its id only once it has been started.",
         )
-        telling = self._make_policy("Telling", [_allow_metrics(), _allow_logs(), _allow_traces()])
+        telling = self._make_policy("Telling", [_allow_metrics(), allow_logs(), allow_traces()])
         acknowledge(
             telling,
             "IAM5[Resource::*]",
@@ -92,14 +88,23 @@ def _allow_metrics() -> iam.PolicyStatement:
     )
 
 
-def _allow_logs() -> iam.PolicyStatement:
+def trust_state_machines(stack: Stack) -> iam.IPrincipal:
+    """Trust Step Functions for the state machines of this account and region."""
+    machines = stack.format_arn(service="states", resource="stateMachine:*")
+    return iam.ServicePrincipal("states.amazonaws.com").with_conditions(
+        {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": machines}}
+    )
+
+
+def allow_logs() -> iam.PolicyStatement:
     """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy lists."""
     actions = ["CreateLogDelivery", "DeleteLogDelivery", "GetLogDelivery", "ListLogDeliveries", "UpdateLogDelivery"]
     actions += ["DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy"]
     return _allow("DeliverLoadLogs", [f"logs:{action}" for action in actions], "*")
 
 
-def _allow_traces() -> iam.PolicyStatement:
+def allow_traces() -> iam.PolicyStatement:
+    """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html lists."""
     actions = ["PutTraceSegments", "PutTelemetryRecords", "GetSamplingRules", "GetSamplingTargets"]
     return _allow("TraceLoads", [f"xray:{action}" for action in actions], "*")
 

@@ -13,6 +13,7 @@ from infra.pipeline.dashboard import LoadDashboard
 from infra.pipeline.job_run import JobPermissions, make_job_run
 from infra.pipeline.load_permissions import LoadPermissions
 from infra.pipeline.logs import Logs
+from infra.pipeline.old_releases import OldReleases
 from infra.pipeline.schedule import LoadSchedule
 from infra.pipeline.state_machine import Loads
 from infra.settings import Settings
@@ -57,6 +58,14 @@ class PipelineStack(Stack):
         loads = Loads(self, "Loads", settings=settings, job_run=run, permissions=permissions, log_group=logs.loads)
         # A load needs the policy and the bucket, but the state machine refers to neither.
         loads.resource.node.add_dependency(job.policy, bucket)
+        releases = OldReleases(
+            self,
+            "Releases",
+            settings=settings,
+            application=application,
+            loads=loads,
+            log_group=logs.loads,
+        )
         dead_letters = None
         if deployment.schedule:
             dead_letters = LoadSchedule(
@@ -67,7 +76,7 @@ class PipelineStack(Stack):
                 state_machine=loads.state_machine,
                 key=key,
             ).dead_letters
-        watched = Watched(settings, application, loads.state_machine, dead_letters)
+        watched = Watched(settings, application, loads.state_machine, releases.state_machine, dead_letters)
         alarms = Alarms(self, "Alarms", watched=watched, key=key)
         LoadDashboard(self, "Overview", watched=watched, alarms=alarms.all, job_log=logs.job)
         outputs = {

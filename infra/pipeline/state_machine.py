@@ -33,21 +33,7 @@ class Loads(Construct):
         super().__init__(scope, id_)
         stack, role = Stack.of(self), permissions.role
         machine = make_machine(settings, job_run, stack.partition)
-        group = sfn.CfnStateMachine.CloudWatchLogsLogGroupProperty(log_group_arn=log_group.log_group_arn)
-        # Not sfn.StateMachine, which would add dependencies twice, and policies that this stack writes itself.
-        self.resource = sfn.CfnStateMachine(
-            self,
-            "StateMachine",
-            role_arn=role.role_arn,
-            # Not by Stack.to_json_string, which drops the nulls of ResultPath.
-            definition_string=json.dumps(machine.build_definition()),
-            logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
-                level="ALL",
-                include_execution_data=True,
-                destinations=[sfn.CfnStateMachine.LogDestinationProperty(cloud_watch_logs_log_group=group)],
-            ),
-            tracing_configuration=sfn.CfnStateMachine.TracingConfigurationProperty(enabled=True),
-        )
+        self.resource = make_logged_machine(self, "StateMachine", machine.build_definition(), role, log_group)
         # Step Functions uses the role when the state machine is created: it makes the rule that reports job runs.
         self.resource.node.add_dependency(*permissions.policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", self.resource.attr_arn)
@@ -56,6 +42,27 @@ class Loads(Construct):
             sid="FindRunningLoads", actions=["states:ListExecutions"], resources=[self.resource.attr_arn]
         )
         iam.Policy(self, "OverlapGuard", statements=[listing], roles=[role])
+
+
+def make_logged_machine(
+    scope: Construct, id_: str, definition: dict[str, Any], role: iam.IRole, log_group: logs.ILogGroup
+) -> sfn.CfnStateMachine:
+    """Make a state machine whose every step is logged and traced."""
+    group = sfn.CfnStateMachine.CloudWatchLogsLogGroupProperty(log_group_arn=log_group.log_group_arn)
+    # Not sfn.StateMachine, which would add dependencies twice, and policies that this stack writes itself.
+    return sfn.CfnStateMachine(
+        scope,
+        id_,
+        role_arn=role.role_arn,
+        # Not by Stack.to_json_string, which drops the nulls of ResultPath.
+        definition_string=json.dumps(definition),
+        logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
+            level="ALL",
+            include_execution_data=True,
+            destinations=[sfn.CfnStateMachine.LogDestinationProperty(cloud_watch_logs_log_group=group)],
+        ),
+        tracing_configuration=sfn.CfnStateMachine.TracingConfigurationProperty(enabled=True),
+    )
 
 
 def make_machine(settings: Settings, job_run: dict[str, Any], partition: str) -> Machine:

@@ -31,6 +31,7 @@ GIVEN = {
     "JobRoleARN": "arn:aws:iam::123456789012:role/lakewriter-flights-prod-destination-JobRole",
 }
 KEPT = {
+    "applications": ["lakewriter-flights-prod"],
     "buckets": ["acme-lake", "lakewriter-flights-prod-destination-accesslogs"],
     "databases": ["supaflow_nyc_public"],
     "keys": ["alive"],
@@ -48,13 +49,17 @@ KEPT = {
 }
 """Data, and what somebody outside knows by name; logs and late starts tell what the pipeline did."""
 GONE = {
-    "applications": ["lakewriter-flights-prod"],
     "roles": [
         "lakewriter-flights-prod-pipeline-LoadPermissionsRoleBA7DB9A4",
+        "lakewriter-flights-prod-pipeline-ReleasesRole0CDD5AF5",
+        "lakewriter-flights-prod-pipeline-ReleasesStartsBCA94DD3",
         "lakewriter-flights-prod-pipeline-StartsRoleD4D11555",
     ],
     "schedules": ["lakewriter-flights-prod-pipeline-StartsScheduleF4274947"],
-    "state machines": ["lakewriter-flights-prod-pipeline-LoadsStateMachine40117ABB"],
+    "state machines": [
+        "lakewriter-flights-prod-pipeline-LoadsStateMachine40117ABB",
+        "lakewriter-flights-prod-pipeline-ReleasesHandover75B124D2",
+    ],
     "topics": ["lakewriter-flights-prod-pipeline-AlarmsEmailTopic87A53BAC"],
 }
 

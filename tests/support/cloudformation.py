@@ -112,7 +112,7 @@ class Application(Resource):
             client_token="",
             initial_capacity={},
             maximum_capacity=self._in_its_case("MaximumCapacity"),
-            tags={},
+            tags={tag["Key"]: tag["Value"] for tag in self.properties["Tags"]},
             auto_start_configuration=self._in_its_case("AutoStartConfiguration"),
             auto_stop_configuration=self._in_its_case("AutoStopConfiguration"),
             network_configuration=self._in_its_case("NetworkConfiguration") or None,
@@ -222,6 +222,18 @@ def _with_protection(delete: Callable[[CloudFormationBackend, str], None]) -> Ca
     return delete_stack
 
 
+def _with_retention(delete: Callable[[parsing.ResourceMap], None]) -> Callable[[parsing.ResourceMap], None]:
+    """A stack that is deleted leaves what has ``RetainExceptOnCreate``, as it does what has ``Retain``."""
+
+    def delete_resources(resources: parsing.ResourceMap) -> None:
+        for resource in resources._resource_json_map.values():
+            if resource.get("DeletionPolicy") == "RetainExceptOnCreate":
+                resource["DeletionPolicy"] = "Retain"
+        delete(resources)
+
+    return delete_resources
+
+
 def _with_arn(attribute: Callable[[StateMachine, str], Any]) -> Callable[[StateMachine, str], Any]:
     """``Fn::GetAtt`` of a state machine's ``Arn``."""
     return lambda machine, name: machine.arn if name == "Arn" else attribute(machine, name)
@@ -239,6 +251,8 @@ def our_templates() -> Iterator[None]:
         stack.enter_context(mock.patch.object(parsing, "clean_json", _with_stack_outputs(parsing.clean_json)))
         protected = _with_protection(CloudFormationBackend.delete_stack)
         stack.enter_context(mock.patch.object(CloudFormationBackend, "delete_stack", protected))
+        retained = _with_retention(parsing.ResourceMap.delete)
+        stack.enter_context(mock.patch.object(parsing.ResourceMap, "delete", retained))
         with_arn = _with_arn(StateMachine.get_cfn_attribute)
         stack.enter_context(mock.patch.object(StateMachine, "get_cfn_attribute", with_arn))
         stack.enter_context(mock.patch.object(StateMachine, "has_cfn_attr", return_value=True))
@@ -248,6 +262,13 @@ def our_templates() -> Iterator[None]:
 def resource(stack: str, logical_id: str) -> Any:
     """A deployed stack's resource, as moto or a class above has it."""
     return get_backend("cloudformation")[ACCOUNT][REGION].get_stack(stack).resource_map[logical_id]
+
+
+def find_resource(stack: str, beginning: str) -> Any:
+    """The one resource of a stack whose logical id begins so."""
+    resources = get_backend("cloudformation")[ACCOUNT][REGION].get_stack(stack).resource_map
+    [found] = [name for name in resources.resources if name.startswith(beginning)]
+    return resources[found]
 
 
 def unprotect(stack: str) -> None:

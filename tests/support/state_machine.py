@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from typing import Any
 from unittest import mock
 
 import boto3
 from moto import mock_aws
+from moto.core.responses import ActionResult
 from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
     FailureEvent,
@@ -40,6 +42,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.evaluation_details import ExecutionDetails
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.backend.execution import Execution
+from moto.stepfunctions.responses import StepFunctionResponse
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -151,6 +154,10 @@ class _EmrServerless(StateTaskServiceCallback):
 class _AwsSdk(StateTaskServiceAwsSdk):
     """Fields in Step Functions' case, in both directions."""
 
+    def _get_boto_service_name(self, boto_service_name: str | None = None) -> str:
+        name = super()._get_boto_service_name(boto_service_name)
+        return "emr-serverless" if name == "emrserverless" else name
+
     def _shapes(self) -> Any:
         model = client(self._get_boto_service_name()).meta.service_model
         action = self.resource.api_action
@@ -162,6 +169,16 @@ class _AwsSdk(StateTaskServiceAwsSdk):
     def _normalise_response(self, response: Any, *_: Any) -> None:
         if response and (shape := self._shapes().output_shape) is not None:
             self._from_boto_response(response, shape)
+            _write_times(response)
+
+
+def _write_times(value: Any) -> None:
+    """Write the times of an answer as Step Functions has them: as text."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(each, datetime):
+            value[key] = each.isoformat()
+        elif isinstance(each, dict | list):
+            _write_times(each)
 
 
 @contextmanager
@@ -172,7 +189,14 @@ def step_functions(runs: JobRuns) -> Iterator[None]:
         taught: dict[str, Callable[[], Any]] = {"emr-serverless": lambda: _EmrServerless(runs), "aws-sdk": _AwsSdk}
         return taught.get(service_name, lambda: state_task_service_for(service_name))()
 
+    began: dict[str, str] = {}
+
+    def describe_release(response: StepFunctionResponse) -> ActionResult:
+        """DescribeStateMachineForExecution: what the execution began with; moto answers what is there now."""
+        return ActionResult({"definition": began[json.loads(response.body)["executionArn"]]})
+
     def details(execution: Execution) -> ExecutionDetails:
+        began[execution.exec_arn] = execution.state_machine.definition
         found = _details_of(execution)
         found.start_time = execution.start_date.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return found
@@ -189,6 +213,7 @@ def step_functions(runs: JobRuns) -> Iterator[None]:
         mock.patch.object(WaitFunction, "_wait_interval", wait),
         mock.patch.object(retrier_decl, "time", mock.Mock()),
         mock.patch.object(Execution, "get_start_execution_details", details),
+        mock.patch.object(StepFunctionResponse, "describe_state_machine_for_execution", describe_release),
     ):
         yield
 

@@ -15,7 +15,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.statements import Document
 from tests.deploy.lakes import STAGE, demo, deployed, written
 from tests.support.bundles import light_bundle
-from tests.support.cloudformation import our_templates, resource
+from tests.support.cloudformation import find_resource, our_templates, resource
 from tests.support.iam import Policies, Request
 from tests.support.server import StrictAws
 
@@ -100,9 +100,14 @@ def _read(aws: StrictAws, destination: str, pipeline: str) -> Stacks:
         documents = dict(_documents(aws, role["RoleName"], destination, pipeline))
         roles[name] = Role(role["Arn"], documents, role["AssumeRolePolicyDocument"])
     keys = aws.client("kms").list_keys()["Keys"]
+    machine = find_resource(pipeline, "LoadsStateMachine").arn
+    execution = machine.replace(":stateMachine:", ":execution:")
     names = {
-        "application": resource(pipeline, "SparkApplicationB8D0239C").attributes["Arn"],
-        "machine": resource(pipeline, "LoadsStateMachine40117ABB").arn,
+        "application": find_resource(pipeline, "Application").attributes["Arn"],
+        "machine": machine,
+        "execution": f"{execution}:nightly",
+        "execution of another": f"{execution}0:nightly",
+        "handover": find_resource(pipeline, "ReleasesHandover").arn,
         "dead letters": resource(pipeline, "DeadLetters").queue_arn,
     }
     return Stacks(

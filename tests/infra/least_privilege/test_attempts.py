@@ -135,12 +135,33 @@ OF_SCHEDULE: list[Attempt] = [
     ("sqs:SendMessage", ("{dead letters}", {}), ("{dead letters}0", {}), ""),
     ("iam:PassRole", None, ("{JobRole}", TO_EMR), ""),
 ]
+OWN_APPLICATION = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-pipeline"}
+OTHER_APPLICATION = {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-2-pipeline"}
+OF_HANDOVER: list[Attempt] = [
+    (f"emr-serverless:{verb}Application", ("{application}", OWN_APPLICATION), ("{application}", context), "")
+    for verb in ("Get", "Stop", "Delete")
+    for context in (OTHER_APPLICATION, {})
+] + [
+    ("emr-serverless:UpdateApplication", None, ("{application}", OWN_APPLICATION), ""),
+    ("emr-serverless:StartJobRun", None, ("{application}", OWN_APPLICATION), ""),
+    ("states:DescribeStateMachine", ("{machine}", {}), ("{machine}0", {}), ""),
+    ("states:ListExecutions", ("{machine}", {}), ("{machine}0", {}), ""),
+    # Loads that are no stream end in the release that they began with.
+    ("states:StartExecution", None, ("{machine}", {}), ""),
+    ("states:StopExecution", None, ("{execution}", {}), ""),
+    ("states:DescribeStateMachineForExecution", ("{execution}", {}), ("{execution of another}", {}), ""),
+]
+OF_EVENTS: list[Attempt] = [
+    ("states:StartExecution", ("{handover}", {}), ("{machine}", {}), ""),
+]
 ATTEMPTS = {
     "JobRole": OF_LOADERS + OF_JOB,
     "LaptopConsumerRole": OF_LOADERS + OF_LOADS_ELSEWHERE,
     "SupaflowConsumerRole": OF_VENDOR,
     "LoadPermissionsRole": OF_STATE_MACHINE,
     "StartsRole": OF_SCHEDULE,
+    "ReleasesRole": OF_HANDOVER,
+    "ReleasesStarts": OF_EVENTS,
 }
 
 

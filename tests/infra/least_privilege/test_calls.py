@@ -72,6 +72,15 @@ BY_OTHERS = {
         "StartsRolePermissions/KeepUndelivered": "EventBridge Scheduler keeps what it could not deliver.",
         "StartsRolePermissions/EncryptUndelivered": "The same, in an encrypted queue.",
     },
+    "ReleasesRole": {
+        "ReleasesOfLoads/ReadPresentRelease": "The handover compares the loads that run with the present release.",
+        "ReleasesOfLoads/ReadReleaseOfLoads": "The same.",
+        "ReleasesOfApplications/FindEarlierApplications": "The handover looks for applications of earlier releases.",
+        "ReleasesOfApplications/DeleteEarlierApplications": "It deletes them when no load uses them.",
+        "ReleasesTelling/DeliverLoadLogs": "Step Functions writes the machine's log.",
+        "ReleasesTelling/TraceLoads": "Step Functions writes the machine's traces.",
+    },
+    "ReleasesStarts": {"ReleasesStartsPermissions/StartHandovers": "EventBridge starts the handover."},
     "SupaflowConsumerRole": {
         "S3/ListUnderPrefix": "Supaflow writes to the same lake; its document asks for this.",
         "S3/InspectBucket": "The same.",

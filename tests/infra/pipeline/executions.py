@@ -12,6 +12,7 @@ from tests.support.state_machine import ACCOUNT, JobRuns, client
 BUCKET = "acme-lake"
 RUNS = "data/production/_lakewriter/flights/runs"
 JOB_ROLE = f"arn:aws:iam::{ACCOUNT}:role/Job"
+LOADS = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:loads"
 NAMESPACE = "Lakewriter"
 
 DONE = {
@@ -51,13 +52,16 @@ def resolved(value: Any, answers: Mapping[str, str]) -> Any:
     return value
 
 
-def definition_of(template: Mapping[str, Any], application: str = "00example") -> str:
-    """The one state machine's definition, as Step Functions would get it."""
-    resources = template["Resources"].values()
-    (machine,) = (each for each in resources if each["Type"] == "AWS::StepFunctions::StateMachine")
-    return str(
-        resolved(machine["Properties"]["DefinitionString"], {"ApplicationId": application, "AWS::Partition": "aws"})
+def definition_of(template: Mapping[str, Any], application: str = "00example", machine: str = "Loads") -> str:
+    """A state machine's definition, as Step Functions would get it: that of the loads, or ``Releases``."""
+    resources = template["Resources"].items()
+    (found,) = (
+        each
+        for name, each in resources
+        if each["Type"] == "AWS::StepFunctions::StateMachine" and name.startswith(machine)
     )
+    answers = {"ApplicationId": application, "AWS::Partition": "aws", "Arn": LOADS}
+    return str(resolved(found["Properties"]["DefinitionString"], answers))
 
 
 class Machine:

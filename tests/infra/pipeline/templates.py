@@ -21,9 +21,16 @@ def statements(template):
     return {each["Sid"]: each for document in documents for each in document["Statement"]}
 
 
+def loads(template):
+    """The state machine of the loads."""
+    machines = template["Resources"].items()
+    (machine,) = (each["Properties"] for name, each in machines if name.startswith("LoadsStateMachine"))
+    return machine
+
+
 def job_run(template):
     """StartJobRun's parameters, references left out."""
-    (machine,) = properties(template, "StepFunctions::StateMachine")
+    machine = loads(template)
     _, parts = machine["DefinitionString"]["Fn::Join"]
     text = "".join(part if isinstance(part, str) else "_" for part in parts)
     return json.loads(text)["States"]["RunJob"]

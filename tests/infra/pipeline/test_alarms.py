@@ -19,6 +19,7 @@ ALARMS = {
     "Failed": ("ExecutionsFailed", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
     "TimedOut": ("ExecutionsTimedOut", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
     "Pending": ("PendingHours", 24, "GreaterThanOrEqualToThreshold", 1, 300, "ignore"),
+    "Handover": (None, 1, "GreaterThanOrEqualToThreshold", 1, None, "notBreaching"),
     "Queued": (None, 1, "GreaterThanOrEqualToThreshold", 30, None, "notBreaching"),
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
     "NoSuccess": ("LoadsDone", 1, "LessThanThreshold", 5, 3600, "breaching"),

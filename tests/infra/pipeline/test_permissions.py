@@ -37,6 +37,15 @@ def test_what_is_allowed(plain):
             "xray:PutTraceSegments",
         ],
         "FindRunningLoads": "states:ListExecutions",
+        "ReadPresentRelease": ["states:DescribeStateMachine", "states:ListExecutions"],
+        "ReadReleaseOfLoads": "states:DescribeStateMachineForExecution",
+        "FindEarlierApplications": "emr-serverless:ListApplications",
+        "DeleteEarlierApplications": [
+            "emr-serverless:DeleteApplication",
+            "emr-serverless:GetApplication",
+            "emr-serverless:StopApplication",
+        ],
+        "StartHandovers": "states:StartExecution",
         "StartLoads": "states:StartExecution",
         "KeepUndelivered": "sqs:SendMessage",
     }
@@ -65,14 +74,24 @@ def test_bounds_of_what_is_allowed(plain):
     folder = "arn:aws:s3:::cdk-hnb659fds-assets-123456789012-us-east-1/lakewriter-flights-prod"
     readable = [resolved(each, answers) for each in found["ReadArtifacts"]["Resource"]]
     assert readable == [f"{folder}/*.py", f"{folder}/*.zip"]
-    names = {name for name, each in plain["Resources"].items() if each["Type"] == "AWS::StepFunctions::StateMachine"}
-    assert [found[sid]["Resource"]["Fn::GetAtt"] for sid in ("StartLoads", "FindRunningLoads")] == [[*names, "Arn"]] * 2
+    own_tag = {"StringEquals": {"aws:ResourceTag/LakewriterStack": "lakewriter-flights-prod-pipeline"}}
+    assert found["DeleteEarlierApplications"]["Condition"] == own_tag
+    (loads,) = (name for name in plain["Resources"] if name.startswith("LoadsStateMachine"))
+    of_loads = ("StartLoads", "FindRunningLoads", "ReadPresentRelease")
+    assert [found[sid]["Resource"]["Fn::GetAtt"] for sid in of_loads] == [[loads, "Arn"]] * 3
+
+
+def test_what_a_stream_adds(plain, streaming):
+    added = {sid: each["Action"] for sid, each in statements(streaming).items() if sid not in statements(plain)}
+    assert added == {"StopStreams": "states:StopExecution", "RestartStreams": "states:StartExecution"}
 
 
 def test_roles_trust_one_service_for_this_account(full):
     trusts = [each["AssumeRolePolicyDocument"]["Statement"] for each in properties(full, "IAM::Role")]
     assert sorted(each["Principal"]["Service"] for (each,) in trusts) == [
+        "events.amazonaws.com",
         "scheduler.amazonaws.com",
+        "states.amazonaws.com",
         "states.amazonaws.com",
     ]
     assert all(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.infra.pipeline.deployments import ALL
-from tests.infra.pipeline.templates import has, job_run, properties, statements
+from tests.infra.pipeline.templates import has, job_run, loads, properties, statements
 
 pytestmark = pytest.mark.synth
 
@@ -53,6 +53,7 @@ def test_application(plain):
                 },
                 "ManagedPersistenceMonitoringConfiguration": {"Enabled": True},
             },
+            "Tags": [{"Key": "LakewriterStack", "Value": "lakewriter-flights-prod-pipeline"}],
         }
     ]
 
@@ -124,7 +125,7 @@ def test_spark_submit(full):
 
 
 def test_whole_load_ends_in_time(full):
-    (machine,) = properties(full, "StepFunctions::StateMachine")
+    machine = loads(full)
     # Two attempts of four hours and ten minutes, a minute between them, ten minutes over.
     assert f'"TimeoutSeconds": {(2 * 250 + 1 + 10) * 60}}}' in machine["DefinitionString"]["Fn::Join"][1][-1]
     assert machine["TracingConfiguration"] == {"Enabled": True}

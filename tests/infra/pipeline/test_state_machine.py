@@ -168,10 +168,11 @@ VALIDATED = {
 }
 
 
+@pytest.mark.parametrize("machine", ["Loads", "Releases"])
 @pytest.mark.parametrize("deployment", VALIDATED.values(), ids=VALIDATED)
-def test_validator(synthesised, tmp_path, deployment):
+def test_validator(synthesised, tmp_path, deployment, machine):
     path = tmp_path / "definition.json"
-    path.write_text(definition_of(synthesised(**deployment)), "utf-8")
+    path.write_text(definition_of(synthesised(**deployment), machine=machine), "utf-8")
     validator = ROOT / "node_modules" / "asl-validator" / "dist" / "bin" / "asl-validator.js"
     done = subprocess.run(
         [os.environ["JSII_NODE"], validator, "--json-path", path], capture_output=True, text=True, check=False

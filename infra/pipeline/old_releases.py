@@ -1,0 +1,138 @@
+"""Run the handover after each deployment and each load, and allow it what it needs."""
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.nag import acknowledge
+from infra.pipeline.application import STACK_TAG, Application
+from infra.pipeline.handover import Handover
+from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_state_machines
+from infra.pipeline.state_machine import Loads, make_logged_machine
+from infra.pipeline.tokens import render_tokens
+from infra.settings import Settings
+
+DEPLOYED = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/event-detail-stack-status-change.html"""
+ENDED = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+"""https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html"""
+
+
+class OldReleases(Construct):
+    """The state machine that follows deployments, and the rules that start it."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        application: Application,
+        loads: Loads,
+        log_group: logs.ILogGroup,
+    ) -> None:
+        super().__init__(scope, id_)
+        stack, path = Stack.of(self), settings.deployment.role_path
+        is_stream = settings.deployment.spark.mode == "STREAMING"
+        role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=path)
+        policies = [
+            self._allow_loads(role, loads.resource, is_stream=is_stream),
+            self._allow_applications(role),
+            self._allow_telling(role),
+        ]
+        handover = Handover(
+            stack.partition,
+            loads=loads.resource.attr_arn,
+            application=application.application_id,
+            name=application.name,
+            stack=stack.stack_name,
+            is_stream=is_stream,
+        )
+        machine = make_logged_machine(self, "Handover", handover.build_definition(), role, log_group)
+        machine.node.add_dependency(*policies)
+        self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", machine.attr_arn)
+        self._start(machine.attr_arn, loads.resource.attr_arn, path)
+
+    def _allow_loads(self, role: iam.Role, loads: sfn.CfnStateMachine, *, is_stream: bool) -> iam.Policy:
+        machine = loads.attr_arn
+        executions = Stack.of(self).format_arn(
+            service="states",
+            resource="execution",
+            resource_name=f"{loads.attr_name}:*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        reading = ["states:DescribeStateMachine", "states:ListExecutions"]
+        statements = [
+            iam.PolicyStatement(sid="ReadPresentRelease", actions=reading, resources=[machine]),
+            iam.PolicyStatement(
+                sid="ReadReleaseOfLoads", actions=["states:DescribeStateMachineForExecution"], resources=[executions]
+            ),
+        ]
+        if is_stream:
+            statements += [
+                iam.PolicyStatement(sid="StopStreams", actions=["states:StopExecution"], resources=[executions]),
+                iam.PolicyStatement(sid="RestartStreams", actions=["states:StartExecution"], resources=[machine]),
+            ]
+        policy = iam.Policy(self, "OfLoads", statements=statements, roles=[role])
+        acknowledge(
+            policy,
+            f"IAM5[Resource::{render_tokens(Stack.of(self), executions)}]",
+            "The executions of the one state machine; each has its name only once it is started.",
+        )
+        return policy
+
+    def _allow_applications(self, role: iam.Role) -> iam.Policy:
+        """Allow the deletion of this stack's applications; IDs of earlier ones are not known at synth."""
+        stack = Stack.of(self)
+        applications = stack.format_arn(service="emr-serverless", resource="/applications", resource_name="*")
+        actions = [f"emr-serverless:{verb}Application" for verb in ("Get", "Stop", "Delete")]
+        ours = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack.stack_name}}
+        statements = [
+            iam.PolicyStatement(
+                sid="FindEarlierApplications", actions=["emr-serverless:ListApplications"], resources=["*"]
+            ),
+            iam.PolicyStatement(
+                sid="DeleteEarlierApplications", actions=actions, resources=[applications], conditions=ours
+            ),
+        ]
+        policy = iam.Policy(self, "OfApplications", statements=statements, roles=[role])
+        acknowledge(policy, "IAM5[Resource::*]", "ListApplications has no resources.")
+        acknowledge(
+            policy,
+            f"IAM5[Resource::{render_tokens(stack, applications)}]",
+            "The condition on the tag leaves this stack's own applications; their ids are AWS's to choose.",
+        )
+        return policy
+
+    def _allow_telling(self, role: iam.Role) -> iam.Policy:
+        policy = iam.Policy(self, "Telling", statements=[allow_logs(), allow_traces()], roles=[role])
+        acknowledge(
+            policy, "IAM5[Resource::*]", "Traces and the delivery of logs are not resources that a policy can name."
+        )
+        return policy
+
+    def _start(self, handover: str, loads: str, path: str) -> None:
+        starting = iam.PolicyStatement(sid="StartHandovers", actions=["states:StartExecution"], resources=[handover])
+        trusted = iam.ServicePrincipal("events.amazonaws.com").with_conditions(
+            {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
+        )
+        role = iam.Role(self, "Starts", assumed_by=trusted, path=path)
+        iam.Policy(role, "Permissions", statements=[starting], roles=[role])
+        target = events.CfnRule.TargetProperty(id="Handover", arn=handover, role_arn=role.role_arn)
+        patterns = {
+            "Deployed": {
+                "source": ["aws.cloudformation"],
+                "detail-type": ["CloudFormation Stack Status Change"],
+                "detail": {"stack-id": [Stack.of(self).stack_id], "status-details": {"status": DEPLOYED}},
+            },
+            "LoadEnded": {
+                "source": ["aws.states"],
+                "detail-type": ["Step Functions Execution Status Change"],
+                "detail": {"stateMachineArn": [loads], "status": ENDED},
+            },
+        }
+        for name, pattern in patterns.items():
+            events.CfnRule(self, name, event_pattern=pattern, state="ENABLED", targets=[target])
