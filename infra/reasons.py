@@ -24,7 +24,14 @@ REASONS: Final[Mapping[str, Reason]] = {
     "DecryptOutcomes": Reason("Outcome files are encrypted with the bucket's key."),
     "DeleteEarlierApplications": Reason("After a deployment, applications that no load uses any more are deleted."),
     "DeliverLoadLogs": Reason("Step Functions delivers the log of loads; the actions take no resources."),
-    "EncryptEventLog": Reason("The job's logs are encrypted with this key."),
+    "EncryptEventLog": Reason(
+        "EMR Serverless encrypts Spark's event log with this key, as the job. It opens nothing that Secrets Manager, "
+        "Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
+    ),
+    "StartEncryptedRuns": Reason(
+        "EMR Serverless refuses a job run of whoever may not use the key of its logs. It opens nothing that Secrets "
+        "Manager, Parameter Store, SQS, SNS or CloudWatch Logs keeps under the key."
+    ),
     "EncryptJobLogs": Reason("EMR Serverless encrypts the job's logs with this key."),
     "EncryptLogGroups": Reason("CloudWatch Logs keeps the pipeline's logs under this key."),
     "EncryptUndelivered": Reason("The queue of starts that could not be delivered is encrypted with this key."),
@@ -88,6 +95,8 @@ REASONS: Final[Mapping[str, Reason]] = {
     "TraceLoads": Reason("Step Functions traces loads with X-Ray; the actions take no resources."),
     "TrustEmrServerless": Reason("The job runs on EMR Serverless."),
     "TrustParty": Reason("lake.yaml names this party."),
+    "UseKeyOfSecrets": Reason("The secrets of the file are under this key; only their services may use it for them."),
+    "UseKeyOfSource": Reason("The source's objects are under this key; only S3 may use it for them."),
     "UseKeyThroughS3": Reason("The bucket's objects are under this key; only S3 may use it for them."),
     "WriteCheckpoints": Reason(
         "To record what has been read: the next run continues from there.",

@@ -1,7 +1,7 @@
 """Attach the bucket's own policy, or tell the owner of an existing bucket to attach it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aws_cdk import Annotations
@@ -26,14 +26,22 @@ def restrict(lake: LakeBucket, *, settings: Settings, arns: Arns, kept_out: Sequ
     lake.retain_policies()
 
 
-def warn_owner(lake: LakeBucket, *, settings: Settings, shown: Arns, kept_out: Sequence[str]) -> None:
-    """Warn of what the owner of an existing bucket has to do; ``kept_out`` are readable names."""
+def warn_owner(
+    lake: LakeBucket,
+    *,
+    settings: Settings,
+    shown: Arns,
+    kept_out: Sequence[str],
+    grants: Sequence[Mapping[str, object]] = (),
+) -> None:
+    """Warn of what the owner of an existing bucket has to do; ``kept_out`` are readable names, ``grants`` for another
+    account."""
     deployment, name = settings.deployment, settings.spec.access.bucket
-    policy = make_bucket_policy(settings.spec, shown, kept_out=kept_out)
+    statements = [*make_bucket_policy(settings.spec, shown, kept_out=kept_out)["Statement"], *grants]
     Annotations.of(lake).add_warning_v2(
         "lakewriter:bucket-policy",
         f"Bucket {name!r} is used as it is. Have its owner block public access, abort incomplete uploads after "
-        f"{deployment.abort_incomplete_uploads_days} days, and add to its policy: {json.dumps(policy['Statement'])}",
+        f"{deployment.abort_incomplete_uploads_days} days, and add to its policy: {json.dumps(statements)}",
     )
 
 

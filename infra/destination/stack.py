@@ -12,12 +12,13 @@ from infra.destination.bucket import LakeBucket
 from infra.destination.bucket_policy import restrict, warn_of_shared_prefix, warn_owner
 from infra.destination.databases import Databases
 from infra.destination.declared import declare, make_readable, read_external_ids
+from infra.destination.foreign import list_destination_grants, warn_owners_of_sources
 from infra.destination.key import LOGICAL_ID as KEY
 from infra.destination.key import Key, has_customer_key
 from infra.destination.lake_formation import Principal, add_grants
 from infra.destination.outputs import Outputs
 from infra.destination.policies import Declared
-from infra.destination.roles import Consumer, Roles
+from infra.destination.roles import JOB_LOGICAL_ID, Roles
 from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
 from infra.settings import Settings
@@ -53,7 +54,7 @@ class DestinationStack(Stack):
         lake = LakeBucket(self, "Lake", settings=settings, shown=shown, key=self.key)
         roles = Roles(self, "Roles", settings=settings, declared=declared)
         user = self._make_user(settings, declared)
-        self._restrict(settings, lake, roles.consumers, user)
+        self._restrict(settings, lake, roles, user, declared)
         databases = Databases(self, "Databases", settings=settings)
         if deployment.lake_formation:
             add_grants(databases, self._list_principals(settings, roles, user))
@@ -92,19 +93,33 @@ class DestinationStack(Stack):
             yield Principal(USER, user.user.user_arn, user.who)
 
     def _restrict(
-        self, settings: Settings, lake: LakeBucket, consumers: Sequence[Consumer], user: KeyedUser | None
+        self,
+        settings: Settings,
+        lake: LakeBucket,
+        roles: Roles,
+        user: KeyedUser | None,
+        declared: Sequence[Declared],
     ) -> None:
         """Deny the control objects to every identity that runs no loads; stores with a custom endpoint have no such
         policies."""
+        arns = Arns(self.partition, self.account, self.region)
+        shown, job = (
+            make_readable(arns, key=None),
+            settings.deployment.existing.job_role_arn or f"<{JOB_LOGICAL_ID}.Arn>",
+        )
+        warn_owners_of_sources(lake, settings=settings, shown=shown, job_role=job)
         if settings.spec.access.endpoint:
             return
-        others = [consumer for consumer in consumers if consumer.who is not Who.LOADER]
+        others = [consumer for consumer in roles.consumers if consumer.who is not Who.LOADER]
         kept_out = {f"<{consumer.logical_id}.Arn>": consumer.role.role_arn for consumer in others}
         if user and user.who is not Who.LOADER:
             kept_out[f"<{USER}.Arn>"] = user.user.user_arn
-        arns = Arns(self.partition, self.account, self.region)
         if lake.made:
             restrict(lake, settings=settings, arns=arns, kept_out=list(kept_out.values()))
         else:
-            warn_owner(lake, settings=settings, shown=make_readable(arns, key=None), kept_out=list(kept_out))
+            ids = {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
+            named = {"job": job, USER_ROLE: f"<{USER}.Arn>", **ids}
+            holders = {named[each.role.name]: each.readable for each in declared if each.role.name in named}
+            grants = list_destination_grants(settings, shown, holders)
+            warn_owner(lake, settings=settings, shown=shown, kept_out=list(kept_out), grants=grants)
         warn_of_shared_prefix(lake, settings=settings)

@@ -87,6 +87,22 @@ def _make_lifetime(spark: Spark) -> Mapping[str, Any]:
     return {"Mode": "BATCH", "ExecutionTimeoutMinutes": spark.timeout_minutes}
 
 
+def allow_log_key(sid: str, key: kms.IKey, region: str) -> iam.PolicyStatement:
+    """Allow the key of the job's logs, but not for what other services keep under it.
+
+    AWS lists both actions for the job's role and for whoever submits the run, without saying through which service the
+    key is used. A negated condition holds for a request without the condition key as well.
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-log-encryption.html
+    """
+    others = [f"{service}.{region}.amazonaws.com" for service in ("secretsmanager", "ssm", "sqs", "sns", "logs")]
+    return iam.PolicyStatement(
+        sid=sid,
+        actions=["kms:Decrypt", "kms:GenerateDataKey"],
+        resources=[key.key_arn],
+        conditions={"StringNotEquals": {"kms:ViaService": others}},
+    )
+
+
 class JobPermissions(Construct):
     """The job role's permissions on this stack's artifacts, logs and key, not on data.
 
@@ -141,6 +157,5 @@ def _list_statements(
         iam.PolicyStatement(sid="FindLogGroup", actions=["logs:DescribeLogGroups"], resources=["*"]),
     ]
     if key:
-        actions = ["kms:Decrypt", "kms:GenerateDataKey"]
-        statements.append(iam.PolicyStatement(sid="EncryptEventLog", actions=actions, resources=[key.key_arn]))
+        statements.append(allow_log_key("EncryptEventLog", key, Stack.of(log_group).region))
     return statements

@@ -7,6 +7,7 @@ from constructs import Construct
 
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
+from infra.pipeline.job_run import allow_log_key
 from infra.pipeline.metrics import NAMESPACE
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
@@ -32,7 +33,8 @@ class LoadPermissions(Construct):
         self.role = iam.Role(self, "Role", assumed_by=trust_state_machines(stack), path=settings.deployment.role_path)
         self.policies: list[iam.Policy] = []
         job_runs = f"{application.arn}/jobruns/*"
-        running = self._make_policy("JobRuns", _allow_job_runs(stack, application, job_runs, job_role))
+        starting = [allow_log_key("StartEncryptedRuns", key, stack.region)] if key else []
+        running = self._make_policy("JobRuns", [*_allow_job_runs(stack, application, job_runs, job_role), *starting])
         acknowledge(
             running,
             f"IAM5[Resource::{render_tokens(stack, job_runs)}]",

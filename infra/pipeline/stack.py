@@ -89,5 +89,7 @@ class PipelineStack(Stack):
                 job.policy.managed_policy_arn,
                 f"Attach it to {deployment.existing.job_role_arn}",
             )
+        if deployment.existing.bucket_account:
+            outputs["LoadRoleArn"] = (permissions.role.role_arn, "Reads the outcomes in the destination's bucket")
         for name, (value, description) in outputs.items():
             CfnOutput(self, name, value=value, description=description)

@@ -79,6 +79,20 @@ PARTS = [
             "ReadSource2": ["arn:aws:s3:::acme-landing/a.csv", "arn:aws:s3:::acme-landing/a.csv/*"],
         },
     ),
+    # keys of sources and of secrets, each through its own service
+    (
+        Who.JOB, {"source_buckets": [{"bucket": "acme-landing", "kms_key_arn": KEY}]},
+        [{"table": "t", "read": LANDING}], {}, "Sources",
+        {
+            "ListSource1": ["arn:aws:s3:::acme-landing"],
+            "ReadSource1": ["arn:aws:s3:::acme-landing/a.csv", "arn:aws:s3:::acme-landing/a.csv/*"],
+            "UseKeyOfSource1": [KEY],
+        },
+    ),
+    (
+        Who.JOB, {"secret_kms_key_arns": [KEY]}, [jdbc(f"${{secret:{SECRET}:password}}")], {}, "Secrets",
+        {"ReadSecrets": [SECRET], "UseKeyOfSecrets1": [KEY]},
+    ),
     (Who.READER, {"encryption": "SSE-KMS"}, None, {}, "Kms", {"UseKeyThroughS3": [KEY]}),
     (
         Who.VENDOR, {"lake_formation": True}, None, {}, "Glue",

@@ -74,7 +74,7 @@ def _allow_job(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
         at_destination = _allow_loader(spec, deployment, arns)
     return {
         **at_destination,
-        "Secrets": allow_secrets(spec, arns),
+        "Secrets": allow_secrets(spec, deployment, arns),
         "Sources": allow_sources(spec, deployment, arns),
         "Checkpoint": _allow_checkpoints(spec, deployment, arns, has_key="Kms" in at_destination),
         "Metrics": _allow_metrics(spec),

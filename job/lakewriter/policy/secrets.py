@@ -1,7 +1,7 @@
 """Allow the job to resolve secrets, and to assume the destination's role."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -9,21 +9,39 @@ from pydantic import BaseModel
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
 _SUFFIX: Final = re.compile(r"-[A-Za-z0-9]{6}")
 
 
-def allow_secrets(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow exactly the secrets and parameters that the file refers to."""
-    named = [*_find_secrets(spec), *([SecretText.parse(spec.rest_service.client_id)] if spec.rest_service else [])]
-    references = dict.fromkeys(secret.reference for secret in named if secret.reference)
+def allow_secrets(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Allow exactly the secrets and parameters that the file refers to, and their keys."""
+    references = list_references(spec)
     kept = [_make_secret_arn(name, arns) for kind, name in references if kind == "secret"]
     parameters = [_make_parameter_arn(name, arns) for kind, name in references if kind == "ssm"]
     return [
         *([allow("ReadSecrets", ["secretsmanager:GetSecretValue"], list(dict.fromkeys(kept)))] if kept else []),
         *([allow("ReadParameters", ["ssm:GetParameter"], parameters)] if parameters else []),
+        *(_allow_keys(deployment.secret_kms_key_arns) if references else []),
     ]
+
+
+def list_references(spec: Spec) -> list[tuple[str, str]]:
+    """List every secret that the file refers to as ``(kind, name)``, each once."""
+    named = [*_find_secrets(spec), *([SecretText.parse(spec.rest_service.client_id)] if spec.rest_service else [])]
+    return list(dict.fromkeys(secret.reference for secret in named if secret.reference))
+
+
+def _allow_keys(keys: Sequence[str]) -> Iterator[Statement]:
+    """Allow decrypting through Secrets Manager and Parameter Store, in each key's region.
+
+    https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
+    """
+    for number, key in enumerate(keys, start=1):
+        region = key.split(":")[3]
+        through = [f"{service}.{region}.amazonaws.com" for service in ("secretsmanager", "ssm")]
+        yield allow(f"UseKeyOfSecrets{number}", ["kms:Decrypt"], [key], {"StringEquals": {"kms:ViaService": through}})
 
 
 def allow_assume_role(spec: Spec) -> list[Statement]:

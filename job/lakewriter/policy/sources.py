@@ -23,6 +23,19 @@ def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
 
     If a bucket has more than a hundred paths, their parent folders are allowed instead.
     """
+    keys = {each.bucket: each.kms_key_arn for each in deployment.source_buckets}
+    return [
+        statement
+        for number, (bucket, paths) in enumerate(list_source_buckets(spec, deployment).items(), start=1)
+        for statement in (
+            *_allow_source(number, bucket, _shorten(paths), arns),
+            *_allow_key(number, keys.get(bucket)),
+        )
+    ]
+
+
+def list_source_buckets(spec: Spec, deployment: Deployment) -> dict[str, list[str]]:
+    """List the paths that are read by their buckets."""
     buckets: dict[str, list[str]] = {}
     messages = spec.source.paths if spec.source else ()
     for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in _list_paths(table.read))):
@@ -30,11 +43,14 @@ def allow_sources(spec: Spec, deployment: Deployment, arns: Arns) -> list[Statem
         if url.scheme.lower() in _S3:
             query = f"?{url.query}" if url.query else ""
             buckets.setdefault(url.netloc, []).append((url.path + query).strip("/"))
-    return [
-        statement
-        for number, (bucket, paths) in enumerate(buckets.items(), start=1)
-        for statement in _allow_source(number, bucket, _shorten(paths), arns)
-    ]
+    return buckets
+
+
+def _allow_key(number: int, key: str | None) -> Iterator[Statement]:
+    """Allow decrypting a source's objects, through S3 in the key's region only."""
+    if key:
+        through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{key.split(':')[3]}.amazonaws.com"}}
+        yield allow(f"UseKeyOfSource{number}", ["kms:Decrypt"], [key], through_s3)
 
 
 def _allow_source(number: int, bucket: str, paths: Sequence[str], arns: Arns) -> list[Statement]:

@@ -2,7 +2,7 @@
 
 import re
 from datetime import timedelta
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,18 +17,55 @@ _CRON: Final = re.compile(r"(\S+ ){5}\S+")
 _RATE: Final = re.compile(r"\d+ (minute|hour|day)s?")
 
 
+_KEY_ARN: Final = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+$"
+
+
+def _require_account(value: str | None) -> str | None:
+    if value is not None and not _ACCOUNT.fullmatch(value):
+        raise ValueError("expected 12 digits, in quotes")
+    return value
+
+
+class SourceBucket(Model):
+    """A bucket that sources are read from, where reading takes more than a permission of the job's."""
+
+    bucket: str
+    account: str | None = None
+    """The account of its owner, where it is another one; what the owner has to add is printed."""
+    kms_key_arn: str | None = Field(None, pattern=_KEY_ARN)
+    """The key that its objects are encrypted with."""
+
+    @field_validator("account")
+    @classmethod
+    def _twelve_digits(cls, value: str | None) -> str | None:
+        return _require_account(value)
+
+
 class Existing(Model):
     """What is there already and is used as it is."""
 
     bucket: bool = False
     """The bucket of ``destination`` is there; what its owner has to add to its policy is printed."""
-    kms_key_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+$")
+    bucket_account: str | None = None
+    """The account of its owner, where it is another one: then its policy has to grant every access too."""
+    kms_key_arn: str | None = Field(None, pattern=_KEY_ARN)
     databases: bool = False
     """The Glue databases are there."""
     job_role_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
     """The role of the Spark job; its policies are its owner's to attach, and ``lakewriter policy`` prints them."""
     log_bucket: str | None = None
     """Takes the access logs of a bucket that the stack makes."""
+
+    @field_validator("bucket_account")
+    @classmethod
+    def _twelve_digits(cls, value: str | None) -> str | None:
+        return _require_account(value)
+
+    @model_validator(mode="after")
+    def _existing_bucket(self) -> "Existing":
+        if self.bucket_account and not self.bucket:
+            raise ValueError("'bucket_account' is of a bucket that exists; set 'bucket: true' beside it")
+        return self
 
 
 class Schedule(Model):
@@ -177,6 +214,10 @@ class Deployment(Model):
     """The job's role trusts EMR Serverless for this account's applications only."""
     reads: tuple[str, ...] = ()
     """``s3://`` prefixes that the job reads beside the paths of its tables."""
+    source_buckets: tuple[SourceBucket, ...] = ()
+    """Buckets of sources that are encrypted with a key, or another account's."""
+    secret_kms_key_arns: tuple[Annotated[str, Field(pattern=_KEY_ARN)], ...] = ()
+    """The keys of the secrets and parameters that the job reads, where they are not AWS's own."""
     schedule: Schedule | None = None
     spark: Spark = Spark()
     network: Network | None = None
@@ -203,9 +244,7 @@ class Deployment(Model):
     @field_validator("account")
     @classmethod
     def _twelve_digits(cls, value: str | None) -> str | None:
-        if value is not None and not _ACCOUNT.fullmatch(value):
-            raise ValueError("expected 12 digits, in quotes")
-        return value
+        return _require_account(value)
 
     @field_validator("stages")
     @classmethod

@@ -97,6 +97,34 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "a parameter without a network: EMR Serverless reaches Secrets Manager, and not Parameter Store",
+        tables({"format": "csv", "path": "s3://a/b", "options": {"fs.s3a.proxy.password": "${ssm:/lake/key}"}}),
+        [
+            "${ssm:/lake/key} is in Parameter Store, which is out of reach without a VPC; expected ${secret:ARN}, in "
+            "Secrets Manager, or a network. Give deployment.network the subnets and security groups of a VPC with a "
+            "way there."
+        ],
+    ),
+    (
+        "a secret of another region without a network",
+        tables({"format": "csv", "path": "s3://a/b", "options": {
+            "fs.s3a.proxy.password": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:key-AbCdEf}"
+        }}),
+        [
+            "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:key-AbCdEf} is in us-east-1, which is out "
+            "of reach without a VPC; expected a secret in the bucket's region, or a network. Give deployment.network "
+            "the subnets and security groups of a VPC with a way there."
+        ],
+    ),
+    (
+        "metrics of the job's own without a network",
+        {"put_metrics": True},
+        [
+            "put_metrics: CloudWatch's metrics are out of reach without a VPC; expected put_metrics: false, or a "
+            "network. Give deployment.network the subnets and security groups of a VPC with a way there."
+        ],
+    ),
+    (
         "another store without a network",
         tables({"format": "parquet", "path": "abfss://landing@acme.dfs.core.windows.net/orders"}),
         [
@@ -255,6 +283,13 @@ GOOD_TOO: list[tuple[str, dict[str, Any]]] = [
     ("as it is", {}),
     ("JDBC with a network", {
         **tables({"format": "jdbc", "options": {"dbtable": "orders"}}),
+        "deployment": {"network": {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}},
+    }),
+    ("a secret of the region without a network", tables({"format": "csv", "path": "s3://a/b", "options": {
+        "fs.s3a.proxy.password": "${secret:arn:aws:secretsmanager:eu-central-1:123456789012:secret:key-AbCdEf}"
+    }})),
+    ("a parameter with a network", {
+        **tables({"format": "csv", "path": "s3://a/b", "options": {"fs.s3a.proxy.password": "${ssm:/lake/key}"}}),
         "deployment": {"network": {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}},
     }),
     ("dots without Snowflake", {"destination": {"s3_bucket_name": "acme.lake"}}),

@@ -86,6 +86,11 @@ OF_JOB: list[Attempt] = [
         "",
     ),
     ("s3:PutObject", None, ("arn:aws:s3:::acme-landing/flights/flights/part-0.parquet", NEW), ""),
+    # the key of the logs, and not for what else is kept under it
+    *(
+        ("kms:Decrypt", ("{key}", {}), ("{key}", {"kms:ViaService": f"{service}.us-east-1.amazonaws.com"}), "")
+        for service in ("secretsmanager", "ssm", "sqs", "sns", "logs")
+    ),
 ]
 KEPT_OUT = "S3/KeepOutOfControlObjects resource/KeepOutOfControlObjects"
 OWN = f"{BUCKET}/data/production/supaflow_crm/contact/2027/01/04/06/part-1.gzip.parquet"

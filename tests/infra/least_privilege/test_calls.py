@@ -58,6 +58,7 @@ BY_OTHERS = {
     "LoadPermissionsRole": {
         "LoadPermissionsJobRuns/StartJobRuns": "Step Functions starts the job: its definition runs in other tests.",
         "LoadPermissionsJobRuns/FollowAndCancelJobRuns": "Step Functions waits for the job, and cancels it.",
+        "LoadPermissionsJobRuns/StartEncryptedRuns": "EMR Serverless refuses runs of who may not use its key.",
         "LoadPermissionsJobRuns/RunJobsAsTheJobRole": "StartJobRun is given the job's role.",
         "LoadPermissionsJobRuns/HearOfJobRuns": "Step Functions hears of the job's end by a rule of its own.",
         "LoadPermissionsOutcomes/ReadOutcomes": "The definition reads what the job left.",

@@ -51,10 +51,22 @@ def test_what_is_allowed(plain):
     }
 
 
+# docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-log-encryption.html: both actions for the job's role, and
+# for whoever submits a run; without them the run is refused.
+NOT_OTHERS = {
+    "StringNotEquals": {
+        "kms:ViaService": [
+            f"{service}.us-east-1.amazonaws.com" for service in ("secretsmanager", "ssm", "sqs", "sns", "logs")
+        ]
+    }
+}
+
+
 def test_what_a_key_adds(plain, full):
     added = {sid: each for sid, each in statements(full).items() if sid not in statements(plain)}
     assert {sid: (each["Action"], each.get("Condition")) for sid, each in added.items()} == {
-        "EncryptEventLog": (["kms:Decrypt", "kms:GenerateDataKey"], None),
+        "EncryptEventLog": (["kms:Decrypt", "kms:GenerateDataKey"], NOT_OTHERS),
+        "StartEncryptedRuns": (["kms:Decrypt", "kms:GenerateDataKey"], NOT_OTHERS),
         "DecryptOutcomes": ("kms:Decrypt", {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}),
         "EncryptUndelivered": (
             ["kms:Decrypt", "kms:GenerateDataKey"],

@@ -1,0 +1,87 @@
+"""List what a load calls, once: every check of network and grants goes by this list."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from infra.settings import Settings
+from lakewriter.policy.secrets import list_references
+from lakewriter.spec.specification import Read, Spec
+
+REACHED: Final = frozenset({"s3", "glue", "lakeformation", "logs", "kms", "sts", "dynamodb", "secretsmanager"})
+"""The services whose endpoints, in its own region, a job without a VPC reaches.
+
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/considerations.html
+"""
+ELSEWHERE: Final = ""
+"""The service of what is none of AWS's."""
+
+_MADE_UP: Final = ("rate", "rate-micro-batch")
+"""Formats whose rows Spark generates itself."""
+_LOCAL: Final = ("", "file")
+_S3: Final = ("s3", "s3a", "s3n")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One thing that a load calls: a ``service`` of AWS in a ``region``, blank for the bucket's, or something else.
+
+    ``what`` begins a message, ``expected`` is what would need no network.
+    """
+
+    service: str
+    what: str
+    expected: str
+    region: str = ""
+
+
+def list_calls(settings: Settings) -> Iterator[Call]:
+    """List what a load calls beside the logs, which EMR Serverless writes: destination, catalog, sources, secrets."""
+    spec = settings.spec
+    endpoint, service = spec.access.endpoint, spec.rest_service
+    if endpoint:
+        yield Call(ELSEWHERE, f"the destination's custom endpoint {endpoint!r} is", "none")
+    else:
+        yield Call("s3", f"the bucket {spec.access.bucket!r} is", "")
+    if service:
+        yield Call(ELSEWHERE, f"the Iceberg catalog {service.uri!r} is", "GLUE")
+    elif spec.in_glue:
+        yield Call("glue", "the Glue Data Catalog is", "")
+    if spec.access.role_arn:
+        yield Call("sts", f"the role {spec.access.role_arn!r} is taken from STS, which is", "")
+    yield from _list_secrets(spec)
+    if spec.put_metrics:
+        yield Call("monitoring", "put_metrics: CloudWatch's metrics are", "put_metrics: false")
+    yield from _list_sources(spec)
+
+
+def _list_secrets(spec: Spec) -> Iterator[Call]:
+    for kind, name in list_references(spec):
+        region = name.split(":")[3] if name.startswith("arn:") else ""
+        if kind == "ssm":
+            yield Call("ssm", f"${{ssm:{name}}} is in Parameter Store, which is", "${secret:ARN}, in Secrets Manager")
+        elif kind == "secret":
+            yield Call(
+                "secretsmanager", f"${{secret:{name}}} is in {region or 'the same region'}, which is",
+                "a secret in the bucket's region", region,
+            )  # fmt: skip
+
+
+def _list_sources(spec: Spec) -> Iterator[Call]:
+    for table in (table for table in spec.tables if table.stream is None):
+        source = ".".join(part for part in (table.source_schema, table.source_table) if part)
+        for read in _list_reads(table.read):
+            named = f"tables: table {source!r} reads"
+            if read.format and not read.paths and read.format not in _MADE_UP:
+                yield Call(ELSEWHERE, f"{named} format {read.format!r}, a source", "files in S3")
+            for path in read.paths:
+                scheme = urlsplit(path).scheme.lower()
+                if scheme not in _LOCAL:
+                    yield Call("s3" if scheme in _S3 else ELSEWHERE, f"{named} {path!r},", "s3://")
+
+
+def _list_reads(read: Read) -> Iterator[Read]:
+    yield read
+    for view in read.views.values():
+        yield from _list_reads(view)
