@@ -144,7 +144,7 @@ def named(templates: Templates) -> set[str]:
 REFUSED = [
     (
         ["stage=test"],
-        "SPEC_INVALID: lake.yaml:52: deployment.stages: there is no stage 'test'; known stages: dev, prod.\n",
+        "SPEC_INVALID: lake.yaml:53: deployment.stages: there is no stage 'test'; known stages: dev, prod.\n",
     ),
     (
         ["lake=nowhere.yaml"],

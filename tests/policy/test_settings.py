@@ -70,6 +70,7 @@ PARTS = [
     # without the six letters that Secrets Manager adds, and by name
     (Who.JOB, {}, [jdbc(f"${{secret:{SECRET[:-7]}}}")], {}, "Secrets", {"ReadSecrets": [f"{SECRET[:-7]}-??????"]}),
     (Who.JOB, {}, [jdbc("${secret:db}")], {}, "Secrets", {"ReadSecrets": [f"{SECRET[:-7]}-??????"]}),
+    (Who.JOB, {}, [jdbc("${secret:db:password}")], {}, "Secrets", {"ReadSecrets": [f"{SECRET[:-7]}-??????"]}),
     (
         Who.JOB, {"reads": ["s3a://other"]}, [{"table": "t", "read": LANDING}], {}, "Sources",
         {

@@ -53,7 +53,8 @@ def allow_assume_role(spec: Spec) -> list[Statement]:
 def _make_secret_arn(name: str, arns: Arns) -> str:
     """Make the ARN of a secret; if the suffix of ``-`` and six characters is missing, any suffix matches."""
     if not name.startswith("arn:"):
-        return arns.secret(name)
+        # Behind the name, the JSON key of the value.
+        return arns.secret(name.rpartition(":")[0] or name)
     arn = ":".join(name.split(":")[:7])
     return arn if _SUFFIX.fullmatch(arn[-7:]) else f"{arn}-??????"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from infra.application import synthesise
 from infra.checks import require_deployable
 from infra.settings import ROOT, Settings
 
@@ -27,12 +28,27 @@ def stages_of(name: str) -> list[str]:
 DEPLOYED = [name for name in (README, *EXAMPLES) if "deployment" in yaml.safe_load(text_of(name))]
 
 
-def test_which_have_a_deployment() -> None:
-    assert [(name, stages_of(name)) for name in DEPLOYED] == [
-        ("README.md", ["dev", "prod"]),
-        ("examples/demo/lake.yaml", ["dev", "prod"]),
-        ("examples/supaflow-s3-data-lake.yaml", ["dev", "prod"]),
-    ]
+COMMAND = re.compile(r"^# .*scripts/cdk synth -c lake=(\S+) -c stage=(\S+)$", re.MULTILINE)
+
+
+def test_every_example_has_a_deployment() -> None:
+    assert [README, *EXAMPLES] == DEPLOYED
+
+
+@pytest.mark.synth
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_synthesizes_by_the_command_in_its_opening_comment(
+    name: str, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comment = (ROOT / name).read_text("utf-8").partition("pipeline:")[0]
+    ((lake, stage),) = COMMAND.findall(comment)
+    assert lake == name
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path))
+    for variable in re.findall(r"\$\{env:(\w+)\}", text_of(name)):
+        # What somebody's own machine has is not asked for.
+        monkeypatch.delenv(variable, raising=False)
+    folder = synthesise({"lake": lake, "stage": stage, "bundle": str(bundle)})
+    assert sorted(path.name for path in folder.glob("review.*")) == ["review.html", "review.md"]
 
 
 @pytest.mark.parametrize(("name", "stage"), [(name, stage) for name in DEPLOYED for stage in stages_of(name)])
