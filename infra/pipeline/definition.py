@@ -32,6 +32,8 @@ class Machine:
     dimensions: Mapping[str, str]
     attempts: int
     pauses: tuple[timedelta, ...]
+    limits: tuple[timedelta, timedelta]
+    """How long an attempt may run, and how long it may wait before: EMR Serverless cancels what takes longer."""
     attempt_timeout: timedelta | None
     """None for a continuous run, which has no time limit, and whose micro-batches make their own load ids."""
 
@@ -87,8 +89,10 @@ class Machine:
                     "transient": True,
                 },
                 "ResultPath": "$.outcome",
-                "Next": "CanRetryHelp",
+                "Next": "CountKilledAttempt",
             },
+            "CountKilledAttempt": self._build_put_metrics({LoadMetric.ATTEMPTS_FAILED: 1}, [], "WasItCancelled"),
+            **self._build_cancellation(),
             "DoneWithoutOutcome": {
                 "Type": "Pass",
                 "Result": {"status": "done", **dict.fromkeys(FIELDS.values(), 0)},
@@ -127,6 +131,74 @@ class Machine:
             },
             "Failed": {"Type": "Fail", "ErrorPath": "$.outcome.code", "CausePath": "$.outcome.message"},
             "Crashed": {"Type": "Fail", "Error": "JobCrashed", "CausePath": "$.outcome.message"},
+        }
+
+    def _build_cancellation(self) -> dict[str, State]:
+        """Build the states that end a load whose job run somebody has cancelled: another attempt is not wanted.
+
+        EMR Serverless itself cancels a run that exceeds its time limits, which another attempt may help.
+        https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
+        """
+        running, waiting = (_to_seconds(limit) for limit in self.limits)
+        run = {"ApplicationId": self.job_run["ApplicationId"], "JobRunId.$": "$.cause.run.JobRunId"}
+        read = make_service_call(self.partition, "emrserverless:getJobRun", run)
+        ids = {"$.cause.run.JobRun.JobRunId": "UnwrapJobRun", "$.cause.run.JobRunId": "ReadJobRun"}
+        late = {"TotalExecutionDurationSeconds": running, "QueuedDurationMilliseconds": 1000 * waiting}
+        cause = "$.failure.Cause"
+        return {
+            "WasItCancelled": {
+                "Type": "Choice",
+                "Choices": [
+                    {
+                        "And": [
+                            {"Variable": cause, "IsPresent": True},
+                            {"Variable": cause, "StringMatches": '{*"CANCELLED"*}'},
+                        ],
+                        "Next": "ReadCause",
+                    }
+                ],
+                "Default": "CanRetryHelp",
+            },
+            "ReadCause": {
+                "Type": "Pass",
+                "Parameters": {"run.$": f"States.StringToJson({cause})"},
+                "ResultPath": "$.cause",
+                "Next": "FindJobRun",
+            },
+            # The documentation does not say whether the job run's fields are wrapped, as in GetJobRun's answer.
+            "FindJobRun": {
+                "Type": "Choice",
+                "Choices": [{"Variable": path, "IsPresent": True, "Next": state} for path, state in ids.items()],
+                "Default": "CanRetryHelp",
+            },
+            "UnwrapJobRun": {
+                "Type": "Pass",
+                "InputPath": "$.cause.run.JobRun",
+                "ResultPath": "$.cause.run",
+                "Next": "ReadJobRun",
+            },
+            "ReadJobRun": read
+            | {
+                "ResultSelector": {"run.$": "$.JobRun"},
+                "ResultPath": "$.job",
+                "Retry": [SERVICE_RETRY],
+                "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.read_error", "Next": "CanRetryHelp"}],
+                "Next": "WhoCancelled",
+            },
+            "WhoCancelled": {
+                "Type": "Choice",
+                "Choices": [
+                    *(_test_limit(f"$.job.run.{field}", most, "CanRetryHelp") for field, most in late.items()),
+                    {"Variable": "$.job.run.State", "StringEquals": "CANCELLED", "Next": "JobRunCancelled"},
+                ],
+                "Default": "CanRetryHelp",
+            },
+            "JobRunCancelled": {
+                "Type": "Fail",
+                "Error": "JobRunCancelled",
+                "CausePath": "States.Format('Somebody cancelled job run {} of load {}, so it is not started again. To go "
+                "on with the load, start an execution with its job_id or scheduled_at.', $.job.run.JobRunId, $.load.id)",
+            },
         }
 
     def _build_job_run(self) -> State:
@@ -170,7 +242,7 @@ class Machine:
                 "Default": "PublishFailureMetrics",
             },
             "PublishFailureMetrics": self._build_put_metrics(
-                {LoadMetric.ATTEMPTS_FAILED: 1}, [LoadMetric.PENDING_HOURS], "CanRetryHelp"
+                {LoadMetric.ATTEMPTS_FAILED: 1}, [LoadMetric.PENDING_HOURS], "WasItCancelled"
             ),
         }
 
@@ -191,6 +263,12 @@ class Machine:
             "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.metrics_error", "Next": following}],
             "Next": following,
         }
+
+
+def _test_limit(path: str, most: int, following: str) -> State:
+    """Test for a number that is there and is not below a limit; 0 is no limit."""
+    tests = [{"Variable": path, "IsPresent": True}, {"Variable": path, "IsNumeric": True}]
+    return {"And": [*tests, {"Variable": path, "NumericGreaterThanEquals": most or 10**12}], "Next": following}
 
 
 def _escape_format(text: str) -> str:

@@ -69,7 +69,8 @@ def make_machine(settings: Settings, job_run: dict[str, Any], partition: str) ->
     """Make the definition's parameters; Step Functions cannot read outcomes from a store with a custom endpoint."""
     spark, access = settings.deployment.spark, settings.spec.access
     runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
-    attempt = timedelta(minutes=spark.timeout_minutes + spark.queue_timeout_minutes) + SLACK
+    running, waiting = timedelta(minutes=spark.timeout_minutes), timedelta(minutes=spark.queue_timeout_minutes)
+    is_stream = spark.mode == "STREAMING"
     return Machine(
         partition=partition,
         job_run=job_run,
@@ -77,5 +78,6 @@ def make_machine(settings: Settings, job_run: dict[str, Any], partition: str) ->
         dimensions=make_dimensions(settings),
         attempts=spark.attempts,
         pauses=spark.pauses,
-        attempt_timeout=None if spark.mode == "STREAMING" else attempt,
+        limits=(timedelta() if is_stream else running, waiting),
+        attempt_timeout=None if is_stream else running + waiting + SLACK,
     )

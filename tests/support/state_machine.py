@@ -16,6 +16,7 @@ from unittest import mock
 
 import boto3
 from moto import mock_aws
+from moto.backends import get_backend
 from moto.core.responses import ActionResult
 from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
@@ -66,6 +67,10 @@ class JobRuns:
     cancelled: list[str] = field(default_factory=list)
     waited: list[int] = field(default_factory=list)
     """Seconds that executions would have waited."""
+    seconds: int = 60
+    """How long GetJobRun says that each run took."""
+    is_wrapped: bool = False
+    """Whether a failure's cause wraps the job run, as GetJobRun's answer does."""
     meanwhile: Callable[[int], None] = lambda _: None
     """What happens while an execution waits so many seconds."""
     _states: dict[str, str] = field(default_factory=dict)
@@ -73,6 +78,7 @@ class JobRuns:
     def reset(self) -> None:
         """As new, for the next test; no execution may be running."""
         self.job, self.meanwhile = lambda _: "SUCCESS", lambda _: None
+        self.seconds, self.is_wrapped = 60, False
         for each in (self.started, self.cancelled, self.waited, self._states):
             each.clear()
 
@@ -84,6 +90,12 @@ class JobRuns:
         if token not in self._states:
             self._states[token] = self.job(parameters)
             self.started.append(parameters)
+            [run] = [
+                run
+                for run in get_backend("emr-serverless")[ACCOUNT][REGION].job_runs[answer["applicationId"]]
+                if run.id == answer["jobRunId"]
+            ]
+            run.state, run.total_execution_duration_seconds = self._states[token], self.seconds
         return {"ApplicationId": answer["applicationId"], "JobRunId": answer["jobRunId"], "ClientToken": token}
 
     def state(self, token: str) -> str:
@@ -124,7 +136,8 @@ class _EmrServerless(StateTaskServiceCallback):
             body = run | {"State": state}
             if state == "SUCCESS":
                 return body
-            raise FailureEventException(self._failed(env, json.dumps(body)))
+            cause = json.dumps({"JobRun": body} if self._runs.is_wrapped else body)
+            raise FailureEventException(self._failed(env, cause))
 
         resolve.run = run  # type: ignore[attr-defined]
         return resolve

@@ -42,7 +42,11 @@ ENDS = {
     "final": ([("FAILED", failed("S3_ACCESS_DENIED", transient=False))], "FAILED", "S3_ACCESS_DENIED", [10]),
     "crash": ([("FAILED", failed(None, transient=False))], "FAILED", "JobCrashed", [10]),
     "too-often": ([("FAILED", RETRY)] * 3, "FAILED", "CONCURRENT_LOAD", [10, 60, 120]),
-    "never-written": ([("CANCELLED", None)] * 3, "FAILED", "NO_OUTCOME", [10, 60, 120]),
+    "never-written": ([("FAILED", None)] * 3, "FAILED", "NO_OUTCOME", [10, 60, 120]),
+    "cancelled": ([("CANCELLED", None)], "FAILED", "JobRunCancelled", [10]),
+    "cancelled-and-told": ([("CANCELLED", failed(None, transient=True))], "FAILED", "JobRunCancelled", [10]),
+    "cancelled-later": ([("FAILED", RETRY), ("CANCELLED", None)], "FAILED", "JobRunCancelled", [10, 60]),
+    "cancelled-too-late": ([("CANCELLED", DONE)], "SUCCEEDED", {"attempts": 1, "rows": 12}, [10]),
 }
 
 
@@ -62,6 +66,30 @@ def test_failure_says_why(machine):
     assert machine.run("why")["cause"] == "SOURCE_FAILED: no."
     machine.endings(*[("FAILED", None)] * 3)
     assert '\\"State\\": \\"FAILED\\"' in machine.run("why-not")["cause"]
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_run_that_emr_cancels_at_its_time_limit_is_started_again(machine, is_wrapped):
+    # The service model, executionTimeoutMinutes of StartJobRun: "If the job run exceeds this duration, Amazon EMR
+    # Serverless cancels it automatically." Three hours here.
+    machine.runs.seconds, machine.runs.is_wrapped = 3 * 3600, is_wrapped
+    machine.endings(("CANCELLED", None), ("SUCCESS", DONE))
+    assert machine.run(f"time-limit-{is_wrapped}")["status"] == "SUCCEEDED"
+    assert len(machine.runs.started) == 2
+
+
+def test_cancelled_run_whose_cause_is_wrapped(machine):
+    machine.runs.is_wrapped = True
+    machine.endings(("CANCELLED", None))
+    ended = machine.run("wrapped")
+    assert (ended["error"], "of load wrapped" in ended["cause"]) == ("JobRunCancelled", True)
+
+
+def test_killed_attempts_count(machine):
+    before = machine.told()
+    machine.endings(("FAILED", None), ("FAILED", None), ("SUCCESS", DONE))
+    machine.run("killed")
+    assert machine.told()["AttemptsFailed"] - before.get("AttemptsFailed", 0) == 2
 
 
 STARTS = [
