@@ -16,7 +16,7 @@ class Reason:
 
 
 REASONS: Final[Mapping[str, Reason]] = {
-    "AlarmsOfThisAccount": Reason("Only alarms of this account may publish to the topic."),
+    "AlarmsOfThisAccount": Reason("Only alarms and rules of this account may publish to the topic."),
     "AskLakeFormation": Reason(
         "Tables under Lake Formation; its grants say which.",
         "lakeformation:GetDataAccess has no resources; grants in Lake Formation say on what.",
@@ -54,6 +54,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "ListUnderPrefix": Reason("To find the pipeline's own objects, and nothing above its prefix."),
     "NobodyYet": Reason("Nobody may assume the role until Snowflake's IAM user is known."),
     "NotifyOfAlarms": Reason("CloudWatch sends alarms to the encrypted topic."),
+    "NotifyOfFailedLoads": Reason("EventBridge names each failed load in a message to the encrypted topic."),
     "PutMetrics": Reason(
         "The job sends what a continuous run measures, since put_metrics is on in lake.yaml.",
         "cloudwatch:PutMetricData has no resources; its condition names the one namespace.",

@@ -70,9 +70,9 @@ def allow_services(settings: Settings, arns: Arns) -> list[Statement]:
         ),
     ]
     if settings.deployment.alarms.email:
-        statements.append(
-            _allow("NotifyOfAlarms", "cloudwatch.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey*"], account)
-        )
+        actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
+        statements.append(_allow("NotifyOfAlarms", "cloudwatch.amazonaws.com", actions, account))
+        statements.append(_allow("NotifyOfFailedLoads", "events.amazonaws.com", actions, account))
     return statements
 
 

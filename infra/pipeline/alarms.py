@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
@@ -23,6 +25,8 @@ from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
 from infra.pipeline.stream_alarms import list_stream_alarms
 from infra.settings import Settings
 from lakewriter.spec.deployment import Deployment
+
+RUNBOOK: Final = "docs/runbook.md"
 
 PENDING_HOURS: Final = 24
 """After so many hours a pending commit raises an alarm."""
@@ -52,6 +56,16 @@ class Watched:
     handover: sfn.IStateMachine
     dead_letters: sqs.IQueue | None
     """None without a schedule."""
+    job_log: logs.ILogGroup
+    load_log: logs.ILogGroup
+
+    @property
+    def hints(self) -> str:
+        """Where to look, whatever has happened."""
+        return (
+            f"Executions: {self.state_machine.state_machine_arn}. Log groups: {self.job_log.log_group_name} (job), "
+            f"{self.load_log.log_group_name} (steps)."
+        )
 
     def make_load_metric(self, metric: str, statistic: str, period: Duration) -> cloudwatch.Metric:
         """Make one of the metrics that the state machine or a continuous run publishes."""
@@ -91,23 +105,35 @@ class Alarms(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, watched: Watched, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
+        self._hints = watched.hints
         self.all: list[cloudwatch.Alarm] = [
             *self._make_load_alarms(watched),
             *self._make_start_alarms(watched),
             *self._make_stream_alarms(watched),
         ]
-        topic = self._make_topic(watched.settings, key)
-        if topic is not None:
-            for alarm in self.all:
-                alarm.add_alarm_action(actions.SnsAction(topic))
+        topic = self._make_topic(watched, key)
+        if topic is None:
+            Annotations.of(self).add_warning_v2(
+                "lakewriter:alarms",
+                "Nobody will be called when a load fails: the alarms have nobody to notify. Give deployment.alarms an "
+                "'email' or a 'topic_arn'.",
+            )
+            return
+        for alarm in self.all:
+            alarm.add_alarm_action(actions.SnsAction(topic))
 
     def _make_load_alarms(self, watched: Watched) -> Iterator[cloudwatch.Alarm]:
+        """Make the alarms of loads that did not succeed."""
         five, machine = Duration.minutes(5), watched.state_machine
-        yield self._make_alarm("Failed", machine.metric_failed(period=five, statistic="Sum"), "A load failed.")
+        yield self._make_alarm(
+            "Failed",
+            machine.metric_failed(period=five, statistic="Sum"),
+            "A load failed: the newest execution that FAILED.",
+        )
         yield self._make_alarm(
             "TimedOut",
             machine.metric_timed_out(period=five, statistic="Sum"),
-            "A load exceeded the time limit of all its attempts.",
+            "A load exceeded the time limit of all its attempts: the newest execution that TIMED_OUT.",
         )
         yield self._make_alarm(
             "Pending",
@@ -181,18 +207,58 @@ class Alarms(Construct):
             self,
             id_,
             metric=metric,
-            alarm_description=f"{Stack.of(self).stack_name}: {description}",
+            alarm_description=(
+                f"{Stack.of(self).stack_name}: {description} {self._hints} What to do: {RUNBOOK}#{id_.lower()}."
+            ),
             threshold=threshold,
             evaluation_periods=periods,
             comparison_operator=operator.LESS_THAN_THRESHOLD if below else operator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=missing,
         )
 
-    def _make_topic(self, settings: Settings, key: kms.IKey | None) -> sns.ITopic | None:
-        given = settings.deployment.alarms
+    def _make_topic(self, watched: Watched, key: kms.IKey | None) -> sns.ITopic | None:
+        given = watched.settings.deployment.alarms
         if given.topic_arn:
             return sns.Topic.from_topic_arn(self, "Topic", given.topic_arn)
-        return EmailTopic(self, "Email", address=given.email, key=key).topic if given.email else None
+        if not given.email:
+            return None
+        topic = EmailTopic(self, "Email", address=given.email, key=key).topic
+        self._tell_of_failed_loads(watched, topic)
+        return topic
+
+    def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> None:
+        """Send a message that names the execution, which an alarm cannot.
+
+        A cause may hold quotes, which would break the message; its error is the title of an entry of the runbook.
+        """
+        text = (
+            f"{Stack.of(self).stack_name}: load <name> ended as <status>: <error>. Execution: <execution>. "
+            f"{watched.hints} What to do: {RUNBOOK}, under <error>."
+        )
+        fields = {"name": "name", "execution": "executionArn", "status": "status", "error": "error"}
+        events.CfnRule(
+            self,
+            "FailedLoad",
+            event_pattern={
+                "source": ["aws.states"],
+                "detail-type": ["Step Functions Execution Status Change"],
+                "detail": {
+                    "stateMachineArn": [watched.state_machine.state_machine_arn],
+                    "status": ["FAILED", "TIMED_OUT"],
+                },
+            },
+            state="ENABLED",
+            targets=[
+                events.CfnRule.TargetProperty(
+                    id="Topic",
+                    arn=topic.topic_arn,
+                    input_transformer=events.CfnRule.InputTransformerProperty(
+                        input_paths_map={name: f"$.detail.{field}" for name, field in fields.items()},
+                        input_template=f'"{text}"',
+                    ),
+                )
+            ],
+        )
 
 
 def _list_ends(machine: sfn.IStateMachine) -> tuple[Callable[..., cloudwatch.Metric], ...]:
@@ -217,12 +283,12 @@ def compute_silence_hours(deployment: Deployment) -> int | None:
 
 
 class EmailTopic(Construct):
-    """An encrypted topic with an e-mail subscription, to which only this account's alarms may publish."""
+    """An encrypted topic with an e-mail subscription, to which only this account's alarms and rules may publish."""
 
     def __init__(self, scope: Construct, id_: str, *, address: str, key: kms.IKey | None) -> None:
         super().__init__(scope, id_)
         account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
-        cloudwatch_alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+        tellers = [iam.ServicePrincipal(f"{service}.amazonaws.com") for service in ("cloudwatch", "events")]
         if key is None:
             # Alarms cannot publish to a topic under the AWS managed key of SNS, whose policy admits no service.
             key = kms.Key(
@@ -235,7 +301,7 @@ class EmailTopic(Construct):
             key.add_to_resource_policy(
                 iam.PolicyStatement(
                     sid="NotifyOfAlarms",
-                    principals=[cloudwatch_alarms],
+                    principals=[*tellers],
                     actions=["kms:Decrypt", "kms:GenerateDataKey*"],
                     resources=["*"],
                     conditions=account,
@@ -245,7 +311,7 @@ class EmailTopic(Construct):
         self.topic.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="AlarmsOfThisAccount",
-                principals=[cloudwatch_alarms],
+                principals=[*tellers],
                 actions=["sns:Publish"],
                 resources=[self.topic.topic_arn],
                 conditions=account,

@@ -2,7 +2,6 @@
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.pipeline.alarms import Watched
@@ -19,7 +18,6 @@ class LoadDashboard(Construct):
         *,
         watched: Watched,
         alarms: list[cloudwatch.Alarm],
-        job_log: logs.ILogGroup,
     ) -> None:
         super().__init__(scope, id_)
         dashboard = cloudwatch.Dashboard(self, "Dashboard", default_interval=Duration.days(7))
@@ -33,7 +31,7 @@ class LoadDashboard(Construct):
         dashboard.add_widgets(
             cloudwatch.LogQueryWidget(
                 title="Errors printed by the job",
-                log_group_names=[job_log.log_group_name],
+                log_group_names=[watched.job_log.log_group_name],
                 query_lines=[
                     "fields @timestamp, @message",
                     "filter @message like /^[A-Z][A-Z0-9_]+: /",

@@ -76,9 +76,11 @@ class PipelineStack(Stack):
                 state_machine=loads.state_machine,
                 key=key,
             ).dead_letters
-        watched = Watched(settings, application, loads.state_machine, releases.state_machine, dead_letters)
+        watched = Watched(
+            settings, application, loads.state_machine, releases.state_machine, dead_letters, logs.job, logs.loads
+        )
         alarms = Alarms(self, "Alarms", watched=watched, key=key)
-        LoadDashboard(self, "Overview", watched=watched, alarms=alarms.all, job_log=logs.job)
+        LoadDashboard(self, "Overview", watched=watched, alarms=alarms.all)
         outputs = {
             "StateMachineArn": (loads.state_machine.state_machine_arn, "Start a load by an execution of it"),
             "ApplicationId": (application.application_id, "The EMR Serverless application"),

@@ -95,7 +95,7 @@ class JobRuns:
                 for run in get_backend("emr-serverless")[ACCOUNT][REGION].job_runs[answer["applicationId"]]
                 if run.id == answer["jobRunId"]
             ]
-            run.state, run.total_execution_duration_seconds = self._states[token], self.seconds
+            vars(run).update(state=self._states[token], total_execution_duration_seconds=self.seconds)
         return {"ApplicationId": answer["applicationId"], "JobRunId": answer["jobRunId"], "ClientToken": token}
 
     def state(self, token: str) -> str:

@@ -33,7 +33,7 @@ def test_key_rotates(full: dict[str, Any]) -> None:
 
 
 def test_key_serves_this_accounts_logs_workers_and_alarms(full: dict[str, Any]) -> None:
-    own, logs, workers, alarms, *_ = of_type(full, "KMS::Key")["Key"]["KeyPolicy"]["Statement"]
+    own, logs, workers, alarms, failures, *_ = of_type(full, "KMS::Key")["Key"]["KeyPolicy"]["Statement"]
     assert (own["Action"], own["Principal"]) == ("kms:*", {"AWS": "arn:aws:iam::123456789012:root"})
     assert logs == _service(
         "EncryptLogGroups",
@@ -47,9 +47,6 @@ def test_key_serves_this_accounts_logs_workers_and_alarms(full: dict[str, Any]) 
         ["kms:Decrypt", "kms:GenerateDataKey"],
         {"StringEquals": ACCOUNT, "ArnLike": {"aws:SourceArn": APPLICATIONS}},
     )
-    assert alarms == _service(
-        "NotifyOfAlarms",
-        "cloudwatch.amazonaws.com",
-        ["kms:Decrypt", "kms:GenerateDataKey*"],
-        {"StringEquals": ACCOUNT},
-    )
+    tellers = {"NotifyOfAlarms": "cloudwatch.amazonaws.com", "NotifyOfFailedLoads": "events.amazonaws.com"}
+    actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
+    assert [alarms, failures] == [_service(*each, actions, {"StringEquals": ACCOUNT}) for each in tellers.items()]

@@ -2,14 +2,19 @@
 
 import json
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk.assertions import Annotations, Match
 
 from infra.pipeline.alarms import compute_silence_hours
 from infra.pipeline.stream_alarms import compute_late_minutes
+from infra.settings import read_defaults
 from lakewriter.run.continuous_metrics import write_embedded
 from lakewriter.spec.deployment import Deployment
+from tests.infra.pipeline.conftest import add_stack
 from tests.infra.pipeline.deployments import EMAIL
-from tests.infra.pipeline.templates import has, properties
+from tests.infra.pipeline.executions import resolved
+from tests.infra.pipeline.templates import has, loads, properties
 from tests.run.test_continuous_metrics import METRICS
 
 pytestmark = pytest.mark.synth
@@ -75,7 +80,7 @@ def test_alarms_of_a_continuous_run(streaming):
 
 def test_the_job_is_told_its_stage(streaming, plain):
     for template, stage in ((streaming, "dev"), (plain, None)):
-        (machine,) = properties(template, "StepFunctions::StateMachine")
+        machine = loads(template)
         text = json.dumps(machine["DefinitionString"])
         assert ("driverEnv.LAKEWRITER_STAGE" in text) == (stage is not None)
 
@@ -117,17 +122,51 @@ def test_whom_alarms_call(plain, full, streaming):
     assert all(each["AlarmActions"] == given for each in alarms(streaming).values())
 
 
+@pytest.mark.parametrize(("alarms", "count"), [({}, 1), ({"email": EMAIL}, 0)])
+def test_warning_that_nobody_will_be_called(settings_of, alarms, count):
+    app = cdk.App(context=read_defaults(), analytics_reporting=False)
+    stack = add_stack(app, settings_of(alarms=alarms))
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("Nobody will be called"))
+    assert len(found) == count
+
+
+def test_alarms_say_where_to_look_and_what_to_do(plain):
+    answers = {"Arn": "LOADS", "JobLogs": "JOB-LOG", "LoadLogs": "LOAD-LOG"}
+    for name, alarm in alarms(plain).items():
+        text = resolved(alarm["AlarmDescription"], answers)
+        assert text.startswith("lakewriter-flights-prod-pipeline: ")
+        assert "Executions: LOADS. Log groups: JOB-LOG (job), LOAD-LOG (steps)." in text
+        assert text.endswith(f" What to do: docs/runbook.md#{name.lower()}.")
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+        assert len(text) + 300 < 1024
+
+
+def test_message_that_names_a_failed_execution(full, plain):
+    [rule] = [each for each in properties(full, "Events::Rule") if "InputTransformer" in each["Targets"][0]]
+    assert rule["EventPattern"]["detail"]["status"] == ["FAILED", "TIMED_OUT"]
+    given = rule["Targets"][0]["InputTransformer"]
+    text = resolved(given["InputTemplate"], {"Arn": "LOADS"})
+    # The template of a text is a text in quotes, and has no others.
+    assert json.loads(text).startswith(
+        "lakewriter-flights-prod-pipeline: load <name> ended as <status>: <error>. Execution: <execution>."
+    )
+    assert given["InputPathsMap"]["error"] == "$.detail.error"
+    assert not any("InputTransformer" in each["Targets"][0] for each in properties(plain, "Events::Rule"))
+
+
 def test_topic(full, synthesised):
     has(full, "SNS::Subscription", Protocol="email", Endpoint=EMAIL)
     (policy,) = properties(full, "SNS::TopicPolicy")
     assert [(each["Effect"], each["Principal"]) for each in policy["PolicyDocument"]["Statement"]] == [
         ("Deny", "*"),
-        ("Allow", {"Service": "cloudwatch.amazonaws.com"}),
+        ("Allow", {"Service": ["cloudwatch.amazonaws.com", "events.amazonaws.com"]}),
     ]
     keyless = synthesised(alarms={"email": EMAIL})
     (key,) = properties(keyless, "KMS::Key")
     assert key["EnableKeyRotation"]
-    assert key["KeyPolicy"]["Statement"][1]["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert key["KeyPolicy"]["Statement"][1]["Principal"] == {
+        "Service": ["cloudwatch.amazonaws.com", "events.amazonaws.com"]
+    }
 
 
 def test_dashboard(plain):
