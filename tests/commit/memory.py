@@ -1,7 +1,7 @@
 """A store in memory whose every call may be lost, unclear, the caller's last, or the moment another attempt runs."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lakewriter.commit.store import Completion, Entry, StoredObject, Unclear, Upload
@@ -103,6 +103,10 @@ class Memory:
         if found is not None and etag in (None, found.etag):
             del self.world.data[key]
         self.world.objects.pop(key, None)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.delete(key)
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         self._trouble()

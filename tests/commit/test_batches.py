@@ -10,7 +10,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import KEPT, clear_batches, is_next
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
-from lakewriter.commit.sync_records import Live, SyncState
+from lakewriter.commit.sync_records import Live, SyncIntent, SyncState, advance_sync
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
@@ -71,6 +71,20 @@ def test_receipts_of_live_generations_are_not_cleared_away():
     clear_batches(control, Batch("q", 23), LATER)
     found = [number for number in range(4) if control.read_report(Batch("q", number).job_id) is not None]
     assert found == [1, 3]
+
+
+def test_a_stream_names_its_last_batches_alone():
+    """So that what is before them can be cleared away; other loads, and another stream's batches, stay."""
+    others = (Live(job_id="nightly", generation_id=0), Live(job_id="stream-old-0000000003", generation_id=0))
+    sync = SyncState(live=others)
+    for number in range(25):
+        batch = Batch("q", number)
+        intent = SyncIntent(sync_id=number, generation_id=0)
+        sync = advance_sync(sync, intent, batch.job_id, files=number != 7, batch=batch)
+    assert sync.live[:2] == others
+    # The one without files is none of them.
+    named = [live.job_id for live in sync.live[2:]]
+    assert named == [Batch("q", number).job_id for number in (4, 5, 6, *range(8, 25))]
 
 
 def test_rows_that_were_set_aside_stay_for_their_days():

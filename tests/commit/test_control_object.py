@@ -277,6 +277,7 @@ def test_what_is_not_understood_is_told_by_verify(damage, why):
 def test_a_receipt_that_needs_something_is_refused(step):
     place = Place()
     place.change(INTENT, receipt_needs(place.world.objects[INTENT][0]))
+    place.control = place.fresh()
     before = dict(place.world.objects)
     with pytest.raises(PendingUnrecoverableError, match=NEEDS):
         step(place)

@@ -315,13 +315,23 @@ EVENTS = {"format": "json", "path": "in", "columns": "id BIGINT", "options": {"m
 TOP = {"checkpoint": "checkpoint", "interval_seconds": 1}
 
 
+def count_requests(calls, job_id):
+    """The calls of a batch: the state is read, it begins, and its attempt's outcome is the last one."""
+    begun = next(place for place, key in enumerate(calls) if job_id in key and key.endswith("/begin.json"))
+    ended = next(place for place, key in enumerate(calls) if job_id in key and key.endswith("/outcome.json"))
+    return ended - begun + 2
+
+
 def test_supaflow_runs_continuously(lake, aws):
+    calls = []
+    aws.observers.append(lambda call, answer: calls.append(call.key or ""))
     Lake.write(lake, {"table": "events", "schema": "public", "read": EVENTS})
     lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
     schema = "supaflow_nyc_public"
     with lake.running() as run:
         lake.until(1, f"{schema}.events")
     assert [(each.status, each.rows) for each in run.batches] == [("done", 10)] * 2
+    assert count_requests(calls, run.batches[1].job_id) <= 25
     query = "SELECT _supa_job_id, min(_supa_index), max(_supa_index), count(*) FROM t GROUP BY ALL ORDER BY ALL"
     assert lake.rows(query, f"{schema}/events") == [(each.job_id, 1, 10, 10) for each in run.batches]
     assert len(aws.client("glue").get_partitions(DatabaseName=schema, TableName="events")["Partitions"]) == 2
@@ -334,8 +344,11 @@ def test_iceberg_runs_continuously(lake):
     Lake.write(lake, table, **ICEBERG)
     lake.file.write_text(lake.file.read_text("utf-8") + yaml.safe_dump(TOP), "utf-8")
     name = "supaflow_nyc_public.events"
+    calls = []
+    lake.aws.observers.append(lambda call, answer: calls.append(call.key or ""))
     with lake.running() as run:
         lake.until(1, name)
+    assert count_requests(calls, run.batches[1].job_id) <= 40
     assert [(each.status, each.rows, each.files) for each in run.batches] == [("done", 10, 2)] * 2
     iceberg = IcebergLake(lake.folder, lake.aws, lake._spark).table("events")
     assert iceberg.properties["lakewriter.flights"] == "2"

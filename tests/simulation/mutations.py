@@ -195,10 +195,10 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "report-before-close": _one(
         "a table's report is there before its state is closed",
         "commit.recover",
-        "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n"
+        "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n"
         "    move_pending(control, pending, lambda state: _close_state(state, pending, intent))\n",
         "    move_pending(control, pending, lambda state: _close_state(state, pending, intent))\n"
-        "    control.write_once(key, report.model_dump_json(indent=1), keep=True)\n",
+        "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n",
     ),
     "move-own-pending": _one(
         "a recovery changes only the intent and the phase that it has read",

@@ -184,9 +184,8 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     on: an exclusive load needs it unchanged, plain appends commit one after the other. Where another attempt has
     finished the job, this one's uploads are aborted: no other intent names them.
     """
-    control.write_once(
-        control.keys.intent(attempt.job_id, attempt.id, control.table_id), intent.model_dump_json(indent=1)
-    )
+    key = control.keys.intent(attempt.job_id, attempt.id, control.table_id)
+    control.write_once(key, intent.model_dump_json(indent=1), remember=True)
     pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase="intended", since=attempt.started)
 
     def bind_to(state: TableState) -> TableState:

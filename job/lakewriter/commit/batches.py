@@ -106,13 +106,15 @@ def clear_batches(control: Control, batch: Batch, before: datetime) -> None:
     oldest = Batch(batch.query, max(0, batch.number - KEPT)).job_id
     entries = list(control.store.list_entries(root + make_batch_prefix(batch.query)))
     named = find_named_loads(read_states(control))
+    gone = []
     for entry in entries:
         job = entry.key.removeprefix(root).split("/")[0]
         if job >= oldest:
-            return
+            break
         is_kept = BAD_ROWS in entry.key and entry.modified >= before
         if job not in named and not is_kept:
-            control.store.delete(entry.key)
+            gone.append(entry.key)
+    control.store.delete_all(gone)
 
 
 def _make_lost_error(table: str, last: Batch | None, why: str) -> CheckpointLostError:

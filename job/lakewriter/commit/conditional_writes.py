@@ -5,7 +5,7 @@ there.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from lakewriter import aws
@@ -14,6 +14,8 @@ from lakewriter.errors import LakeError
 from lakewriter.naming import GENERATION_METADATA, LOAD_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt
 
+_MOST_DELETED: Final = 1000
+"""Objects that one DeleteObjects takes."""
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -145,6 +147,21 @@ class S3Store:
             raise self._explain(error, "DeleteObject", key) from error
         except aws.BotoCoreError as error:
             raise self._explain(error, "DeleteObject", key) from error
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """See ``Store``: DeleteObjects, a thousand keys at a time; what it does not delete, by DeleteObject, which
+        says why."""
+        for start in range(0, len(keys), _MOST_DELETED):
+            batch = keys[start : start + _MOST_DELETED]
+            wanted: Any = {"Objects": [{"Key": key} for key in batch], "Quiet": True}
+            try:
+                answer = self._clients.s3.delete_objects(Bucket=self._bucket, Delete=wanted)
+                left = [error["Key"] for error in answer.get("Errors", ())]
+            except (aws.ClientError, aws.BotoCoreError):
+                # Some stores have no such call.
+                left = list(batch)
+            for key in left:
+                self.delete(key)
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """See ``Store``: ListMultipartUploads."""

@@ -61,6 +61,7 @@ class Control:
         self.layout = layout
         self.key_names = key_names
         self.pause = pause
+        self._written: dict[str, bytes] = {}
         self.left: list[str] = []
         """A sentence for each thing that could not be deleted or aborted, for the table's report."""
         find = partial(find_trace, store, keys, table_id, layout)
@@ -74,8 +75,12 @@ class Control:
         except LakeError as error:
             self.left.append(f"{what} of {self.table_id} were not cleared up, and take room only: {error}")
 
-    def write_once(self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False) -> None:
+    def write_once(
+        self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False, remember: bool = False
+    ) -> None:
         """Create the object; nothing to do where it is there with this content, as an earlier try may have written it.
+
+        ``remember`` it where this process itself will read it next.
 
         ``KEY_EXISTS`` where it is there with another content, unless ``keep`` says to leave it as it is.
         ``COMMIT_UNKNOWN`` where S3 gives no clear answer.
@@ -83,9 +88,24 @@ class Control:
         body = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
 
         def create() -> bool | None:
-            return self.store.create(key, body) is not None or keep or self._is_there(key, body) or None
+            if self.store.create(key, body) is None:
+                return keep or self._is_there(key, body) or None
+            if remember:
+                self._written[key] = body
+            return True
 
         write(key, create, self.pause)
+
+    def _get_once_written(self, key: str, *, again: bool = False) -> bytes | None:
+        """Return an object that no one replaces: as this process has written it, else as the store has it.
+
+        What is not read ``again`` is forgotten: an intent is as large as its load.
+        """
+        written = self._written.get(key) if again else self._written.pop(key, None)
+        if written is not None:
+            return written
+        content = self.store.get(key)
+        return None if content is None else content[0]
 
     def _is_there(self, key: str, body: bytes) -> bool:
         content = self.store.get(key)
@@ -123,8 +143,8 @@ class Control:
     def read_report(self, job_id: str) -> dict[str, Any] | None:
         """Return the table's report of this job id, None while the load is not committed in this table."""
         key = self.keys.report(job_id, self.table_id)
-        content = self.store.get(key)
-        return None if content is None else parse(TableReport, key, content[0]).model_dump(mode="json")
+        content = self._get_once_written(key, again=True)
+        return None if content is None else parse(TableReport, key, content).model_dump(mode="json")
 
     def read_intent(self, job_id: str, attempt: str) -> Intent:
         """Return the intent that the state names; ``PENDING_UNRECOVERABLE`` where it is not there."""
@@ -142,7 +162,7 @@ class Control:
         """Return the intent of an attempt, None where there is none; release 0.1.0 wrote it under another key."""
         for name in (self.keys.intent, self.keys.first_intent):
             key = name(job_id, attempt, self.table_id)
-            content = self.store.get(key)
+            content = self._get_once_written(key)
             if content is not None:
-                return Intent.parse(key, content[0]).with_key_names(self.key_names)
+                return Intent.parse(key, content).with_key_names(self.key_names)
         return None

@@ -94,7 +94,7 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
     """Write the load's report, then the state with nothing pending: the last step of a load."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
     key = control.keys.report(pending.job_id, control.table_id)
-    control.write_once(key, report.model_dump_json(indent=1), keep=True)
+    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
     move_pending(control, pending, lambda state: _close_state(state, pending, intent))
 
 
@@ -153,7 +153,7 @@ def _close_state(state: TableState, pending: Pending, intent: Intent) -> TableSt
         counter=max(state.counter, intent.counter_after or 0),
         batch=intent.batch or state.batch,
         running=state.list_running_except(pending.job_id),
-        sync=advance_sync(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts))
+        sync=advance_sync(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts), batch=intent.batch)
         if intent.sync
         else state.sync,
         inferred=state.inferred if intent.inferred is None else intent.inferred,

@@ -3,7 +3,7 @@
 An answer that says neither success nor failure (a time-out, a 5xx, a 409) is ``Unclear``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -96,6 +96,9 @@ class Store(Protocol):
 
     def delete(self, key: str, etag: str | None = None) -> None:
         """Delete an object, with ``etag`` only if it has it; an object that is gone or another is no error."""
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete objects, in as few requests as the store takes; those that are gone are no error."""
 
     def list_uploads(self, prefix: str) -> Iterator[Upload]:
         """Yield the incomplete uploads whose keys begin with ``prefix``."""

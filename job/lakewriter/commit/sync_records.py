@@ -1,11 +1,16 @@
 """What a table's state and an intent record of syncs: generations, the source's state, objects to delete."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from lakewriter.control_object import ControlObject
+from lakewriter.receipt import Batch, make_batch_prefix
 
 MOST_LIVE: Final = 500
 """How many loads keep their receipts for the next full refresh; of older ones the objects' metadata are read."""
+
+BATCHES_LIVE: Final = 20
+"""The same of a continuous run's batches, which are as many in an hour as other loads in a month."""
 
 
 class SourceState(ControlObject):
@@ -58,8 +63,11 @@ class SyncIntent(ControlObject):
     exclusive: bool = False
 
 
-def advance_sync(state: SyncState, intent: SyncIntent, job_id: str, *, files: bool) -> SyncState:
-    """Return the sync state after the intent is closed; ``files`` says whether the load wrote any."""
+def advance_sync(
+    state: SyncState, intent: SyncIntent, job_id: str, *, files: bool, batch: Batch | None = None
+) -> SyncState:
+    """Return the sync state after the intent is closed; ``files`` says whether the load wrote any, ``batch`` which one
+    of a continuous run it was."""
     kept = [live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished]
     if files:
         kept.append(Live(job_id=job_id, generation_id=intent.generation_id))
@@ -67,8 +75,21 @@ def advance_sync(state: SyncState, intent: SyncIntent, job_id: str, *, files: bo
         update={
             "sync_id": max(state.sync_id, intent.sync_id),
             "generation_id": max(state.generation_id, intent.generation_id),
-            "live": tuple(kept[-MOST_LIVE:]),
+            "live": tuple(_drop_old_batches(kept, batch)[-MOST_LIVE:]),
             "source": intent.source,
             "unfinished": intent.unfinished,
         }
     )
+
+
+def _drop_old_batches(live: Sequence[Live], batch: Batch | None) -> Sequence[Live]:
+    """Leave out all but the stream's last batches, so that their control objects can be cleared away as others are.
+
+    A full refresh finds their objects by the listing, and their generation in the objects' metadata.
+    """
+    if batch is None:
+        return live
+    prefix = make_batch_prefix(batch.query)
+    batches = [load for load in live if load.job_id.startswith(prefix)]
+    dropped = {load.job_id for load in batches[:-BATCHES_LIVE]}
+    return [load for load in live if load.job_id not in dropped]

@@ -121,7 +121,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     cursor = report.get("cursor_after")
     sync = state.sync
     if intent is not None and intent.sync is not None:
-        sync = advance_sync(sync, intent.sync, closed.job_id, files=bool(intent.receipts))
+        sync = advance_sync(sync, intent.sync, closed.job_id, files=bool(intent.receipts), batch=intent.batch)
     elif report.get("generation_id") is not None:
         sync = _add_numbers(sync, closed)
     return state.replace(

@@ -15,9 +15,14 @@ def find_schema(table: Table, action: IcebergAction) -> Schema:
 
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
-    """Return the number of rows of every file that the snapshot added, by location."""
+    """Return the number of rows of every file that the snapshot added, by location.
+
+    Only manifests that the snapshot itself has written can name them.
+    """
     rows = {}
     for manifest in snapshot.manifests(table.io):
+        if manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
         for entry in manifest.fetch_manifest_entry(table.io):
             if entry.snapshot_id == snapshot.snapshot_id:
                 rows[entry.data_file.file_path] = entry.data_file.record_count

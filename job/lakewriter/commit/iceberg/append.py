@@ -28,6 +28,9 @@ from lakewriter.spec.specification import MIB
 MANIFESTS: Final = 20
 """How many manifests are read to count files: when there are more, appends merge them."""
 
+COUNTED_BATCHES: Final = 20
+"""Of a continuous run's batches, one in so many counts the table's files."""
+
 SMALL_FILE: Final = 32 * MIB
 
 
@@ -64,7 +67,7 @@ class IcebergTables:
             )
         try:
             with explain_limits(f"count the files of {self._own.name}"):
-                return read_health(table)
+                return read_health(table, counts_files=_counts_files(intent))
         except LakeError:
             # The load is committed: that its table's files were not counted does not fail it.
             return None
@@ -162,9 +165,16 @@ def _describe_differences(table: Table, intent: Intent) -> list[str]:
     return [] if rows == expected else describe_file_differences(rows, expected)
 
 
-def read_health(table: Table) -> TableHealth:
+def _counts_files(intent: Intent) -> bool:
+    """Whether to read the manifests for it: for a batch in so many, as a continuous run commits often."""
+    return intent.batch is None or intent.batch.number % COUNTED_BATCHES == 0
+
+
+def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:
     """Count the table's snapshots, files and small files, which grow with small loads."""
     snapshot = table.current_snapshot()
+    if not counts_files:
+        return TableHealth(snapshots=len(table.metadata.snapshots), files=None, small_files=None)
     manifests = snapshot.manifests(table.io) if snapshot else []
     sizes = [
         entry.data_file.file_size_in_bytes

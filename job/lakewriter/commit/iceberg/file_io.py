@@ -1,6 +1,7 @@
 """Read and write Iceberg's metadata files with the destination's own clients, which renew their credentials."""
 
 import io
+import re
 from collections.abc import Callable, Iterator, Set
 from datetime import datetime
 from typing import Any, Final, TypeVar, cast
@@ -20,6 +21,13 @@ A table's properties are merged over the catalog's, so the name is one that no p
 WRITTEN: Final = ":lakewriter.written"
 """The catalog property with the list to which the location of every written file is added."""
 
+READ: Final = ":lakewriter.read"
+"""The catalog property with the content of the table's metadata files and manifest lists that were read last, by
+location: each load asks for the same ones several times, and none is ever replaced."""
+
+_KEPT: Final = 4
+_KEPT_NAMES: Final = re.compile(r"\.metadata\.json$|/snap-[^/]*\.avro$")
+
 LOAD: Final = ":lakewriter.load"
 """The catalog property with the load for the objects' metadata, ``{pipeline}/{job_id}/{attempt}``."""
 
@@ -36,10 +44,11 @@ class ClientsFileIO(FileIO):
         self._clients: aws.Clients = properties[CLIENTS]
         self._written: list[str] = properties[WRITTEN]
         self._load: str = properties[LOAD]
+        self._read: dict[str, bytes] = properties[READ]
 
     def new_input(self, location: str) -> "S3Input":
         """See ``FileIO``."""
-        return S3Input(location, self._clients)
+        return S3Input(location, self._clients, self._read if _KEPT_NAMES.search(location) else {})
 
     def new_output(self, location: str) -> "S3Output":
         """See ``FileIO``."""
@@ -53,15 +62,16 @@ class ClientsFileIO(FileIO):
 
 
 class S3Input(InputFile):
-    """One object, fetched when it is first read."""
+    """One object, fetched when it is first read, unless ``kept`` has it already."""
 
-    def __init__(self, location: str, clients: aws.Clients) -> None:
+    def __init__(self, location: str, clients: aws.Clients, kept: dict[str, bytes] | None = None) -> None:
         super().__init__(location)
         self._clients = clients
-        self._content: bytes | None = None
+        self._kept = {} if kept is None else kept
 
     def _read(self) -> bytes:
-        if self._content is None:
+        content = self._kept.get(self.location)
+        if content is None:
             bucket, key = split(self.location)
 
             def fetch(s3: Any) -> bytes:
@@ -79,8 +89,11 @@ class S3Input(InputFile):
                         ) from error
                     raise
 
-            self._content = _ask("s3:GetObject", self.location, self._clients, fetch)
-        return self._content
+            content = _ask("s3:GetObject", self.location, self._clients, fetch)
+            while len(self._kept) >= _KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[self.location] = content
+        return content
 
     def __len__(self) -> int:
         return len(self._read())

@@ -17,7 +17,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from lakewriter import aws
-from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
+from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.rest_session import CatalogAdapter, ForeignAnswer
 from lakewriter.errors import (
     CatalogNotFoundError,
@@ -54,7 +54,7 @@ class _OwnFiles:
     properties: Properties
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        own = {name: self.properties[name] for name in (CLIENTS, LOAD, WRITTEN)}
+        own = {name: self.properties[name] for name in (CLIENTS, LOAD, READ, WRITTEN)}
         return ClientsFileIO({**self.properties, **properties, **own})
 
 
@@ -105,7 +105,7 @@ class _Rest(_OwnFiles, RestCatalog):
 def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
     """Open the catalog. The files it writes name ``load`` in their metadata; their locations are put into
     ``written``."""
-    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written}
+    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written, READ: {}}
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     with explain_errors(service, clients, "connect"):
