@@ -201,7 +201,8 @@ def test_many_tables_fit_into_a_policy(tmp_path: Path, count: int, last: str) ->
 VARIANTS = [{}, {"allow_reset": True, "encryption": "SSE-KMS", "reads": ["s3://other/x"]}]
 
 
-@pytest.mark.parametrize("who", Who)
+# The deployer's has wildcards of actions, of which parliament knows others.
+@pytest.mark.parametrize("who", [who for who in Who if who is not Who.DEPLOYER])
 @pytest.mark.parametrize("deployment", VARIANTS)
 @pytest.mark.parametrize("destination", [{}, {"s3_path_prefix": ""}, ASSUMED])
 def test_parliament_finds_nothing(tmp_path: Path, who: Who, deployment: Any, destination: Any) -> None:

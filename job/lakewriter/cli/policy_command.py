@@ -23,17 +23,24 @@ _UNKNOWN: Final = "ACCOUNT-ID"
 @click.option("--who", type=click.Choice([who.value for who in Who]), help="Print only the documents for this party.")
 @click.option("--account", metavar="ID", help="The AWS account; by default deployment.account, or the role's account.")
 @click.option("--kms-key", metavar="ARN", help="The bucket's KMS key, if a stack creates it.")
+@click.option("--state-machine", metavar="ARN", help="The stack's StateMachineArn, for an operator who starts loads.")
 @STAGE
 @JSON
 @report_errors
 def policy(
-    lake: Path, who: str | None, account: str | None, kms_key: str | None, stage: str | None, as_json: bool
+    lake: Path,
+    who: str | None,
+    account: str | None,
+    kms_key: str | None,
+    state_machine: str | None,
+    stage: str | None,
+    as_json: bool,
 ) -> int:
     """Print the IAM policies of the destination's roles. They are least-privilege, trust policies included."""
     loaded = load(lake, stage=stage)
     region = _find_region(loaded)
     arns = Arns(find_partition(region), account or _find_account(loaded), region, kms_key)
-    found = _choose_roles(loaded, arns, Who(who) if who else None)
+    found = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, state_machine=state_machine)
     owner = None if who else make_bucket_policy(loaded.spec, arns)
     shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
     if _UNKNOWN in json.dumps(shown):
@@ -64,12 +71,15 @@ def _find_account(lake: Lake) -> str:
     return lake.deployment.account or (role.split(":")[4] if role else _UNKNOWN)
 
 
-def _choose_roles(lake: Lake, arns: Arns, who: Who | None) -> list[Role]:
+def _choose_roles(
+    lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, state_machine: str | None
+) -> list[Role]:
     """The file's roles; for ``who`` that the file has none of, what one would need."""
     found = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
     if found or who is None:
         return found
-    return [Role(who.value, who, make_documents(lake.spec, lake.deployment, who, arns), None)]
+    documents = make_documents(lake.spec, lake.deployment, who, arns, stage=stage, state_machine=state_machine)
+    return [Role(who.value, who, documents, None)]
 
 
 def _show_role(role: Role) -> None:

@@ -52,6 +52,17 @@ def allow_loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Stateme
     ]
 
 
+def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
+    """Allow looking up the file's tables and their partitions, to compare them with what was loaded."""
+    if not spec.in_glue:
+        return []
+    actions = [_DATABASE, "glue:GetTable", *(() if spec.iceberg else ("glue:GetPartition", "glue:GetPartitions"))]
+    return [
+        *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
+        allow("ReadTables", actions, _make_resources(arns, _list_table_paths(spec))),
+    ]
+
+
 def allow_vendor(spec: Spec, arns: Arns, reach: Reach, *, reset: bool) -> list[Statement]:
     """Allow a vendor its document's list of actions on its own databases and tables, and deny it the job's."""
     if not spec.in_glue:
@@ -95,6 +106,13 @@ def allow_reader(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
 def allow_data_access() -> Statement:
     """Allow asking Lake Formation for data access: the action takes no resources, grants there name the tables."""
     return allow("AskLakeFormation", ["lakeformation:GetDataAccess"], ["*"])
+
+
+def list_own_paths(spec: Spec) -> list[str]:
+    """List the catalog, the file's databases and all that is in them, as the deletion of a database asks for them."""
+    databases = list(list_databases(spec))
+    below = [f"{kind}/{name}/*" for name in databases for kind in ("table", "userDefinedFunction")]
+    return ["catalog", *(f"database/{name}" for name in databases), *below]
 
 
 def _make_resources(arns: Arns, paths: Sequence[str]) -> list[str]:

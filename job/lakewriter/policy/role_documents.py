@@ -7,7 +7,9 @@ from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
+from lakewriter.policy.deployer_statements import allow_deployer
 from lakewriter.policy.division import divide
+from lakewriter.policy.operator_statements import allow_operator
 from lakewriter.policy.parties import find_reach
 from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
@@ -35,6 +37,10 @@ class Who(StrEnum):
     """Snowflake Open Catalog."""
     READER = "reader"
     """Snowflake's compute, and entries of ``trust`` with ``access: read``."""
+    OPERATOR = "operator"
+    """A person on call: the commands on loads, and their start and stop. No stack makes this role."""
+    DEPLOYER = "deployer"
+    """A person who deploys, and CloudFormation for them. No stack makes this role."""
 
 
 def find_who(party: Party) -> Who:
@@ -43,12 +49,20 @@ def find_who(party: Party) -> Who:
 
 
 def make_documents(
-    spec: Spec, deployment: Deployment, who: Who, arns: Arns, party: Party | None = None
+    spec: Spec,
+    deployment: Deployment,
+    who: Who,
+    arns: Arns,
+    party: Party | None = None,
+    *,
+    stage: str | None = None,
+    state_machine: str | None = None,
 ) -> dict[str, Document]:
     """Make the documents of one kind of role by name, without empty ones, in this order: ``S3``, ``Control``,
     ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
 
-    ``party`` bounds what a vendor or a reader reaches. ``Control`` denies what is the job's to a vendor with its own
+    ``party`` bounds what a vendor or a reader reaches, ``state_machine`` is whose loads an operator starts, ``stage``
+    what a deployer deploys. ``Control`` denies what is the job's to a vendor with its own
     documents (``vendor_verbatim``); for others ``S3`` and ``Glue`` do. A name that IAM's limit divides is numbered from
     its second document on. Raises ``SPEC_INVALID`` if the bucket's key is unknown, or the vendor publishes no
     documents.
@@ -59,6 +73,8 @@ def make_documents(
         Who.VENDOR: lambda: _allow_vendor(spec, deployment, arns, party or Party()),
         Who.CATALOG: lambda: _allow_catalog(spec, deployment, arns),
         Who.READER: lambda: _allow_reader(spec, deployment, arns, party),
+        Who.OPERATOR: lambda: allow_operator(spec, deployment, arns, state_machine),
+        Who.DEPLOYER: lambda: allow_deployer(spec, deployment, arns, stage or "dev"),
     }
     named = {name: statements for name, statements in makers[who]().items() if statements}
     return {name: make_document(statements) for name, statements in divide(named, arns).items()}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import ControlKeys
 from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.control_objects import deny_control_objects, hide_control_objects
 from lakewriter.policy.parties import Reach
@@ -38,6 +39,19 @@ def allow_loader(spec: Spec, arns: Arns) -> list[Statement]:
         _allow_listing(spec, arns, list_written_prefixes(spec)),
         allow("InspectBucket", [_LOCATION, _UPLOADS, _LIFECYCLE], [bucket]),
         allow("WriteObjects", [*_OBJECTS, _DELETE], _make_object_arns(spec, arns, list_written_prefixes(spec))),
+    ]
+
+
+def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
+    """Allow reading everything of a pipeline, writing its records, and withdrawing what an abandoned load has left."""
+    prefixes = list_written_prefixes(spec)
+    root = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/"
+    return [
+        _allow_listing(spec, arns, prefixes),
+        allow("InspectBucket", [_LOCATION, _UPLOADS, _LIFECYCLE], [arns.bucket(spec.access.bucket)]),
+        allow("ReadObjects", ["s3:GetObject"], _make_object_arns(spec, arns, prefixes)),
+        allow("WithdrawObjects", [_DELETE, "s3:AbortMultipartUpload"], _make_object_arns(spec, arns, prefixes)),
+        allow("WriteRecords", ["s3:PutObject"], _make_object_arns(spec, arns, [root])),
     ]
 
 
