@@ -15,7 +15,7 @@ _MACHINE: Final = ":stateMachine:"
 def allow_operator(
     spec: Spec, deployment: Deployment, arns: Arns, state_machine: str | None
 ) -> dict[str, list[Statement]]:
-    """Allow ``status``, ``verify``, ``abandon``, ``reset`` and ``rebuild``, and by the state machine's ARN its loads."""
+    """Allow ``status``, ``verify``, ``abandon``, ``reset``, ``rebuild``, and the loads of a state machine."""
     return {
         "S3": storage.allow_operator(spec, arns),
         "Glue": glue.allow_operator(spec, arns),
