@@ -2,23 +2,43 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
+from typing import Final
 
-from infra.pipeline.capacity import find_disk, find_memory
+from infra.pipeline.capacity import compute_tasks_memory, find_disk, find_memory
 from infra.settings import Settings
 from infra.text import format_hours
 from lakewriter.errors import SpecInvalidError
 from lakewriter.report import format_count
 
+SIZES: Final = {
+    "spark.driver.cores": "deployment.spark.driver.cores",
+    "spark.driver.memory": "deployment.spark.driver.memory",
+    "spark.driver.memoryOverhead": "deployment.spark.driver.memory",
+    "spark.executor.cores": "deployment.spark.executor.cores",
+    "spark.executor.memory": "deployment.spark.executor.memory",
+    "spark.executor.memoryOverhead": "deployment.spark.executor.memory",
+    "spark.executor.pyspark.memory": "limits.row_group_mb",
+}
+"""Spark's settings of a worker's size, by the key that sets them: given otherwise, a worker may not fit its tasks."""
+
 
 def check_workers(settings: Settings) -> Iterator[str]:
-    """Refuse a driver or executors of a size that EMR Serverless does not have."""
+    """Refuse a driver or executors of a size that EMR Serverless does not have, or that its tasks do not fit."""
     spark = settings.deployment.spark
-    for name, worker in (("driver", spark.driver), ("executor", spark.executor)):
-        for size_of in (find_memory, find_disk):
+    tasks = compute_tasks_memory(spark.executor, settings.spec.limits)
+    for name, worker, beside in (("driver", spark.driver, 0), ("executor", spark.executor, tasks)):
+        for find_size in (partial(find_memory, tasks=beside), find_disk):
             try:
-                size_of(worker, name)
+                find_size(worker, name)
             except SpecInvalidError as error:
                 yield f"{error.message} {error.remedy}".strip()
+    for setting, key in SIZES.items():
+        if setting in spark.conf:
+            yield (
+                f"deployment.spark.conf: {setting!r} is given; expected the size of workers under {key}, from which "
+                "the memory of their tasks follows."
+            )
 
 
 def check_quota(settings: Settings) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _make_properties(
 ) -> dict[str, Any]:
     """Make the properties as CloudFormation spells them."""
     spark, network = settings.deployment.spark, settings.deployment.network
-    most = compute_capacity(spark)
+    most = compute_capacity(spark, settings.spec.limits)
     properties: dict[str, Any] = {
         "Name": name,
         "Type": "SPARK",

@@ -8,6 +8,7 @@ from typing import Final
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import Spark, Worker
+from lakewriter.spec.specification import Limits
 
 GIGABYTES: Final = {
     1: range(2, 9),
@@ -23,6 +24,15 @@ DISK: Final = range(20, 201)
 _OVERHEAD: Final = 0.1
 _LEAST_OVERHEAD: Final = 384 / 1024
 
+TASK: Final = 0.5
+"""The gigabytes of a task's Python process, outside Java's heap, with row groups of the default size.
+
+docs/benchmarks.md, "Memory of a worker": 492 MiB at most, however long its partition is.
+"""
+_GROWTH: Final = 1.25
+"""What each further byte of a row group adds: 462 MiB with 80 MiB a row group became 637 with 240, and 696 with 480."""
+_GIB: Final = 1024**3
+
 
 @dataclass(frozen=True)
 class Capacity:
@@ -33,30 +43,50 @@ class Capacity:
     disk: int
 
 
-def compute_capacity(spark: Spark) -> Capacity:
+def compute_capacity(spark: Spark, limits: Limits) -> Capacity:
     """Compute the most that a load takes, which is the application's maximum capacity."""
     driver, executor, count = spark.driver, spark.executor, spark.max_executors
+    beside = compute_tasks_memory(executor, limits)
     return Capacity(
         cores=spark.vcpus,
-        memory=find_memory(driver, "driver") + count * find_memory(executor, "executor"),
+        memory=find_memory(driver, "driver") + count * find_memory(executor, "executor", beside),
         disk=find_disk(driver, "driver") + count * find_disk(executor, "executor"),
     )
 
 
-def find_memory(worker: Worker, name: str) -> int:
-    """Find the worker's memory: Spark's plus its overhead of a tenth, rounded up to a size on offer."""
+def compute_tasks_memory(worker: Worker, limits: Limits) -> float:
+    """Compute the gigabytes of all tasks that an executor runs at a time, one on each core."""
+    further = max(0, limits.row_group_bytes - Limits().row_group_bytes)
+    return worker.cores * (TASK + _GROWTH * further / _GIB)
+
+
+def find_memory(worker: Worker, name: str, tasks: float = 0) -> int:
+    """Find the worker's memory, rounded up to a size on offer: Spark's heap, Java's overhead of a tenth, and what the
+    ``tasks`` take beside both."""
     asked = int(worker.memory.removesuffix("G"))
-    needed = asked + max(asked * _OVERHEAD, _LEAST_OVERHEAD)
     sizes = GIGABYTES[worker.cores]
-    fitting = next((size for size in sizes if size >= needed), None)
+    fitting = next((size for size in sizes if size >= _add_overhead(asked) + tasks), None)
     if fitting is None:
-        most = int(sizes[-1] / (1 + _OVERHEAD))
+        fits = [heap for heap in range(1, sizes[-1]) if _add_overhead(heap) + tasks <= sizes[-1]]
+        beside = f", and {tasks:.1f} GB for {worker.cores} tasks beside it," if tasks else ""
+        most = f"expected at most '{fits[-1]}G'" if fits else "expected smaller row groups"
         raise SpecInvalidError(
-            f"deployment.spark.{name}.memory: {worker.memory!r} and Spark's overhead of a tenth do not fit a worker of "
-            f"{worker.cores} cores; expected at most '{most}G'.",
-            remedy="Lower it, or give the worker more cores.",
+            f"deployment.spark.{name}.memory: {worker.memory!r} with Spark's overhead of a tenth{beside} do not fit a "
+            f"worker of {worker.cores} cores, which has at most {sizes[-1]} GB; {most}.",
+            remedy="Lower it, lower limits.row_group_mb, or give the worker more cores."
+            if tasks
+            else "Lower it, or give the worker more cores.",
         )
     return fitting
+
+
+def find_overhead(worker: Worker, name: str, tasks: float = 0) -> int:
+    """Find Spark's ``memoryOverhead`` in MiB: all of the worker's memory beside the heap."""
+    return (find_memory(worker, name, tasks) - int(worker.memory.removesuffix("G"))) * 1024
+
+
+def _add_overhead(heap: int) -> float:
+    return heap + max(heap * _OVERHEAD, _LEAST_OVERHEAD)
 
 
 def find_disk(worker: Worker, name: str) -> int:

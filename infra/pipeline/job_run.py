@@ -15,9 +15,11 @@ from constructs import Construct
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.artifact import Artifacts
+from infra.pipeline.capacity import compute_tasks_memory, find_overhead
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
 from lakewriter.spec.deployment import Spark
+from lakewriter.spec.specification import Limits
 
 MOST_RESTARTS: Final = 10
 """The most restarts in an hour that EMR Serverless allows a streaming job."""
@@ -51,21 +53,25 @@ def make_job_run(settings: Settings, application: Application, role: iam.IRole, 
 
 
 def _make_conf(settings: Settings) -> dict[str, str]:
-    conf = make_spark_conf(settings.deployment.spark)
+    conf = make_spark_conf(settings.deployment.spark, settings.spec.limits)
     if settings.deployment.spark.mode == "STREAMING":
         # For its metrics; the file that goes with the job has the stage merged in.
         conf["spark.emr-serverless.driverEnv.LAKEWRITER_STAGE"] = settings.stage
     return conf
 
 
-def make_spark_conf(spark: Spark) -> dict[str, str]:
+def make_spark_conf(spark: Spark, limits: Limits) -> dict[str, str]:
     """Make Spark's properties; ``deployment.spark.conf`` overrides all of them except the time zone."""
+    tasks = compute_tasks_memory(spark.executor, limits)
     return {
         "spark.driver.cores": str(spark.driver.cores),
         "spark.driver.memory": spark.driver.memory,
+        "spark.driver.memoryOverhead": f"{find_overhead(spark.driver, 'driver')}m",
         "spark.emr-serverless.driver.disk": spark.driver.disk,
         "spark.executor.cores": str(spark.executor.cores),
         "spark.executor.memory": spark.executor.memory,
+        # Python's processes are outside the heap: https://spark.apache.org/docs/latest/configuration.html
+        "spark.executor.memoryOverhead": f"{find_overhead(spark.executor, 'executor', tasks)}m",
         "spark.emr-serverless.executor.disk": spark.executor.disk,
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.initialExecutors": "1",

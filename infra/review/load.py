@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from infra.cron import Cron
-from infra.pipeline.capacity import compute_capacity
+from infra.pipeline.capacity import Capacity, compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
 from infra.review.templates import Templates
 from infra.settings import Settings
@@ -13,7 +13,7 @@ from infra.text import format_hours
 from lakewriter.naming import ControlKeys, join_key
 from lakewriter.report import format_count
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Limits, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource
 
 JOB_ID: Final = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
@@ -82,7 +82,7 @@ def describe_limits(settings: Settings, templates: Templates) -> Section:
     facts = (
         *_describe_attempts(settings.deployment.spark),
         *_describe_application(templates),
-        *_describe_maximum(settings.deployment),
+        *_describe_maximum(settings.deployment, settings.spec.limits),
     )
     return Section("Limits and the most a load can cost", text, (Table((), facts),))
 
@@ -113,21 +113,21 @@ def _describe_application(templates: Templates) -> Iterator[tuple[Cell, ...]]:
         yield "The most at a time", f"{most['Cpu']}, {most['Memory']}, {most['Disk']} of disk"
 
 
-def _describe_maximum(deployment: Deployment) -> Iterator[tuple[Cell, ...]]:
+def _describe_maximum(deployment: Deployment, limits: Limits) -> Iterator[tuple[Cell, ...]]:
     spark, schedule = deployment.spark, deployment.schedule
     if spark.mode == "STREAMING":
-        yield "The most in a day", _multiply(spark, timedelta(days=1))
+        yield "The most in a day", _multiply(compute_capacity(spark, limits), timedelta(days=1))
         return
     longest = spark.attempts * timedelta(minutes=spark.timeout_minutes)
-    yield "The most a load can take", _multiply(spark, longest)
+    yield "The most a load can take", _multiply(compute_capacity(spark, limits), longest)
     if schedule is not None and schedule.cron is not None:
         starts = len(Cron.parse(schedule.cron).times)
         most = starts * spark.vcpus * (longest / timedelta(hours=1))
         yield "The most in a day", f"{format_count(starts, 'start')}, {most:,.0f} vCPU hours if each took all it may"
 
 
-def _multiply(spark: Spark, span: timedelta) -> tuple[str, str]:
-    most, worked = compute_capacity(spark), span / timedelta(hours=1)
+def _multiply(most: Capacity, span: timedelta) -> tuple[str, str]:
+    worked = span / timedelta(hours=1)
     return (
         f"{most.cores} vCPUs x {format_hours(span)} = {most.cores * worked:,.0f} vCPU hours",
         f"{most.memory} GB x {format_hours(span)} = {most.memory * worked:,.0f} GB hours",

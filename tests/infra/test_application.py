@@ -30,7 +30,7 @@ CDK = [str(NODE / "node"), "node_modules/aws-cdk/bin/cdk", "synth", "--quiet"]
 JOB = "5f0e4c1a-8f0b-5d57-9a53-3f1c2d4b6e70"
 WEATHER = f"data/production/supaflow_nyc_public/weather/2027/01/04/06/part-{JOB}-00001.gzip.parquet"
 # Facts that somebody signs. vCPU hours: (2 + 3 x 4) vCPUs x 3 attempts x 3 hours. GB hours: a driver of 8 GB and
-# executors of 16 GB, the sizes of EMR Serverless next above Spark's 7 and 14 with a tenth more.
+# executors of 16 GB, the sizes of EMR Serverless above Spark's 7 and 12 with a tenth, and four tasks of half a GB.
 SIGNED = [
     "| `SupaflowConsumerRole` | `arn:aws:iam::805595753828:root` | `acme-flights-2f61c7d0` | "
     "lake.yaml names this party. |",

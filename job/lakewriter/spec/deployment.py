@@ -98,7 +98,8 @@ class Worker(Model):
     """One driver or executor. Sizes as EMR Serverless has them."""
 
     cores: Literal[1, 2, 4, 8, 16] = 4
-    memory: str = "14G"
+    memory: str = "12G"
+    """Of Java's heap; the stack adds what Java and the tasks' Python processes take beside it."""
     disk: str = "20G"
 
     @field_validator("memory", "disk")

@@ -185,9 +185,28 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         "workers of sizes that do not exist",
         {"deployment": {"spark": {"driver": {"cores": 2, "memory": "16G"}, "executor": {"disk": "10G"}}}},
         [
-            "deployment.spark.driver.memory: '16G' and Spark's overhead of a tenth do not fit a worker of 2 cores; "
-            "expected at most '14G'. Lower it, or give the worker more cores.",
+            "deployment.spark.driver.memory: '16G' with Spark's overhead of a tenth do not fit a worker of 2 cores, "
+            "which has at most 16 GB; expected at most '14G'. Lower it, or give the worker more cores.",
             "deployment.spark.executor.disk: expected '20G' to '200G', as EMR Serverless offers, got '10G'.",
+        ],
+    ),
+    (
+        "executors that their tasks do not fit, and sizes given to Spark behind the stack's back",
+        {
+            "limits": {"row_group_mb": 2000},
+            "deployment": {
+                "spark": {
+                    "executor": {"cores": 2, "memory": "12G"},
+                    "conf": {"spark.executor.memoryOverhead": "1G"},
+                }
+            },
+        },
+        [
+            "deployment.spark.executor.memory: '12G' with Spark's overhead of a tenth, and 5.7 GB for 2 tasks beside "
+            "it, do not fit a worker of 2 cores, which has at most 16 GB; expected at most '9G'. Lower it, lower "
+            "limits.row_group_mb, or give the worker more cores.",
+            "deployment.spark.conf: 'spark.executor.memoryOverhead' is given; expected the size of workers under "
+            "deployment.spark.executor.memory, from which the memory of their tasks follows.",
         ],
     ),
     (

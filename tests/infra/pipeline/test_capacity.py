@@ -1,11 +1,23 @@
 """Sizes of workers; the table is that of EMR Serverless's user guide, "Worker configurations"."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from infra.pipeline.capacity import Capacity, compute_capacity, find_disk, find_memory
+from infra.pipeline.capacity import (
+    TASK,
+    Capacity,
+    compute_capacity,
+    compute_tasks_memory,
+    find_disk,
+    find_memory,
+    find_overhead,
+)
 from infra.pipeline.schedule import compute_longest_age
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.deployment import Schedule, Spark, Worker
+from lakewriter.spec.specification import MIB, Limits
 
 pytestmark = pytest.mark.synth
 
@@ -46,7 +58,49 @@ def test_whole_load():
     spark = Spark(
         driver=Worker(cores=2, memory="7G"), executor=Worker(cores=8, memory="20G", disk="50G"), max_executors=2
     )
-    assert compute_capacity(spark) == Capacity(cores=18, memory=8 + 2 * 24, disk=20 + 2 * 50)
+    # Eight tasks of half a gigabyte beside 20 and a tenth make 26, and the next size of eight cores is 28.
+    assert compute_capacity(spark, Limits()) == Capacity(cores=18, memory=8 + 2 * 28, disk=20 + 2 * 50)
+
+
+EXECUTORS = [
+    # cores, heap, MiB of a row group; the worker's gigabytes
+    # The former default: 14 and a tenth left 0.6 of 16 GB for four tasks of half a gigabyte.
+    (4, "14G", 80, 18),
+    (4, "12G", 80, 16),
+    (1, "4G", 80, 5),
+    (8, "24G", 80, 32),
+    (16, "100G", 80, 120),
+    # Smaller row groups than the measured ones are not counted on.
+    (4, "12G", 16, 16),
+    # Estuary's default of 512 MiB: 432 more than measured, a quarter more than that for each of four tasks.
+    (4, "12G", 512, 18),
+]
+
+
+@pytest.mark.parametrize(("cores", "heap", "row_group", "expected"), EXECUTORS)
+def test_executor_holds_its_tasks_beside_the_heap(cores, heap, row_group, expected):
+    worker = Worker(cores=cores, memory=heap)
+    tasks = compute_tasks_memory(worker, Limits(row_group_bytes=row_group * MIB))
+    assert find_memory(worker, "executor", tasks) == expected
+    assert find_overhead(worker, "executor", tasks) == (expected - int(heap[:-1])) * 1024
+
+
+def test_default_executor_holds_what_was_measured():
+    """docs/benchmarks.md, the highest peak; four of them and Java's tenth are beside the heap of 12."""
+    page = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text("utf-8")
+    section = page.partition("## Memory of a worker")[2].partition("\n## ")[0]
+    peaks = [int(peak) for peak in re.findall(r"\| (\d+) \|$", section, re.M)]
+    spark = Spark()
+    beside = find_overhead(spark.executor, "executor", compute_tasks_memory(spark.executor, Limits()))
+    assert max(peaks) <= TASK * 1024
+    assert (beside, 4 * max(peaks) + 0.1 * 12 * 1024 < beside) == (4096, True)
+
+
+def test_tasks_that_no_worker_holds():
+    worker, limits = Worker(cores=4, memory="27G"), Limits(row_group_bytes=80 * MIB)
+    expected = r"'27G' with Spark's overhead of a tenth, and 2.0 GB for 4 tasks beside it, do not fit .* at most '25G'"
+    with pytest.raises(SpecInvalidError, match=expected):
+        find_memory(worker, "executor", compute_tasks_memory(worker, limits))
 
 
 AGES = [

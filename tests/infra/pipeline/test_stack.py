@@ -42,7 +42,8 @@ def test_application(plain):
             "Architecture": "X86_64",
             "AutoStartConfiguration": {"Enabled": True},
             "AutoStopConfiguration": {"Enabled": True, "IdleTimeoutMinutes": 5},
-            # A driver of 2 vCPU and 8 GB (7 and a tenth), three executors of 4 vCPU and 16 GB (14 and a tenth).
+            # A driver of 2 vCPU and 8 GB (7 and a tenth), three executors of 4 vCPU and 16 GB (12 and a tenth, and
+            # four tasks of half a gigabyte).
             "MaximumCapacity": {"Cpu": "14 vCPU", "Memory": "56 GB", "Disk": "80 GB"},
             "SchedulerConfiguration": {"MaxConcurrentRuns": 1, "QueueTimeoutMinutes": 60},
             "MonitoringConfiguration": {
@@ -107,9 +108,11 @@ def test_spark_submit(full):
         "Properties": {
             "spark.driver.cores": "2",
             "spark.driver.memory": "6G",
+            "spark.driver.memoryOverhead": "1024m",
             "spark.emr-serverless.driver.disk": "20G",
             "spark.executor.cores": "4",
-            "spark.executor.memory": "14G",
+            "spark.executor.memory": "12G",
+            "spark.executor.memoryOverhead": "4096m",
             "spark.emr-serverless.executor.disk": "20G",
             "spark.dynamicAllocation.enabled": "true",
             "spark.dynamicAllocation.initialExecutors": "1",
