@@ -28,7 +28,9 @@ DROP: Final = (
     "*.dist-info/INSTALLER",
     "*.dist-info/REQUESTED",
     ".lock",
-    # For testing pandas and pyarrow, and for building against the latter.
+    # For testing numpy, pandas and pyarrow, and for building against the latter.
+    "numpy/tests/*",
+    "numpy/*/tests/*",
     "pandas/tests/*",
     "pyarrow/include/*",
     "pyarrow/includes/*",
@@ -43,6 +45,8 @@ DROP: Final = (
     "pyarrow/flight.py",
     "pyarrow/libarrow_flight*",
     "pyarrow/libarrow_python_flight*",
+    # For Pythons without the C extension, which is beside it.
+    "zstandard/_cffi*",
 )
 
 _SERVICE: Final = re.compile(r"botocore/data/([^/]+)/.+")

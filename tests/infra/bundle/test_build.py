@@ -35,6 +35,18 @@ def test_every_binary_is_for_its_architecture(bundle: Path, architecture: str) -
     }
 
 
+UNNEEDED = ("tests/", "zstandard/_cffi", "pyarrow/_flight", "pyarrow/include/")
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_what_nothing_loads_is_left_out(bundle: Path, architecture: str) -> None:
+    with zipfile.ZipFile(bundle / f"dependencies-{architecture}.zip") as packed:
+        names = packed.namelist()
+    numeric = [name for name in names if name.startswith(("numpy/", "pandas/", "pyarrow/", "zstandard/"))]
+    assert [name for name in numeric if any(part in name for part in UNNEEDED)] == []
+    assert any(name.startswith("zstandard/backend_c") for name in names)
+
+
 def test_second_build_is_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
     build(tmp_path, ["aarch64"])
     for name in ("dependencies-aarch64.zip", "job.zip", "entry.py"):
