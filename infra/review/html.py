@@ -60,11 +60,21 @@ def _render_table(table: Table) -> Iterator[str]:
         yield f"<thead><tr>{''.join(f'<th>{escape(column)}</th>' for column in table.columns)}</tr></thead>"
     yield "<tbody>"
     for row in table.rows:
-        first, *others = row
-        head = f"<td>{_render_cell(first)}</td>" if table.columns else f'<th scope="row">{_render_cell(first)}</th>'
-        yield f"<tr>{head}{''.join(f'<td>{_render_cell(cell)}</td>' for cell in others)}</tr>"
+        yield f"<tr>{''.join(_render_cells(table, row))}</tr>"
     yield "</tbody>"
     yield "</table>"
+
+
+def _render_cells(table: Table, row: tuple[Cell, ...]) -> Iterator[str]:
+    """Render a row; each cell says its column, which a narrow screen shows in place of the table's head."""
+    if not table.columns:
+        first, *others = row
+        yield f'<th scope="row">{_render_cell(first)}</th>'
+        yield from (f"<td>{_render_cell(cell)}</td>" for cell in others)
+        return
+    for column, cell in zip(table.columns, row, strict=True):
+        named = f' data-column="{escape(column)}"' if column else ""
+        yield f"<td{named}>{_render_cell(cell)}</td>"
 
 
 def _render_width(per_cent: int) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from infra.cron import Cron
+from infra.cron import Cron, measure_periods
 from infra.pipeline.capacity import Capacity, compute_capacity
 from infra.review.page import Cell, Code, Line, Section, Table
+from infra.review.prices import Prices
 from infra.review.templates import Templates
 from infra.settings import Settings
 from infra.text import format_hours
@@ -75,14 +76,15 @@ def _list_examples(given: Schedule) -> Cell:
 
 def describe_limits(settings: Settings, templates: Templates) -> Section:
     """Describe the limits of a load, and the most that it can therefore cost."""
+    prices = Prices.load()
     text = (
         "EMR Serverless bills the vCPU and GB hours of workers that run; an attempt that waits costs nothing. "
-        "Multiply by your region's prices."
+        f"{prices.describe_source(templates.region, settings.deployment.spark.architecture)}"
     )
     facts = (
         *_describe_attempts(settings.deployment.spark),
         *_describe_application(templates),
-        *_describe_maximum(settings.deployment, settings.spec.limits),
+        *_describe_maximum(settings.deployment, settings.spec.limits, prices),
     )
     return Section("Limits and the most a load can cost", text, (Table((), facts),))
 
@@ -113,17 +115,30 @@ def _describe_application(templates: Templates) -> Iterator[tuple[Cell, ...]]:
         yield "The most at a time", f"{most['Cpu']}, {most['Memory']}, {most['Disk']} of disk"
 
 
-def _describe_maximum(deployment: Deployment, limits: Limits) -> Iterator[tuple[Cell, ...]]:
+def _describe_maximum(deployment: Deployment, limits: Limits, prices: Prices) -> Iterator[tuple[Cell, ...]]:
     spark, schedule = deployment.spark, deployment.schedule
+    most = compute_capacity(spark, limits)
+    workers = 1 + spark.max_executors
     if spark.mode == "STREAMING":
-        yield "The most in a day", _multiply(compute_capacity(spark, limits), timedelta(days=1))
+        day = timedelta(days=1)
+        yield "The most in a day", (*_multiply(most, day), prices.format_cost(most, workers, day))
         return
     longest = spark.attempts * timedelta(minutes=spark.timeout_minutes)
-    yield "The most a load can take", _multiply(compute_capacity(spark, limits), longest)
-    if schedule is not None and schedule.cron is not None:
-        starts = len(Cron.parse(schedule.cron).times)
-        most = starts * spark.vcpus * (longest / timedelta(hours=1))
-        yield "The most in a day", f"{format_count(starts, 'start')}, {most:,.0f} vCPU hours if each took all it may"
+    yield "The most a load can take", (*_multiply(most, longest), prices.format_cost(most, workers, longest))
+    starts = _count_starts(schedule) if schedule else 0
+    if starts:
+        # Loads do not overlap, so no more than a day of them fits into a day.
+        span = min(starts * longest, timedelta(days=1))
+        counted = f"{format_count(starts, 'start')}, {most.cores * (span / timedelta(hours=1)):,.0f} vCPU hours"
+        yield "The most in a day", (f"{counted} if each took all it may", prices.format_cost(most, workers, span))
+
+
+def _count_starts(schedule: Schedule) -> int:
+    """Count the starts in a day; at least one, though a rate may be of several days."""
+    if schedule.cron is not None:
+        return len(Cron.parse(schedule.cron).times)
+    periods = measure_periods(schedule)
+    return max(timedelta(days=1) // periods[0], 1) if periods else 0
 
 
 def _multiply(most: Capacity, span: timedelta) -> tuple[str, str]:

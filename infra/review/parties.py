@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from infra.review.page import Cell, Code, Line, Section, Table, make_codes
+from infra.review.page import Cell, Code, Line, Section, Table
 from infra.settings import Settings
 from lakewriter.policy.parties import Reach, find_reach
 from lakewriter.policy.s3_statements import WITHHELD
@@ -12,6 +12,7 @@ from lakewriter.spec.trust import Party
 _MOST: Final = 6
 """The most folders and tables of a cell; the policies below have all."""
 _RESETS: Final = ("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase")
+_LISTED: Final = "in its document, and not allowed"
 _OWN_PLACE: Final = (
     "Another folder or table for the party's pipeline; to read the job's: access: read in an entry more."
 )
@@ -63,13 +64,14 @@ def _describe_refusals(settings: Settings, reach: Reach) -> Iterator[tuple[Cell,
     for action, reason in WITHHELD.items():
         if action in listed:
             yield (
-                (Code(action), "in its document, and not allowed"),
+                (Code(action), _LISTED),
                 f"Its own files: {reason}.",
-                "vendor_verbatim: true",
+                Code("vendor_verbatim: true"),
             )
     resets = any(action in _RESETS for statement in spec.vendor_policy.glue for action in statement.actions)
     if resets and reach.catalog and not deployment.allow_reset:
-        yield make_codes(*_RESETS), "Its own tables and databases.", "allow_reset: true"
+        named: Cell = (*map(Code, _RESETS), _LISTED)
+        yield named, "Its own tables and databases.", Code("allow_reset: true")
 
 
 def _shorten(names: list[str]) -> Cell:

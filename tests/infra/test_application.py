@@ -36,7 +36,7 @@ SIGNED = [
     "lake.yaml names this party. |",
     f"| public.weather<br>`s3://acme-landing/flights/weather` | `supaflow_nyc_public.weather` | `{WEATHER}` |",
     "| For example | Mon 04 Jan 2027, 06:30<br>Tue 05 Jan 2027, 06:30<br>Wed 06 Jan 2027, 06:30 |",
-    "| The most a load can take | 14 vCPUs x 9 h = 126 vCPU hours<br>56 GB x 9 h = 504 GB hours |",
+    "| The most a load can take | 14 vCPUs x 9 h = 126 vCPU hours<br>56 GB x 9 h = 504 GB hours<br>9.54 USD |",
     "| `acme-lake` | S3 Bucket | lakewriter-flights-prod-destination | kept |",
     "| **Deny** | `s3:*` | `arn:aws:s3:::acme-lake/*/_lakewriter/*`<br>"
     "`arn:aws:s3:::acme-lake/data/production/_lakewriter/*` |  | The job's records of its loads are the job's alone. |",

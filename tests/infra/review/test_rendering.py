@@ -1,5 +1,7 @@
 """One page, as HTML and as Markdown."""
 
+import re
+
 from infra.review import html, markdown
 from infra.review.page import Code, Page, Section, Strong, Table, make_codes
 
@@ -31,8 +33,8 @@ HTML = """\
 <colgroup><col style="width: 20%"><col style="width: 80%"></colgroup>
 <thead><tr><th></th><th>On</th></tr></thead>
 <tbody>
-<tr><td><strong>Deny</strong></td><td><code>a/<wbr>*.<wbr>b</code><br><code>b|c</code></td></tr>
-<tr><td>Allow</td><td></td></tr>
+<tr><td><strong>Deny</strong></td><td data-column="On"><code>a/<wbr>*.<wbr>b</code><br><code>b|c</code></td></tr>
+<tr><td>Allow</td><td data-column="On"></td></tr>
 </tbody>
 </table>
 </section>
@@ -84,6 +86,18 @@ def test_html_needs_nothing_beside_it() -> None:
     document = html.render(PAGE)
     assert "<style>" in document
     assert [word for word in ("http:", "https:", "src=", "@import", "<link", "<script") if word in document] == []
+
+
+def test_narrow_and_dark_screens() -> None:
+    """On a phone rows are blocks under their columns' names; every colour outside of the two schemes is a variable."""
+    style = html.render(PAGE).partition("<style>")[2].partition("</style>")[0]
+    schemes, _, rest = style.partition("html {")
+    assert "prefers-color-scheme: dark" in schemes
+    assert re.findall(r"#[0-9a-f]{3,6}\b", rest) == []
+    used, named = set(re.findall(r"var\((--\w+)\)", rest)), re.findall(r"(--\w+):", schemes)
+    assert {name: named.count(name) for name in used} == dict.fromkeys(used, 2)
+    assert "@media screen and (max-width: 44rem)" in rest
+    assert "content: attr(data-column)" in rest
 
 
 def test_markdown() -> None:

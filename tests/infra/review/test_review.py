@@ -44,10 +44,11 @@ ROWS = {
         "| `SnowflakeComputeConsumerRole` | `arn:aws:iam::123456789012:root` | denied to everybody | "
         "Nobody may assume the role until Snowflake's IAM user is known. |",
         "| For example | every 6 hours, counted from the deployment |",
+        "| The most in a day | 4 starts, 336 vCPU hours if each took all it may<br>25.45 USD |",
         "| Its own, to write | `s3://acme-lake/data/production/*` | Neither tables nor paths are given, so it shares "
         "the prefix: give either to narrow it. |",
         "| `s3:DeleteObjectVersion`<br>in its document, and not allowed | Its own files: it would delete for good what "
-        "versioning keeps. | vendor\\_verbatim: true |",
+        "versioning keeps. | `vendor_verbatim: true` |",
         "| Refused: changes to the job's tables and databases | `database/supaflow_nyc_public`<br>"
         "`table/supaflow_nyc_public/flights`<br>",
     ],
@@ -56,7 +57,7 @@ ROWS = {
         "'lakewriter policy' prints for the job, and trust emr-serverless.amazonaws.com.",
         "None: loads start by hand, or from another system that starts the state machine.",
         "| A load | goes on until it is stopped |",
-        "| The most in a day | 14 vCPUs x 24 h = 336 vCPU hours<br>56 GB x 24 h = 1,344 GB hours |",
+        "| The most in a day | 14 vCPUs x 24 h = 336 vCPU hours<br>56 GB x 24 h = 1,344 GB hours<br>25.45 USD |",
         "Nobody.",
     ],
     "airbyte": [

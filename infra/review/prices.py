@@ -1,0 +1,51 @@
+"""Put a sum of money beside the most that a load takes, by a file of prices that says where and when they were read."""
+
+import json
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from infra.pipeline.capacity import Capacity
+
+FILE: Final = Path(__file__).with_name("prices.json")
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices an hour in one region, in the ``currency``; ``read`` is the day when ``source`` said so."""
+
+    source: str
+    read: date
+    region: str
+    architecture: str
+    currency: str
+    vcpu_hour: float
+    gigabyte_hour: float
+    disk_gigabyte_hour: float
+    disk_free_gigabytes: int
+
+    @classmethod
+    def load(cls, path: Path = FILE) -> "Prices":
+        """Load the file; change it where your prices differ."""
+        values = json.loads(path.read_text("utf-8"))
+        return cls(**{**values, "read": date.fromisoformat(values["read"])})
+
+    def compute_cost(self, most: Capacity, workers: int, span: timedelta) -> float:
+        """Compute what all workers together cost for ``span``; each has some gigabytes of disk free."""
+        disk = max(most.disk - workers * self.disk_free_gigabytes, 0)
+        hourly = most.cores * self.vcpu_hour + most.memory * self.gigabyte_hour + disk * self.disk_gigabyte_hour
+        return hourly * (span / timedelta(hours=1))
+
+    def format_cost(self, most: Capacity, workers: int, span: timedelta) -> str:
+        """Format the cost with its currency."""
+        return f"{self.compute_cost(most, workers, span):,.2f} {self.currency}"
+
+    def describe_source(self, region: str, architecture: str) -> str:
+        """Say whose prices these are, and how they may differ from this deployment's."""
+        said = f"By {self.source} as read on {self.read:%d %B %Y}, for {self.architecture} in {self.region}."
+        if architecture != self.architecture:
+            said += f" {architecture} costs less."
+        return (
+            said if region == self.region else f"{said} {region} may differ: infra/review/prices.json has the prices."
+        )
