@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from infra.bundle.dependencies import (
     PYTHON,
     BundleError,
     install,
+    list_licences,
     list_packages,
     refuse_foreign,
     select_files,
@@ -36,6 +38,7 @@ from infra.bundle.manifest import (
     compute_requirements_digest,
     list_job_files,
 )
+from lakewriter import __version__
 from lakewriter.entry import MARK
 
 SPARK: Final = ".".join(version("pyspark").split(".")[:2])
@@ -60,6 +63,8 @@ def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch
     sources = list_job_files()
     write_archive(folder / "job.zip", sources)
     manifest = Manifest(
+        version=__version__,
+        commit=find_commit(),
         python=PYTHON,
         spark=SPARK,
         job=compute_job_digest(),
@@ -70,6 +75,21 @@ def build(folder: Path, architectures: Iterable[str] = tuple(MACHINES), *, fetch
     )
     (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
     return manifest
+
+
+def find_commit() -> str | None:
+    """Find git's commit of the sources; None without git or outside of a repository."""
+    try:
+        commit = _ask_git("rev-parse", "HEAD")
+        changed = _ask_git("status", "--porcelain", "--", "job", REQUIREMENTS.name)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{commit}+changes" if changed else commit
+
+
+def _ask_git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def _find_reusable(folder: Path) -> dict[str, Dependencies]:
@@ -96,7 +116,8 @@ def _build_dependencies(folder: Path, fetch: Fetch, architecture: str) -> Depend
         refuse_foreign(files, architecture)
         to = folder / f"dependencies-{architecture}.zip"
         write_archive(to, files, compress=True)
-        return Dependencies(**_describe_file(to, compute_digest(files)).model_dump(), packages=list_packages(installed))
+        described = _describe_file(to, compute_digest(files)).model_dump()
+        return Dependencies(**described, packages=list_packages(installed), licences=list_licences(installed))
 
 
 def _describe_file(path: Path, contents: str) -> File:
@@ -120,11 +141,15 @@ def _compute_sha256(path: Path) -> str | None:
 )
 @click.option("--to", type=click.Path(path_type=Path), default=ROOT / "build" / "bundle", help="The folder to fill.")
 def main(architectures: tuple[str, ...], to: Path) -> None:
-    """Build what EMR Serverless needs to run the job."""
+    """Build what EMR Serverless needs to run the job, with a list of what is in it: sbom.json."""
+    # Only here: whoever builds a bundle in another way needs no list.
+    from infra.bundle.sbom import write_sbom
+
     try:
         manifest = build(to, architectures or tuple(MACHINES))
     except BundleError as error:
         raise click.ClickException(str(error)) from error
+    write_sbom(to, manifest)
     for file in (manifest.entry, manifest.archive, *manifest.dependencies.values()):
         click.echo(f"{to / file.name}  {file.bytes / 1e6:.1f} MB  sha256 {file.sha256}")
 

@@ -4,7 +4,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 from fnmatch import fnmatch
-from importlib.metadata import distributions
+from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path
 from typing import Final
 
@@ -89,6 +89,24 @@ def list_packages(folder: Path) -> dict[str, str]:
     if spark := {"pyspark", "py4j"} & set(versions):
         raise BundleError(f"the dependencies hold {', '.join(sorted(spark))}, which Spark brings itself.")
     return dict(sorted(versions.items()))
+
+
+def list_licences(folder: Path) -> dict[str, str]:
+    """List the licence of each package in ``folder`` by name.
+
+    https://packaging.python.org/en/latest/specifications/core-metadata/#license-expression
+    """
+    found = (each.metadata for each in distributions(path=[str(folder)]))
+    return dict(sorted((metadata["Name"], _read_licence(metadata)) for metadata in found))
+
+
+def _read_licence(metadata: PackageMetadata) -> str:
+    """Read the expression, else the classifiers, else the first line of the older free text."""
+    fields = metadata.json
+    expression, text = fields.get("license_expression"), str(fields.get("license") or "")
+    classifiers = [str(each) for each in fields.get("classifier") or () if str(each).startswith("License :: ")]
+    named = " OR ".join(each.rpartition(" :: ")[2] for each in classifiers if each != "License :: OSI Approved")
+    return str(expression or named or text.strip().partition("\n")[0])
 
 
 def refuse_foreign(files: Mapping[str, Path], architecture: str) -> None:

@@ -30,14 +30,22 @@ class File(Model):
 
 
 class Dependencies(File):
-    """The archive of one architecture, and the version of each package in it."""
+    """The archive of one architecture, and the version and licence of each package in it."""
 
     packages: dict[str, str]
+    licences: dict[str, str]
+    """As its metadata says: an SPDX expression, or a name; blank where it says nothing."""
 
 
 class Manifest(Model):
-    """``python`` and ``spark`` are ``major.minor``; ``job`` and ``requirements`` are SHA-256 over the sources."""
+    """``python`` and ``spark`` are ``major.minor``; ``job`` and ``requirements`` are SHA-256 over the sources.
 
+    ``version`` is the release's; ``commit`` git's, if the sources are a repository, with ``+changes`` behind it if they
+    differ.
+    """
+
+    version: str
+    commit: str | None
     python: str
     spark: str
     job: str

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from infra.bundle.manifest import read_manifest
 from infra.review import html, load, markdown, sections
 from infra.review.assembly import list_acknowledgments, list_warnings
 from infra.review.page import Page
@@ -36,6 +37,7 @@ def make_page(folder: Path, settings: Settings) -> Page:
             ("Destination", ", ".join(f"s3://{spec.access.bucket}/{prefix}" for prefix in spec.prefixes)),
             ("Tables", f"{len(spec.tables)} in {databases}" if databases else str(len(spec.tables))),
             ("Stacks", ", ".join(names)),
+            ("Release", _describe_release(settings)),
             ("At most at a time", f"{spark.vcpus} vCPUs"),
             ("Stateful resources", "kept when the stack goes" if settings.protected else "go with the stack"),
         ),
@@ -54,3 +56,8 @@ def make_page(folder: Path, settings: Settings) -> Page:
             sections.describe_resources(templates),
         ),
     )
+
+
+def _describe_release(settings: Settings) -> str:
+    manifest = read_manifest(settings.bundle)
+    return f"{manifest.version}, commit {manifest.commit[:12]}" if manifest.commit else manifest.version
