@@ -39,7 +39,11 @@ class Machine:
 
     def build_states(self) -> dict[str, State]:
         """Build all states in the order in which a load passes them."""
-        return build_start_states(self.partition, then="StartFirstAttempt") | self._build_attempt() | self._build_ends()
+        return (
+            build_start_states(self.partition, then="StartFirstAttempt", is_stream=self.attempt_timeout is None)
+            | self._build_attempt()
+            | self._build_ends()
+        )
 
     def build_definition(self) -> dict[str, Any]:
         """Build the definition of the state machine."""
@@ -203,7 +207,7 @@ class Machine:
         }
 
     def _build_job_run(self) -> State:
-        which = "$.load.option, $.load.id" if self.attempt_timeout is not None else "'--continuous'"
+        which = "$.load.option, $.load.id" if self.attempt_timeout is not None else "$.load.option"
         arguments = f"States.Array('run', 'lake/lake.yaml', {which}, '--outcome', $.name)"
         driver = dict(self.job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": arguments}
         parameters = {**self.job_run, "ClientToken.$": "$.name", "JobDriver": {"SparkSubmit": driver}}

@@ -24,17 +24,32 @@ def make_service_call(partition: str, action: str, parameters: Mapping[str, Any]
     return {"Type": "Task", "Resource": resource, "Parameters": dict(parameters)}
 
 
-def build_start_states(partition: str, *, then: str) -> dict[str, State]:
-    """Build the states before ``then``; they set ``$.load``: ``option`` and ``id`` for the job, and its ``start``."""
-    return _build_choice() | _build_overlap_guard(partition, then)
+def build_start_states(partition: str, *, then: str, is_stream: bool) -> dict[str, State]:
+    """Build the states before ``then``; they set ``$.load``: ``option`` and ``id`` for the job, and its ``start``.
+
+    A stream names its own loads, so its option has no value, and is another for the canary alone.
+    """
+    return _build_choice(is_stream=is_stream) | _build_overlap_guard(partition, then)
 
 
-def _build_choice() -> dict[str, State]:
-    """Choose by input: ``{}``, ``{"job_id"}`` or ``{"scheduled_at"}``; the schedule adds ``"start": "schedule"``."""
+def _build_choice(*, is_stream: bool) -> dict[str, State]:
+    """Choose by input: ``{}``, ``{"job_id"}``, ``{"scheduled_at"}`` or ``{"canary": true}``; the schedule adds
+    ``"start": "schedule"``."""
+    others = ("job_id", "scheduled_at", "start")
+    time, job_id = ("--continuous", "--continuous") if is_stream else ("--scheduled-at", "--job-id")
     return {
         WHICH_LOAD: {
             "Type": "Choice",
             "Choices": [
+                {
+                    "And": [
+                        _test_presence("canary"),
+                        {"Variable": "$.canary", "BooleanEquals": True},
+                        *({"Not": _test_presence(other)} for other in others),
+                    ],
+                    "Next": "UseCanary",
+                },
+                {**_test_presence("canary"), "Next": "InvalidInput"},
                 {"And": [_test_presence("job_id"), _test_presence("scheduled_at")], "Next": "InvalidInput"},
                 {
                     "And": [_test_presence("job_id"), {"Variable": "$.job_id", "IsString": True}],
@@ -56,14 +71,15 @@ def _build_choice() -> dict[str, State]:
             ],
             "Default": "UseExecutionName",
         },
-        "UseScheduledTime": _set_load("--scheduled-at", "$.scheduled_at", "schedule"),
-        "UseGivenTime": _set_load("--scheduled-at", "$.scheduled_at", "manual"),
-        "UseJobId": _set_load("--job-id", "$.job_id", "manual"),
-        "UseExecutionName": _set_load("--job-id", "$$.Execution.Name", "manual"),
+        "UseCanary": _set_load("--canary", "$$.Execution.Name", "manual"),
+        "UseScheduledTime": _set_load(time, "$.scheduled_at", "schedule"),
+        "UseGivenTime": _set_load(time, "$.scheduled_at", "manual"),
+        "UseJobId": _set_load(job_id, "$.job_id", "manual"),
+        "UseExecutionName": _set_load(job_id, "$$.Execution.Name", "manual"),
         "InvalidInput": {
             "Type": "Fail",
             "Error": "InputRefused",
-            "Cause": 'Expected {}, {"job_id": "NAME"} or {"scheduled_at": "2026-01-31T06:00:00Z"}.',
+            "Cause": 'Expected {}, {"job_id": "NAME"}, {"scheduled_at": "2026-01-31T06:00:00Z"} or {"canary": true}.',
         },
     }
 

@@ -53,6 +53,8 @@ _CONTROL: Final = [
         r"(loads|tables|runs)/": r"\1/",
         r"runs/[^/]+\.json": "runs/NAME.json",
         r"check/[0-9a-f]+(-staged)?": r"check/MARK\1",
+        r"canary/": "canary/",
+        r"canary/.+": "canary/FILE",
         "": "",
     }.items()
 ]

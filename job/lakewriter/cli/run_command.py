@@ -24,6 +24,8 @@ from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
+from lakewriter.spec.canary import make_canary
+from lakewriter.spec.specification import Spec
 
 _STAGE_VARIABLE: Final = "LAKEWRITER_STAGE"
 """Names the stage in the metrics of a job whose file has its stage merged in."""
@@ -39,6 +41,7 @@ class Wanted:
     sync_id: int | None
     messages: str | None
     outcome: str | None
+    canary: str | None = None
 
     @property
     def for_one_load(self) -> str | None:
@@ -48,6 +51,7 @@ class Wanted:
             "--scheduled-at": self.scheduled_at,
             "--sync-id": self.sync_id,
             "--messages": self.messages,
+            "--canary": self.canary,
         }
         return next((option for option, value in given.items() if value is not None), None)
 
@@ -61,6 +65,13 @@ class Wanted:
 @click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, for destinations that number syncs.")
 @click.option("--messages", help="Read these Airbyte messages in place of source.messages; - is standard input.")
 @click.option("--outcome", metavar="NAME", help="Write the outcome to runs/NAME.json, for an orchestrator.")
+@click.option(
+    "--canary",
+    is_flag=False,
+    flag_value="",
+    metavar="[JOB_ID]",
+    help="Load one row into a table of its own instead, to prove that loads of this file can work.",
+)
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @STAGE
 @JSON
@@ -72,6 +83,7 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
         raise SpecInvalidError(f"{wanted.for_one_load} is for a single load; a continuous run names each of its own.")
     name = None if wanted.outcome is None else job_ids.require_job_id(wanted.outcome, "outcome")
     context = open_context(lake, stage)
+    context.spec = _choose_spec(context.spec, wanted)
     if continuous:
         return _run_continuously(context, name, as_json, stage or os.environ.get(_STAGE_VARIABLE) or _NO_STAGE)
     again = partial(_describe_continuation, lake, stage, wanted)
@@ -96,6 +108,14 @@ def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **option
     return error.exit_code if error else EXIT_OK
 
 
+def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
+    if wanted.canary is None:
+        return spec
+    if wanted.for_one_load != "--canary":
+        raise SpecInvalidError(f"{wanted.for_one_load} is for a load of the file's tables; --canary has one row.")
+    return make_canary(spec)
+
+
 def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
     """How to go on with a load: the command, as a person would type it."""
     options = {
@@ -109,7 +129,8 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
 
 
 def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
-    job_id = job_ids.choose_job_id(context.spec.pipeline, wanted.job_id, wanted.scheduled_at)
+    given = wanted.job_id if wanted.canary is None else wanted.canary or None
+    job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     with console.show_progress(spec, ERR) as progress:

@@ -93,7 +93,7 @@ def test_a_load_is_named_and_a_run_that_streams_names_its_own(plain, streaming):
     called = [job_run(each)["Parameters"]["JobDriver"]["SparkSubmit"] for each in (plain, streaming)]
     assert [each["EntryPointArguments.$"] for each in called] == [
         "States.Array('run', 'lake/lake.yaml', $.load.option, $.load.id, '--outcome', $.name)",
-        "States.Array('run', 'lake/lake.yaml', '--continuous', '--outcome', $.name)",
+        "States.Array('run', 'lake/lake.yaml', $.load.option, '--outcome', $.name)",
     ]
 
 

@@ -99,6 +99,7 @@ STARTS = [
     ({"job_id": "again"}, ["--job-id", "again"]),
     ({"scheduled_at": TIME}, ["--scheduled-at", TIME]),
     (SCHEDULED, ["--scheduled-at", TIME]),
+    ({"canary": True}, ["--canary", "start-5"]),
 ]
 
 
@@ -111,6 +112,7 @@ def test_start(machine, number, given, expected):
 
 
 REFUSED = [{"job_id": "a", "scheduled_at": TIME}, {"job_id": 1}, {"scheduled_at": "today"}, {"scheduled_at": 1}]
+REFUSED += [{"canary": False}, {"canary": "yes"}, {"canary": True, "job_id": "a"}]
 
 
 @pytest.mark.parametrize(("number", "given"), list(enumerate(REFUSED)))
@@ -118,6 +120,14 @@ def test_input_refused(machine, number, given):
     found = machine.run(f"refused-{number}", **given)
     assert (found["status"], found["error"], machine.runs.started) == ("FAILED", "InputRefused", [])
     assert '{"scheduled_at": "2026-01-31T06:00:00Z"}' in found["cause"]
+
+
+@pytest.mark.parametrize(("given", "option"), [({}, "--continuous"), ({"canary": True}, "--canary")])
+def test_start_of_a_stream(synthesised, machine, given, option):
+    stream = Machine(synthesised(spark={"mode": "STREAMING"}), machine.runs, name=f"stream{option}")
+    assert stream.run("stream", **given)["status"] == "SUCCEEDED"
+    (parameters,) = machine.runs.started
+    assert arguments(parameters) == ["run", "lake/lake.yaml", option, "--outcome", parameters["ClientToken"]]
 
 
 def test_stopping_cancels_the_job_run(machine):
