@@ -26,7 +26,8 @@ def synthesise(context: Mapping[str, Any]) -> Path:
     )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     settings = Settings.read(app.node.try_get_context)
-    require_deployable(settings)
+    for each in (settings, *settings.guests):
+        require_deployable(each)
     try:
         add_stacks(app, settings)
         folder = Path(app.synth().directory)
@@ -35,13 +36,18 @@ def synthesise(context: Mapping[str, Any]) -> Path:
         reason = str(error).partition("\n")[0]
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
     write_review(folder, settings)
+    for guest in settings.guests:
+        write_review(folder, guest, suffix=f"-{guest.spec.pipeline}")
     return folder
 
 
-def add_stacks(app: cdk.App, settings: Settings) -> None:
-    """Add the two stacks of one stage to an app, which can hold several stages."""
+def add_stacks(app: cdk.App, settings: Settings, *, host: DestinationStack | None = None) -> None:
+    """Add the two stacks of one stage to an app, which can hold several stages, and those of its guests.
+
+    ``host`` is the destination whose bucket and key a guest uses.
+    """
     first, second = settings.stack_names
-    destination = DestinationStack(app, first, settings=settings)
+    destination = DestinationStack(app, first, settings=settings, host=host)
     pipeline = PipelineStack(
         app,
         second,
@@ -53,3 +59,5 @@ def add_stacks(app: cdk.App, settings: Settings) -> None:
     for stack in (destination, pipeline):
         for key, value in settings.deployment.tags.items():
             cdk.Tags.of(stack).add(key, value)
+    for guest in settings.guests:
+        add_stacks(app, guest, host=destination)

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,11 +37,21 @@ class Settings:
     bundle: Path
     siblings: Mapping[str, Lake] = field(default_factory=dict)
     """The same file as read for each other stage."""
+    guests: tuple["Settings", ...] = ()
+    """Further files whose tables lie in the bucket that this file's destination stack makes."""
 
     @classmethod
     def read(cls, context: Callable[[str], Any]) -> "Settings":
-        """Read the context keys ``stage``, ``lake`` and ``bundle``; paths are relative to the folder of cdk.json."""
-        path, stage, bundle = (_require_text(context, key) for key in ("lake", "stage", "bundle"))
+        """Read the context keys ``stage``, ``lake`` and ``bundle``; paths are relative to the folder of cdk.json.
+
+        ``lake`` may be several files with commas between them: the first one's bucket holds the tables of all.
+        """
+        paths, stage, bundle = (_require_text(context, key) for key in ("lake", "stage", "bundle"))
+        first, *guests = (cls._read_file(path.strip(), stage, bundle) for path in paths.split(","))
+        return replace(first, guests=tuple(guests))
+
+    @classmethod
+    def _read_file(cls, path: str, stage: str, bundle: str) -> "Settings":
         lake = load(ROOT / path, stage=stage)
         others = [other for other in lake.deployment.stages if other != stage]
         return cls(lake, stage, ROOT / bundle, {other: load(ROOT / path, stage=other) for other in others})

@@ -6,6 +6,7 @@ from typing import Final
 from infra.checks.bundle import check_bundle
 from infra.checks.capacity import check_quota, check_uploads, check_workers
 from infra.checks.continuous import check_continuous
+from infra.checks.guests import check_guests
 from infra.checks.names import check_external_ids, check_parties, check_region, check_snowflake_bucket
 from infra.checks.network import check_lake_file, check_network
 from infra.checks.schedule import check_schedule
@@ -28,6 +29,7 @@ CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_quota,
     check_uploads,
     check_stages,
+    check_guests,
 )
 
 

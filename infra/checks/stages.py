@@ -23,7 +23,7 @@ def check_stages(settings: Settings) -> Iterator[str]:
                 f"database {database!r} of {open_name!r} is one; expected stages out of each other's reach. Give "
                 f"deployment.stages.{open_name} a {lake.spec.access.key_names.database_prefix} that makes other names, "
                 f"or deployment.stages.{name} other parties."
-                for pattern, database in _find_reachable(lake, open_lake)
+                for pattern, database in find_reachable(lake, open_lake)
             )
 
 
@@ -31,7 +31,7 @@ def _find_shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
     bucket = first.spec.access.bucket
     if bucket == second.spec.access.bucket:
         prefixes = product(list_written_prefixes(first.spec), list_written_prefixes(second.spec))
-        if any(_is_nested(one, two) for one, two in prefixes):
+        if any(is_nested(one, two) for one, two in prefixes):
             key = None if second.spec.roots else second.spec.access.key_names.prefix
             yield (
                 f"write to s3://{join_key(bucket, first.spec.access.prefix)} and "
@@ -52,7 +52,7 @@ def _find_shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
         )
 
 
-def _find_reachable(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
+def find_reachable(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
     """Find the databases of ``other`` that parties of ``lake`` may write, each with the pattern that matches it."""
     if _has_other_catalog(lake, other):
         return
@@ -68,7 +68,8 @@ def list_databases(lake: Lake) -> set[str]:
     return {table.schema_name for table in lake.spec.tables} if lake.spec.in_glue else set()
 
 
-def _is_nested(one: str, other: str) -> bool:
+def is_nested(one: str, other: str) -> bool:
+    """True if one of two prefixes holds the other."""
     outer, inner = sorted((one, other), key=len)
     return inner.startswith(outer)
 

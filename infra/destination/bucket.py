@@ -22,12 +22,22 @@ NONCURRENT_DAYS: Final = 30
 class LakeBucket(Construct):
     """The bucket, new or from ``deployment.existing``; a warning tells the owner of an existing one what it needs."""
 
-    def __init__(self, scope: Construct, id_: str, *, settings: Settings, shown: Arns, key: kms.IKey | None) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        shown: Arns,
+        key: kms.IKey | None,
+        hosted: bool = False,
+    ) -> None:
+        """``hosted`` says that another stack of the app makes the bucket."""
         super().__init__(scope, id_)
         self._settings, self._shown = settings, shown
         access = settings.spec.access
         self._made: list[s3.Bucket] = []
-        self.made: bool = not (settings.deployment.existing.bucket or access.endpoint)
+        self.made: bool = not (hosted or settings.deployment.existing.bucket or access.endpoint)
         self.bucket: s3.IBucket = (
             self._make_bucket(key, self._make_logs())
             if self.made

@@ -19,7 +19,8 @@ _MOST_SHOWN: Final = 3
 def restrict(lake: LakeBucket, *, settings: Settings, arns: Arns, kept_out: Sequence[str]) -> None:
     """Add the policy to a bucket that the stack makes; ``kept_out`` are ARNs that are denied the control objects."""
     named, referenced = arns.bucket(settings.spec.access.bucket), lake.bucket.bucket_arn
-    for statement in make_bucket_policy(settings.spec, arns, kept_out=kept_out)["Statement"]:
+    guests = [guest.spec for guest in settings.guests]
+    for statement in make_bucket_policy(settings.spec, arns, kept_out=kept_out, guests=guests)["Statement"]:
         # By reference, since cdk-nag does not recognise the bucket by its name.
         resources = [resource.replace(named, referenced, 1) for resource in statement["Resource"]]
         lake.bucket.add_to_resource_policy(iam.PolicyStatement.from_json({**statement, "Resource": resources}))
@@ -37,7 +38,9 @@ def warn_owner(
     """Warn of what the owner of an existing bucket has to do; ``kept_out`` are readable names, ``grants`` for another
     account."""
     deployment, name = settings.deployment, settings.spec.access.bucket
-    statements = [*make_bucket_policy(settings.spec, shown, kept_out=kept_out)["Statement"], *grants]
+    guests = [guest.spec for guest in settings.guests]
+    policy = make_bucket_policy(settings.spec, shown, kept_out=kept_out, guests=guests)
+    statements = [*policy["Statement"], *grants]
     Annotations.of(lake).add_warning_v2(
         "lakewriter:bucket-policy",
         f"Bucket {name!r} is used as it is. Have its owner block public access, abort incomplete uploads after "

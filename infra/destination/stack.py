@@ -28,9 +28,14 @@ from lakewriter.policy.roles import USER as USER_ROLE
 
 
 class DestinationStack(Stack):
-    """``job_role`` gets no policies if it is an existing one; ``roles`` are the trusted parties' roles by name."""
+    """``job_role`` gets no policies if it is an existing one; ``roles`` are the trusted parties' roles by name.
 
-    def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
+    With a ``host``, the tables lie in its bucket, under its key; its bucket's policy is about them too.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, settings: Settings, host: "DestinationStack | None" = None
+    ) -> None:
         deployment, access = settings.deployment, settings.spec.access
         super().__init__(
             scope,
@@ -46,12 +51,15 @@ class DestinationStack(Stack):
             iam.PermissionsBoundary.of(self).apply(iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", arn))
         arns = Arns(self.partition, self.account, self.region)
         shown = make_readable(arns, key=None)
-        self.key: kms.IKey | None = None
-        if has_customer_key(settings):
+        self.host = host
+        self.key: kms.IKey | None = host.key if host else None
+        if host:
+            self.add_dependency(host)
+        elif has_customer_key(settings):
             self.key = Key(self, "Encryption", settings=settings, arns=arns, shown=shown).key
         ids = read_external_ids(self, settings)
         declared = self._declare_roles(settings, ids)
-        lake = LakeBucket(self, "Lake", settings=settings, shown=shown, key=self.key)
+        lake = LakeBucket(self, "Lake", settings=settings, shown=shown, key=self.key, hosted=host is not None)
         roles = Roles(self, "Roles", settings=settings, declared=declared)
         user = self._make_user(settings, declared)
         self._restrict(settings, lake, roles, user, declared)
@@ -103,12 +111,13 @@ class DestinationStack(Stack):
         """Deny the control objects to every identity that runs no loads; stores with a custom endpoint have no such
         policies."""
         arns = Arns(self.partition, self.account, self.region)
-        shown, job = (
-            make_readable(arns, key=None),
-            settings.deployment.existing.job_role_arn or f"<{JOB_LOGICAL_ID}.Arn>",
-        )
+        shown = make_readable(arns, key=None)
+        job = settings.deployment.existing.job_role_arn or f"<{JOB_LOGICAL_ID}.Arn>"
         warn_owners_of_sources(lake, settings=settings, shown=shown, job_role=job)
         if settings.spec.access.endpoint:
+            return
+        if self.host:
+            warn_of_shared_prefix(lake, settings=settings)
             return
         others = [consumer for consumer in roles.consumers if consumer.who is not Who.LOADER]
         kept_out = {f"<{consumer.logical_id}.Arn>": consumer.role.role_arn for consumer in others}

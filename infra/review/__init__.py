@@ -16,11 +16,11 @@ HTML: Final = "review.html"
 MARKDOWN: Final = "review.md"
 
 
-def write_review(folder: Path, settings: Settings) -> None:
-    """Write ``review.html`` and ``review.md`` beside the templates in ``folder``."""
+def write_review(folder: Path, settings: Settings, *, suffix: str = "") -> None:
+    """Write ``review.html`` and ``review.md`` beside the templates in ``folder``, with ``suffix`` behind ``review``."""
     page = make_page(folder, settings)
-    (folder / HTML).write_text(html.render(page), "utf-8")
-    (folder / MARKDOWN).write_text(markdown.render(page), "utf-8")
+    for name, text in ((HTML, html.render(page)), (MARKDOWN, markdown.render(page))):
+        (folder / name.replace(".", f"{suffix}.")).write_text(text, "utf-8")
 
 
 def make_page(folder: Path, settings: Settings) -> Page:

@@ -14,10 +14,17 @@ _BUDGET: Final = 12_000
 """Characters of ARNs in a bucket policy, which S3 limits to 20 KB in all."""
 
 
-def make_bucket_policy(spec: Spec, arns: Arns, *, kept_out: Sequence[str] = ()) -> Document:
-    """Make the whole bucket policy; ``kept_out`` are ARNs that may not touch the control objects."""
+def make_bucket_policy(
+    spec: Spec, arns: Arns, *, kept_out: Sequence[str] = (), guests: Sequence[Spec] = ()
+) -> Document:
+    """Make the whole bucket policy; ``kept_out`` are ARNs that may not touch the control objects, ``guests`` further
+    pipelines of the bucket."""
     return make_document(
-        [deny_without_tls(spec, arns), *deny_replacement(spec, arns), *deny_control_objects(spec, arns, roles=kept_out)]
+        [
+            deny_without_tls(spec, arns),
+            *deny_replacement(spec, arns, guests),
+            *deny_control_objects(spec, arns, roles=kept_out),
+        ]
     )
 
 
@@ -28,13 +35,14 @@ def deny_without_tls(spec: Spec, arns: Arns) -> Statement:
     return _deny("RequireTls", ["s3:*"], resources, {"Bool": {"aws:SecureTransport": "false"}})
 
 
-def deny_replacement(spec: Spec, arns: Arns) -> list[Statement]:
-    """Deny replacing an object of a table in append mode.
+def deny_replacement(spec: Spec, arns: Arns, guests: Sequence[Spec] = ()) -> list[Statement]:
+    """Deny replacing an object of a table in append mode, of this pipeline's or of a guest's.
 
     Parts of a multipart upload create no object: ``s3:ObjectCreationOperation`` is false for them.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
     """
-    roots = list_append_only_prefixes(spec)
+    specs = (spec, *guests)
+    roots = [start for each in specs for start in list_append_only_prefixes(each, _BUDGET // len(specs))]
     if not roots:
         return []
     conditions = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
@@ -42,13 +50,13 @@ def deny_replacement(spec: Spec, arns: Arns) -> list[Statement]:
     return [_deny("KeepObjectsOfTables", ["s3:PutObject"], resources, conditions)]
 
 
-def list_append_only_prefixes(spec: Spec) -> list[str]:
+def list_append_only_prefixes(spec: Spec, budget: int = _BUDGET) -> list[str]:
     """List the key prefixes under which every PUT must carry ``If-None-Match``.
 
     Empty for a single writer, which sends no conditions, and for Iceberg, whose files other engines write too. A prefix
     that control objects share is left out, since the job replaces those.
     """
-    return [] if spec.access.single_writer or spec.iceberg else _find_append_only_prefixes(spec)
+    return [] if spec.access.single_writer or spec.iceberg else _find_append_only_prefixes(spec, budget)
 
 
 def deny_control_objects(spec: Spec, arns: Arns, *, roles: Sequence[str]) -> list[Statement]:
@@ -70,7 +78,7 @@ def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions
     }
 
 
-def _find_append_only_prefixes(spec: Spec) -> list[str]:
+def _find_append_only_prefixes(spec: Spec, budget: int) -> list[str]:
     """Find the tables' key prefixes, or those of their schemas if they do not fit into a bucket policy.
 
     A prefix that control objects share is left out, since the job replaces those.
@@ -81,7 +89,7 @@ def _find_append_only_prefixes(spec: Spec) -> list[str]:
         return not records.startswith(start)
 
     exact = [start for table in spec.tables if table.mode is Mode.APPEND and is_apart(start := find_key_prefix(table))]
-    if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= _BUDGET:
+    if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= budget:
         return exact
     above = {start: start.rstrip("/").rpartition("/")[0] for start in exact}
     shorter = (f"{folder}/" if folder and is_apart(f"{folder}/") else start for start, folder in above.items())
