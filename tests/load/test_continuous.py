@@ -18,9 +18,13 @@ from lakewriter.commit.control import Control
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import begin_backfill
+from lakewriter.receipt import Batch
 from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
+from lakewriter.run.kinds import MicroBatch
+from lakewriter.run.loader import load
 from lakewriter.source import streams
+from lakewriter.source.feed import open_feed
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.load.materializations import Materialization, Running, binding
@@ -184,6 +188,32 @@ OFFSETS = [
 @pytest.mark.parametrize(("log", "offsets"), OFFSETS)
 def test_offsets_count_rows(log, offsets):
     assert streams.read_offsets(log.encode()) == offsets
+
+
+def test_a_copy_of_the_checkpoint_that_is_overtaken_while_it_stages_is_lost(wiki, spark):
+    """Both plan batch 0 under the same number, with other rows, and the other one commits it meanwhile."""
+    spec = wiki.spec
+    arrive(wiki, 0)
+
+    def load_batch(offsets, progress=lambda *_: None):
+        batch = MicroBatch(Batch("q1", 0, offsets), None, open_feed)
+        job_id, clients = batch.batch.job_id, Clients(spec.access)
+        report = load(spec, job_id=job_id, clients=clients, spark=lambda: spark, progress=progress, micro_batch=batch)
+        return report.tables[0]
+
+    def overtake(_table, step, _detail):
+        # Said before the load binds.
+        if step == "committing" and not others:
+            others.append("begun")
+            arrive(wiki, 1)
+            others.append(load_batch("other").status)
+
+    others: list[str] = []
+    result = load_batch("own", overtake)
+    assert others == ["begun", "done"]
+    assert (result.status, result.code) == ("failed", "CHECKPOINT_LOST")
+    assert "which has planned that batch anew" in (result.message or "")
+    assert ids(wiki) == list(range(20))
 
 
 def test_an_older_or_a_lost_checkpoint_is_an_error_and_a_backfill_the_way_out(wiki):

@@ -34,6 +34,9 @@ from tests.simulation.world import World
 CALM_TRIES: Final = 6
 """So often is each job id run again after the storm."""
 
+MOST_COPIES: Final = 3
+"""Checkpoints of one stream, each of which goes on by itself."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -87,7 +90,9 @@ class History:
         acts = frozenset({"vanish", "stranger"}) - options.without if self.is_quarrel else frozenset()
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without, acts)
         scheduler.on_step = self.world.act
-        self.streams = {lake.pipeline: Stream(lake, self.sources) for lake in self.lakes if lake.kind == "batches"}
+        self.streams = {lake.pipeline: [Stream(lake, self.sources)] for lake in self.lakes if lake.kind == "batches"}
+        # Two machines with one checkpoint, or one that was put back from a backup and one that was not.
+        self.has_copies = rng.random() < 0.5 and "copies" not in options.without
         self.folder = contextlib.ExitStack()
         self.inputs = {
             lake.pipeline: Inputs(lake, self.sources, Path(self.folder.enter_context(tempfile.TemporaryDirectory())))
@@ -224,13 +229,22 @@ class History:
             # Whose a directory is that one of two pipelines refreshes, the first of them decides.
             self.refused.add((lake.pipeline, job))
             return
+        if code == "CHECKPOINT_LOST" and len(self.streams[lake.pipeline]) > 1:
+            return
         when = "in the calm" if self.is_calm else "in the storm"
         self.auditor.find(f"{when} a load of {lake.kind} fails for good: {code}: {message[:200]}")
 
-    def _stream(self, lake: Lake, batches: int) -> None:
+    def _stream(self, lake: Lake, batches: int, stream: Stream | None = None) -> None:
         clients = SimulatedClients(lake.spec.access, self.simulation)
-        process = self.simulation.process
-        self.streams[lake.pipeline].go(
+        process, streams = self.simulation.process, self.streams[lake.pipeline]
+        if stream is None:
+            if self.has_copies and len(streams) < MOST_COPIES and self.rng.random() < 0.3:
+                self.world.met["copies"] += 1
+                streams.append(self.rng.choice(streams).copy())
+            stream = self.rng.choice(streams)
+        if stream.is_lost:
+            return
+        stream.go(
             clients,
             batches,
             process.name,
@@ -299,12 +313,15 @@ class History:
                     self.auditor.find(f"verify of {lake.pipeline} {job}: {text}")
 
     def _catch_up(self, lake: Lake) -> None:
-        stream = self.streams[lake.pipeline]
-        for number in range(CALM_TRIES):
-            if number < 2 or not stream.is_caught_up:
-                self._alone(partial(self._stream, lake, 1), lake)
-        if not stream.is_caught_up:
-            self.auditor.find("the stream does not catch up in the calm")
+        streams = self.streams[lake.pipeline]
+        for stream in self.rng.sample(streams, len(streams)):
+            for number in range(CALM_TRIES):
+                if number < 2 or not stream.is_caught_up:
+                    self._alone(partial(self._stream, lake, 1, stream), lake)
+            if not stream.is_caught_up and not stream.is_lost:
+                self.auditor.find("the stream does not catch up in the calm")
+        if all(stream.is_lost for stream in streams):
+            self.auditor.find("no copy of the checkpoint is the table's")
 
     def _finish(self, lake: Lake, job: str) -> None:
         """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""

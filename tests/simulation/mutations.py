@@ -226,6 +226,20 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        batch=state.batch,\n",
         "batches",
     ),
+    "batch-digest": _one(
+        "a batch that another copy of the checkpoint has planned is not taken for done",
+        "commit.batches",
+        "    if batch.number == last.number and last.offsets is not None and batch.offsets != last.offsets:\n",
+        "    if False:\n",
+        "batches",
+    ),
+    "batch-overtaken": _one(
+        "nor where that copy has committed it meanwhile",
+        "run.load",
+        "overtook this one and finished it.\n        _require_own_batch(load, table)\n",
+        "overtook this one and finished it.\n",
+        "batches",
+    ),
     "times-grow": _one(
         "a load begins after the last commit of its table",
         "run.load",

@@ -27,6 +27,12 @@ class Stream:
     sources: Sources
     planned: list[tuple[int, int]] = field(default_factory=list)
     noted: int = 0
+    is_lost: bool = False
+    """Whether the product has said that this checkpoint is not the one that the table's batches came from."""
+
+    def copy(self) -> "Stream":
+        """The checkpoint as another machine, or a backup, has it: it goes on by itself."""
+        return Stream(self.lake, self.sources, list(self.planned), self.noted)
 
     @property
     def is_caught_up(self) -> bool:
@@ -46,6 +52,7 @@ class Stream:
             opener: Any = self._opener(batch, process, tuple(range(first, last)))
             report = load(batch.job_id, MicroBatch(batch, since, opener))
             if report is None or any(result.code for result in report.tables):
+                self.is_lost = report is not None and report.tables[0].code == "CHECKPOINT_LOST"
                 return
             self.noted = max(self.noted, number + 1)
 

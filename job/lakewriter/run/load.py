@@ -209,6 +209,7 @@ def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple
     result = read_result(load.control(table), load.attempt)
     if result.status == "already_done":
         # Another attempt of this job overtook this one and finished it.
+        _require_own_batch(load, table)
         load.progress(table, "already done", "")
         return result, ()
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
@@ -218,13 +219,20 @@ def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:
     control = load.control(table)
-    if isinstance(load.kind, MicroBatch):
-        # A report tells of the number only, which an older checkpoint gives to other rows.
-        load.kind.is_due(control.state.read(), table.id)
+    _require_own_batch(load, table)
     if load.pipeline.spec.iceberg:
         require_presence(control, load.attempt.job_id, load.pipeline.clients)
     load.progress(table, "already done", "")
     return read_result(control, load.attempt)
+
+
+def _require_own_batch(load: Load, table: TableSpec) -> None:
+    """Raise ``CHECKPOINT_LOST`` or ``CONCURRENT_LOAD`` where the batch that is done under this number has other rows.
+
+    A report tells of the number only, which an older checkpoint, or another copy of it, gives to other rows.
+    """
+    if isinstance(load.kind, MicroBatch):
+        load.kind.is_due(load.control(table).state.read(), table.id)
 
 
 def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
