@@ -10,6 +10,7 @@ from constructs import Construct
 
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
+from infra.removal import choose_removal
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
 
@@ -130,7 +131,7 @@ class LakeBucket(Construct):
             handler.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
 
     def _choose_removal(self) -> RemovalPolicy:
-        return RemovalPolicy.RETAIN if self._settings.protected else RemovalPolicy.DESTROY
+        return choose_removal(self._settings)
 
     def _is_emptied(self) -> bool:
         return self._settings.deployment.destroy_data and not self._settings.protected

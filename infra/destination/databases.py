@@ -1,10 +1,10 @@
 """Make the Glue databases of the file's tables."""
 
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_glue as glue
 from constructs import Construct
 
 from infra.destination.logical_ids import make_logical_id, pin
+from infra.removal import choose_removal
 from infra.settings import Settings
 from lakewriter.spec.specification import Spec
 
@@ -32,7 +32,7 @@ class Databases(Construct):
                 name,
                 database_name=name,
                 location_uri=location,
-                removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
+                removal_policy=choose_removal(settings),
             )
             pin(database, make_logical_id("Database", name, separator="_"))
             self.made.append(database)

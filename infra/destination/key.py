@@ -3,12 +3,13 @@
 import json
 from typing import Final
 
-from aws_cdk import Annotations, RemovalPolicy, Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.destination.logical_ids import pin
+from infra.removal import choose_removal
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.statements import Statement
@@ -42,7 +43,7 @@ class Key(Construct):
             "Key",
             description=f"{Stack.of(self).stack_name}: data and logs",
             enable_key_rotation=True,
-            removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
+            removal_policy=choose_removal(settings),
         )
         pin(key, LOGICAL_ID)
         for statement in allow_services(settings, arns):

@@ -74,7 +74,8 @@ class Roles(Construct):
         resource = role.node.default_child
         if isinstance(resource, iam.CfnRole):
             resource.assume_role_policy_document = declared.role.trust
-        role.apply_removal_policy(RemovalPolicy.RETAIN if self._settings.protected else RemovalPolicy.DESTROY)
+        # With its policies: a role without them is of no use, and policies that outlive a change allow what it took.
+        role.apply_removal_policy(RemovalPolicy.DESTROY)
         pin(role, logical)
         Permissions(role, "Permissions", declared=declared, path=deployment.role_path, identity=role)
         return role

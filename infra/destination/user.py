@@ -28,7 +28,8 @@ class KeyedUser(Construct):
         super().__init__(scope, id_)
         deployment = settings.deployment
         self.who: Who = declared.role.who
-        removal = RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY
+        # A key that is kept when it is replaced would stay valid.
+        removal = RemovalPolicy.DESTROY
         self.user: iam.User = iam.User(self, "User", path=deployment.role_path)
         self.user.apply_removal_policy(removal)
         pin(self.user, LOGICAL_ID)

@@ -11,12 +11,13 @@ import json
 from datetime import timedelta
 from typing import Any, Final
 
-from aws_cdk import CfnResource, RemovalPolicy, Stack
+from aws_cdk import CfnResource, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.pipeline.capacity import compute_capacity
+from infra.removal import choose_removal
 from infra.settings import Settings
 from lakewriter.spec.deployment import Spark
 
@@ -40,8 +41,7 @@ class Application(Construct):
         self.resource = CfnResource(self, "Application", type=TYPE, properties=properties)
         self.resource.override_logical_id(f"Application{compute_digest(stack.resolve(properties))}")
         # A load may be waiting for its next attempt while its application is stopped, and could be deleted.
-        kept, deleted = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE, RemovalPolicy.DESTROY
-        self.resource.apply_removal_policy(kept if settings.protected else deleted)
+        self.resource.apply_removal_policy(choose_removal(settings))
         self.arn: str = self.resource.get_att("Arn").to_string()
         self.application_id: str = self.resource.get_att("ApplicationId").to_string()
 

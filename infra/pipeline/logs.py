@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from aws_cdk import Aws, Fn, RemovalPolicy
+from aws_cdk import Aws, Fn
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.destination.logical_ids import pin
+from infra.removal import choose_removal
 from infra.settings import Settings
 
 JOB_LOGICAL_ID: Final = "JobLogs"
@@ -33,7 +34,7 @@ class Logs(Construct):
             logical,
             log_group_name=name,
             encryption_key=self._key,
-            removal_policy=RemovalPolicy.RETAIN if self._settings.protected else RemovalPolicy.DESTROY,
+            removal_policy=choose_removal(self._settings),
         )
         pin(group, logical)
         resource = group.node.default_child

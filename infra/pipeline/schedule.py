@@ -80,7 +80,8 @@ class LoadSchedule(Construct):
             encryption_master_key=key,
             enforce_ssl=True,
             retention_period=Duration.days(14),
-            removal_policy=RemovalPolicy.RETAIN if settings.protected else RemovalPolicy.DESTROY,
+            # With the schedule: its alarm has told of each message, and a file without a schedule leaves no queue.
+            removal_policy=RemovalPolicy.DESTROY,
         )
         pin(queue, LOGICAL_ID)
         acknowledge(queue, "SQS3", "It is the dead-letter queue of the schedule, which cdk-nag does not know as one.")

@@ -40,16 +40,14 @@ KEPT = {
         "lakewriter-flights-prod-pipeline-JobLogs",
     ],
     "objects": ["data/production/supaflow_nyc_public/airlines"],
+}
+"""Data, and logs, which tell what the pipeline did; nobody's access to either."""
+GONE = {
     "queues": ["lakewriter-flights-prod-pipeline-DeadLetters"],
     "roles": [
         "lakewriter-flights-prod-destination-JobRole",
         "lakewriter-flights-prod-destination-LaptopConsumerRole",
         "lakewriter-flights-prod-destination-SupaflowConsumerRole",
-    ],
-}
-"""Data, and what somebody outside knows by name; logs and late starts tell what the pipeline did."""
-GONE = {
-    "roles": [
         "lakewriter-flights-prod-pipeline-LoadPermissionsRoleBA7DB9A4",
         "lakewriter-flights-prod-pipeline-ReleasesRole0CDD5AF5",
         "lakewriter-flights-prod-pipeline-ReleasesStartsBCA94DD3",

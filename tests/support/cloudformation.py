@@ -192,6 +192,18 @@ class Policy(ManagedPolicy):
         return original_resource
 
 
+def _delete_policy(policy: ManagedPolicy, _account: str, _region: str) -> None:
+    """What CloudFormation does, and moto does not: without it no role of a deleted stack goes."""
+    iam = get_backend("iam")[ACCOUNT]["aws"]
+    for role in iam.get_roles():
+        if policy.arn in role.managed_policies:
+            iam.detach_role_policy(policy.arn, role.name)
+    for user in iam.users.values():
+        if policy.arn in user.managed_policies:
+            iam.detach_user_policy(policy.arn, user.name)
+    iam.delete_policy(policy.arn)
+
+
 def _backend(service: str) -> Any:
     return get_backend(service)[ACCOUNT][REGION]
 
@@ -253,6 +265,7 @@ def our_templates() -> Iterator[None]:
         stack.enter_context(mock.patch.object(CloudFormationBackend, "delete_stack", protected))
         retained = _with_retention(parsing.ResourceMap.delete)
         stack.enter_context(mock.patch.object(parsing.ResourceMap, "delete", retained))
+        stack.enter_context(mock.patch.object(ManagedPolicy, "delete", _delete_policy, create=True))
         with_arn = _with_arn(StateMachine.get_cfn_attribute)
         stack.enter_context(mock.patch.object(StateMachine, "get_cfn_attribute", with_arn))
         stack.enter_context(mock.patch.object(StateMachine, "has_cfn_attr", return_value=True))

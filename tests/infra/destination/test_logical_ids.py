@@ -47,6 +47,9 @@ def test_logical_ids_never_change(full: dict[str, Any]) -> None:
     }
 
 
+ACCESS = ("AWS::IAM::Role", "AWS::IAM::User", "AWS::IAM::AccessKey", "AWS::SecretsManager::Secret")
+
+
 @pytest.mark.parametrize(
     ("name", "separator", "expected"),
     [
@@ -71,9 +74,22 @@ def test_logical_id_of_a_long_name_is_short_enough() -> None:
 
 def test_everything_stateful_outlives_a_protected_stack(synthesise: Synthesise) -> None:
     found = synthesise(lake({"trust": [SUPAFLOW], "iam_user": True, "encryption": "SSE-KMS"}), stage="prod")
-    kept = {(each["DeletionPolicy"], each["UpdateReplacePolicy"]) for each in _stateful(found.template).values()}
-    assert kept == {("Retain", "Retain")}
+    resources = [each for each in _stateful(found.template).values() if each["Type"] not in ACCESS]
+    kept = {(each["DeletionPolicy"], each["UpdateReplacePolicy"]) for each in resources}
+    assert kept == {("RetainExceptOnCreate", "Retain")}
     assert found.stack.termination_protection is True
+
+
+def test_access_goes_with_its_policies(synthesise: Synthesise) -> None:
+    """A role or user is kept neither without its policies nor with those that a change has taken from it."""
+    found = synthesise(lake({"trust": [SUPAFLOW], "iam_user": True, "encryption": "SSE-KMS"}), stage="prod")
+    policies = ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
+    each_type = {
+        (each["Type"], each.get("DeletionPolicy", "Delete"), each.get("UpdateReplacePolicy", "Delete"))
+        for each in found.template["Resources"].values()
+        if each["Type"] in (*ACCESS, *policies)
+    }
+    assert each_type == {(kind, "Delete", "Delete") for kind in (*ACCESS, "AWS::IAM::ManagedPolicy")}
 
 
 def test_a_dev_stack_goes_and_leaves_only_data(synthesise: Synthesise) -> None:

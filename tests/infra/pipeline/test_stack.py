@@ -10,7 +10,7 @@ from tests.infra.pipeline.templates import has, job_run, loads, properties, stat
 pytestmark = pytest.mark.synth
 
 
-STATEFUL = {"JobLogs": "Logs::LogGroup", "LoadLogs": "Logs::LogGroup", "DeadLetters": "SQS::Queue"}
+STATEFUL = {"JobLogs": "Logs::LogGroup", "LoadLogs": "Logs::LogGroup"}
 
 
 @pytest.mark.parametrize(("name", "kind"), STATEFUL.items())
@@ -18,7 +18,7 @@ def test_logical_ids_of_what_holds_data(plain, name, kind):
     found = plain["Resources"][name]
     assert (found["Type"], found["DeletionPolicy"], found["UpdateReplacePolicy"]) == (
         f"AWS::{kind}",
-        "Retain",
+        "RetainExceptOnCreate",
         "Retain",
     )
 
@@ -29,7 +29,17 @@ def test_all_that_holds_data_has_its_logical_id(full):
 
 
 def test_a_stage_that_is_thrown_away_leaves_nothing(streaming):
-    assert [name for name, each in streaming["Resources"].items() if each.get("DeletionPolicy") == "Retain"] == []
+    assert [
+        name for name, each in streaming["Resources"].items() if each.get("DeletionPolicy", "Delete") != "Delete"
+    ] == []
+
+
+def test_a_schedule_that_is_taken_away_leaves_nothing(plain, synthesised):
+    without = synthesised()
+    gone = {name: each for name, each in plain["Resources"].items() if name not in without["Resources"]}
+    kinds = {each["Type"].partition("::")[2] for each in gone.values()}
+    assert {"SQS::Queue", "Scheduler::Schedule", "Scheduler::ScheduleGroup", "IAM::Role"} <= kinds
+    assert {each.get("DeletionPolicy", "Delete") for each in gone.values()} == {"Delete"}
 
 
 def test_application(plain):
