@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+import click
 from cdk_nag import AwsSolutionsChecks
 
 from infra.checks import require_deployable
 from infra.destination.stack import DestinationStack
 from infra.pipeline.stack import PipelineStack
-from infra.review import write_review
+from infra.review import list_changes, write_review
 from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 
@@ -36,6 +37,8 @@ def synthesise(context: Mapping[str, Any]) -> Path:
         reason = str(error).partition("\n")[0]
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
     write_review(folder, settings)
+    for line in list_changes(folder, settings):
+        click.echo(line, err=True)
     for guest in settings.guests:
         write_review(folder, guest, suffix=f"-{guest.spec.pipeline}")
     return folder

@@ -37,18 +37,20 @@ class Settings:
     bundle: Path
     siblings: Mapping[str, Lake] = field(default_factory=dict)
     """The same file as read for each other stage."""
+    deployed: Path | None = None
+    """The assembly that was deployed last, to compare with."""
     guests: tuple["Settings", ...] = ()
     """Further files whose tables lie in the bucket that this file's destination stack makes."""
 
     @classmethod
     def read(cls, context: Callable[[str], Any]) -> "Settings":
-        """Read the context keys ``stage``, ``lake`` and ``bundle``; paths are relative to the folder of cdk.json.
+        """Read the context keys ``stage``, ``lake``, ``bundle``, ``deployed``; paths begin at the folder of cdk.json.
 
         ``lake`` may be several files with commas between them: the first one's bucket holds the tables of all.
         """
         paths, stage, bundle = (_require_text(context, key) for key in ("lake", "stage", "bundle"))
         first, *guests = (cls._read_file(path.strip(), stage, bundle) for path in paths.split(","))
-        return replace(first, guests=tuple(guests))
+        return replace(first, guests=tuple(guests), deployed=_read_deployed(context("deployed")))
 
     @classmethod
     def _read_file(cls, path: str, stage: str, bundle: str) -> "Settings":
@@ -96,6 +98,18 @@ class Settings:
                 remedy=f"Set {name} to what the vendor gave you, or give the external id as ${{ssm:NAME}}.",
             )
         return os.environ[name]
+
+
+def _read_deployed(value: object) -> Path | None:
+    if value is None:
+        return None
+    folder = ROOT / str(value)
+    if folder.resolve() == choose_output_folder().resolve():
+        raise SpecInvalidError(
+            f"-c deployed={value}: this folder is where synth writes; expected a copy of what was deployed last.",
+            remedy="Keep a copy of cdk.out after each deployment, or give another --output.",
+        )
+    return folder
 
 
 def _require_text(context: Callable[[str], Any], key: str) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 from infra.bundle.manifest import read_manifest
 from infra.review import html, load, markdown, sections
 from infra.review.assembly import list_acknowledgments, list_warnings
+from infra.review.changes import describe_changes, list_notable, read_deployed
 from infra.review.page import Page
 from infra.review.parties import describe_parties
 from infra.review.permissions import list_identities, list_protected_resources, list_unattached
@@ -21,6 +22,13 @@ def write_review(folder: Path, settings: Settings, *, suffix: str = "") -> None:
     page = make_page(folder, settings)
     for name, text in ((HTML, html.render(page)), (MARKDOWN, markdown.render(page))):
         (folder / name.replace(".", f"{suffix}.")).write_text(text, "utf-8")
+
+
+def list_changes(folder: Path, settings: Settings) -> tuple[str, ...]:
+    """List what is replaced or removed against the assembly of ``-c deployed``; nothing without one."""
+    if settings.deployed is None:
+        return ()
+    return list_notable(read_deployed(settings.deployed), Templates.read(folder, settings.stack_names))
 
 
 def make_page(folder: Path, settings: Settings) -> Page:
@@ -43,6 +51,7 @@ def make_page(folder: Path, settings: Settings) -> Page:
         ),
         notes=(*spec.warnings, *list_warnings(folder, names)),
         sections=(
+            *([describe_changes(read_deployed(settings.deployed), templates)] if settings.deployed else []),
             sections.describe_outsiders(holders),
             describe_parties(settings),
             load.describe_names(spec),
