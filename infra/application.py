@@ -12,6 +12,7 @@ from infra.checks import require_deployable
 from infra.destination.stack import DestinationStack
 from infra.pipeline.stack import PipelineStack
 from infra.review import list_changes, write_review
+from infra.review.imports import write_imports
 from infra.settings import Settings, choose_output_folder, read_defaults
 from lakewriter.errors import SpecInvalidError
 
@@ -37,6 +38,7 @@ def synthesise(context: Mapping[str, Any]) -> Path:
         reason = str(error).partition("\n")[0]
         raise SpecInvalidError(f"CDK refuses the stacks of stage {settings.stage!r}: {reason}") from error
     write_review(folder, settings)
+    write_imports(folder, settings)
     for line in list_changes(folder, settings):
         click.echo(line, err=True)
     for guest in settings.guests:

@@ -1,0 +1,47 @@
+"""Write what ``cdk import`` needs to take back the resources that a destroyed stack has left."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from infra.review.sections import KEPT
+from infra.review.templates import Resource, Templates
+from infra.settings import Settings
+
+FILL_IN: Final = "FILL IN: its id"
+IDENTIFIERS: Final = {
+    "AWS::Glue::Database": "DatabaseName",
+    "AWS::KMS::Key": "KeyId",
+    "AWS::S3::Bucket": "BucketName",
+    "AWS::S3::BucketPolicy": "Bucket",
+}
+"""By type: the property that names a resource to CloudFormation, of those that a new stack could not do without.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-manually.html
+"""
+
+
+def write_imports(folder: Path, settings: Settings) -> None:
+    """Write ``import.json`` for the destination's stack; without resources to keep there is none."""
+    templates = Templates.read(folder, settings.stack_names)
+    destination = templates.stacks[0]
+    found = {
+        each.id: {IDENTIFIERS[each.type]: name}
+        for each in destination.list_resources()
+        if each.type in IDENTIFIERS
+        and each.deletion in KEPT
+        and (name := _find_name(each, destination.body["Resources"]))
+    }
+    if found:
+        (folder / "import.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def _find_name(resource: Resource, resources: dict[str, dict[str, object]]) -> str | None:
+    """Find the name that the template sets; None for what has another name in each deployment, and stands in no way."""
+    if resource.type == "AWS::KMS::Key":
+        return FILL_IN
+    if resource.type == "AWS::S3::BucketPolicy":
+        properties = resources[resource.properties["Bucket"]["Ref"]].get("Properties", {})
+        name = properties.get("BucketName") if isinstance(properties, dict) else None
+        return str(name) if name else None
+    return None if resource.name.startswith("<") else resource.name
