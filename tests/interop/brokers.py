@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -43,12 +42,27 @@ num.partitions=2
 """
 
 
-@dataclass(frozen=True)
 class Broker:
-    """A running broker with two partitions a topic."""
+    """A broker with two partitions a topic, which may go away and come back with what it has."""
 
-    address: str
-    jars: Path
+    def __init__(self, jars: Path, port: int, folder: Path, settings: Path) -> None:
+        self.address, self.jars = f"127.0.0.1:{port}", jars
+        self._port, self._folder = port, folder
+        self._command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "kafka.Kafka", str(settings)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        log = self._folder / "log"
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(self._command, stdout=file, stderr=file, cwd=self._folder)
+        _await(self._process, self._port, log)
+
+    def stop(self) -> None:
+        """Kill it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def produce(self, topic: str, messages: Iterable[str]) -> None:
         """Send each message, without a key."""
@@ -63,15 +77,12 @@ def broker(folder: Path) -> Iterator[Broker]:
     settings = folder / "server.properties"
     settings.write_text(_PROPERTIES.format(port=port, controller=free_port(), folder=folder), "utf-8")
     _java(jars, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(settings))
-    command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "kafka.Kafka", str(settings)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    running = Broker(jars, port, folder, settings)
     try:
-        _await(process, port, folder / "log")
-        yield Broker(f"127.0.0.1:{port}", jars)
+        running.start()
+        yield running
     finally:
-        process.kill()
-        process.wait()
+        running.stop()
 
 
 def jars_of(name: str, packages: Sequence[str], *, transitive: bool) -> Path:
