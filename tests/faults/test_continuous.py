@@ -3,11 +3,13 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -102,6 +104,51 @@ def test_ten_kills(wiki):
     assert not wiki.aws.uploads(BUCKET)
     controls = [key for key in wiki.aws.objects(BUCKET) if key.startswith("_lakewriter/")]
     print(f"{feeder.files} files in, {len(wiki.data())} files out, {len(controls)} control objects")
+
+
+def test_two_copies_of_a_checkpoint(wiki):
+    """Two machines with one checkpoint, at once and killed at random instants: one goes on, no row is there twice."""
+    rng, feeder = random.Random(f"{SEED}/copies"), Feeder(wiki)
+    feeder.start()
+    killed_at_random(wiki, rng)
+    shutil.copytree(wiki.folder / "checkpoint", wiki.folder / "other")
+    text = wiki.file.read_text("utf-8")
+    other = Materialization(wiki.folder, wiki.aws, wiki._spark)
+    other.file = wiki.folder / "other.yaml"
+    other.file.write_text(text.replace("checkpoint: checkpoint", "checkpoint: other"), "utf-8")
+    lakes, ends = {"one": wiki, "other": other}, dict[str, str]()
+    for _ in range(3):
+        alive = {name: lake for name, lake in lakes.items() if name not in ends}
+        with ThreadPoolExecutor(len(alive)) as pool:
+            found = pool.map(lambda lake: killed_or_lost(lake, rng), alive.values())
+            ends |= {name: code for name, code in zip(alive, found, strict=True) if code}
+    feeder.over.set()
+    feeder.join()
+    alive = {name: lake for name, lake in lakes.items() if name not in ends}
+    wanted = list(range(feeder.files * PER_FILE))
+    runs = [lake.process() for lake in alive.values()]
+    until(lambda: ids(wiki) == wanted)
+    for run in runs:
+        run.send_signal(signal.SIGTERM)
+        run.communicate(timeout=300)
+    assert ids(wiki) == wanted
+    assert set(ends.values()) <= {"CHECKPOINT_LOST"}
+    assert len(ends) <= 1, "no copy goes on"
+    print(f"{feeder.files} files in, {len(wiki.data())} files out, ended: {ends}")
+
+
+def killed_or_lost(lake: Materialization, rng: random.Random) -> str:
+    """A run that is killed some intervals after its start, or ends by itself: then the code of why, otherwise blank."""
+    process, code = lake.process(), ""
+    timer = threading.Timer(20 + rng.uniform(0, 4 * INTERVAL), sessions.kill, [process.pid])
+    timer.start()
+    with drained(process):
+        for line in logged(process):
+            if line["step"] == "failed":
+                code = str(line["detail"]).partition(":")[0]
+        process.wait()
+    timer.cancel()
+    return code
 
 
 def ids(wiki: Materialization) -> list[int]:

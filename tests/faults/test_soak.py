@@ -140,11 +140,11 @@ def close(process: "subprocess.Popen[str]") -> None:
         need(stream).close()
 
 
-def measure_memory(group: int) -> dict[str, int]:
+def measure_memory(session: int) -> dict[str, int]:
     """Bytes that the driver, the JVM and Spark's Python workers hold."""
     held: dict[str, int] = {}
-    for pid, name in list_members(group):
-        kind = "driver" if pid == group else "jvm" if "java" in name else "workers"
+    for pid, name in list_members(session):
+        kind = "driver" if pid == session else "jvm" if "java" in name else "workers"
         try:
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         except OSError:
@@ -153,13 +153,14 @@ def measure_memory(group: int) -> dict[str, int]:
     return held
 
 
-def list_members(group: int) -> Iterator[tuple[int, str]]:
+def list_members(session: int) -> Iterator[tuple[int, str]]:
     for found in Path("/proc").glob("[0-9]*"):
         try:
             name, _, rest = (found / "stat").read_text().rpartition(")")
         except OSError:
             continue
-        if int(rest.split()[2]) == group:
+        # Spark's Python daemon has a process group of its own, and the session of who started it.
+        if int(rest.split()[3]) == session:
             yield int(found.name), name
 
 

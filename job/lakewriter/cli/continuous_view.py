@@ -48,6 +48,7 @@ class _Live:
     def __init__(self, step: Progress, errors: Console) -> None:
         self._step, self._errors = step, errors
         self._failures: dict[str, int] = {}
+        self._last: dict[str, str] = {}
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
         if step in _TOLD:
@@ -57,9 +58,12 @@ class _Live:
             return
         failures = self._failures[table.id] = self._failures.get(table.id, 0) + (step in ("restarting", "failed"))
         counted = f"{format_count(failures, 'failure')}; " if failures else ""
-        self._step(table, step, counted + detail)
+        last = self._last.get(table.id, "")
+        self._step(table, step, f"{last}{counted}{detail}" if step != "failed" else counted + detail)
 
     def batch(self, table: TableSpec, metrics: BatchMetrics) -> None:
+        rate = metrics.rows / metrics.seconds if metrics.seconds else 0
+        self._last[table.id] = f"lag {metrics.lag_seconds:.1f} s, {rate:,.0f} rows/s; "
         self.step(table, "waiting", describe_batch(metrics))
 
     def minute(self, metrics: list[MinuteMetrics]) -> None:

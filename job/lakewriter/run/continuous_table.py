@@ -312,4 +312,4 @@ def describe_batch(metrics: BatchMetrics) -> str:
     """A batch in words."""
     files = f"{format_count(metrics.rows, 'row')} in {format_count(metrics.files, 'file')}"
     aside = f", {format_count(metrics.rows_set_aside, 'bad row')} set aside" if metrics.rows_set_aside else ""
-    return f"batch {metrics.batch}: {files}{aside}, {metrics.seconds:.1f} s, lag {metrics.lag_seconds:.1f} s"
+    return f"batch {metrics.batch}: {files}{aside}, {metrics.seconds:.1f} s"
