@@ -13,9 +13,15 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
+from infra.node import use_packaged_node
 from lakewriter.source.session import open_spark_session
 from tests.support import java
 from tests.support.server import StrictAws
+
+# Node takes its environment when aws_cdk is imported, by whichever folder's tests come first; what tests validation
+# starts a process of its own.
+use_packaged_node()
+os.environ["CDK_VALIDATION"] = "false"
 
 # How long a case takes is no finding: other processes share the machine.
 settings.register_profile("untimed", deadline=None)

@@ -1,6 +1,5 @@
 """Fixtures of the tests that synthesise stacks."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,13 +7,8 @@ from typing import Any, Protocol
 import pytest
 import yaml
 
-from infra.node import use_packaged_node
 from infra.settings import Settings
 from lakewriter.dialects.lake_yaml import load
-
-use_packaged_node()
-# Node takes its environment when aws_cdk is imported; what tests validation starts a process of its own.
-os.environ["CDK_VALIDATION"] = "false"
 
 
 class SettingsFor(Protocol):

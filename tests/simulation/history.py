@@ -221,6 +221,10 @@ class History:
             return
         if code in self.world.excuses(self.network.met):
             return
+        if code == "KEY_EXISTS" and self.auditor.is_forgotten(lake.pipeline, job):
+            # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files are
+            # in its way.
+            return
         if (
             code == "NAME_COLLISION"
             and lake.is_shared

@@ -48,6 +48,7 @@ _BOUNDS: Final = {
 _COUNTS: Final = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 FORMS: Final[Mapping[str, str]] = {
     "kms_key_arn": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
+    "secret_kms_key_arns": "a key's ARN such as 'arn:aws:kms:us-east-1:123456789012:key/0f1e2d3c'",
     "job_role_arn": "a role's ARN such as 'arn:aws:iam::123456789012:role/LakeWriter'",
     "topic_arn": "a topic's ARN such as 'arn:aws:sns:us-east-1:123456789012:alarms'",
     "permissions_boundary_arn": "a policy's ARN such as 'arn:aws:iam::123456789012:policy/Boundary'",
@@ -265,7 +266,9 @@ def _describe_bound(kind: str, context: Mapping[str, Any], location: Location) -
         least, key = _COUNTS[kind]
         count = context[key]
         return f"{least} {'one entry' if count == 1 else f'{count} entries'}"
-    return FORMS.get(str(location[-1]) if location else "", "another value")
+    # A value of a list stands at a number.
+    name = next((part for part in reversed(location) if isinstance(part, str)), "")
+    return FORMS.get(name, "another value")
 
 
 def _simplify_number(value: Any) -> Any:
