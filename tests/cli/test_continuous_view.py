@@ -56,6 +56,11 @@ def test_terminal(tmp_path):
     assert f"✗  {name}  failed  1 failure; SOURCE_UNREACHABLE" in text
 
 
+def test_a_table_that_ends_the_run(tmp_path):
+    text = shown(tmp_path, lambda watch, table: watch.step(table, "failed", "x"), terminal=True, on_failure="stop")
+    assert "failed for good; the run ends: x" in text
+
+
 def test_a_batch_tells_its_lag_and_its_rate(tmp_path):
     text = shown(tmp_path, lambda watch, table: watch.batch(table, BATCH), terminal=True)
     assert "lag 3.5 s, 500 rows/s; batch 3: 1,000 rows in 1 file, 2.0 s" in text

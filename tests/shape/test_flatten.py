@@ -1,5 +1,6 @@
 """Documents and the columns they become; what the vendor's document says of objects and arrays, then of types."""
 
+import json
 from datetime import UTC, date, datetime, time
 
 import pyarrow as pa
@@ -7,10 +8,13 @@ import pytest
 
 from lakewriter.documents.inference import collect_paths, merge_paths
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError, ValueUnrepresentableError
+from lakewriter.shape import flattening
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.flattening import Flattener
 from tests.shape.collections import CHANGE, collection_table, flattened, planned
 
+PUBLISHED = "C232AB00-9414-11EC-B3C8-9F6BDECED846"
+"""RFC 9562's example of a UUID of version 1, A.1."""
 STAMP = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 FLAT = {
     "id": 7,
@@ -278,3 +282,36 @@ def test_inference_of_endless_properties():
     text = "{" + ",".join(f'"k{number}": 1' for number in range(2001)) + "}"
     with pytest.raises(SchemaIncompatibleError, match="more than 2000 properties"):
         merge_paths("t", collect_paths(0, [pa.record_batch([pa.array([text])], names=["value"])], 0))
+
+
+ID = {"id": {"type": "integer"}}
+UNDECLARED = [
+    # the schema's properties, the selection, a document besides its id, what is counted
+    (ID, {}, {"vip": True, "age": None}, {"vip": 1}),
+    (ID, {}, {"_meta": {"uuid": "x", "op": "c"}}, {}),
+    # The platform's object is its own, also where a field is read from it; what a schema says of it counts.
+    (ID, {"include": ("flow_published_at",)}, {"_meta": {"uuid": PUBLISHED, "op": "c"}}, {}),
+    (
+        ID | {"_meta": {"properties": {"op": {"type": "string"}}}},
+        {},
+        {"_meta": {"uuid": "x", "op": "c", "before": 1}},
+        {"_meta/before": 1},
+    ),
+    (ID | {"a": {"properties": {"b": {"type": "integer"}}}}, {}, {"a": {"b": 1, "c": [1]}}, {"a/c": 1}),
+]
+
+
+@pytest.mark.parametrize(("properties", "selection", "document", "counts"), UNDECLARED)
+def test_properties_that_the_schema_does_not_name_are_counted(properties, selection, document, counts):
+    shaper = Flattener(planned({"properties": properties}, keys=("id",), **selection))
+    shaper.shape(pa.record_batch([pa.array([json.dumps({"id": 1} | document)])], names=["value"]))
+    assert shaper.take_findings().undeclared == counts
+
+
+def test_documents_with_ever_new_names_do_not_fill_a_receipt(monkeypatch):
+    monkeypatch.setattr(flattening, "MOST_NAMED", 2)
+    shaper = Flattener(planned({"properties": ID}, keys=("id",)))
+    for number in range(5):
+        text = json.dumps({"id": number, f"k{number}": 1, "k0": 1})
+        shaper.shape(pa.record_batch([pa.array([text])], names=["value"]))
+    assert shaper.take_findings().undeclared == {"k0": 5, "k1": 1, "(others)": 3}

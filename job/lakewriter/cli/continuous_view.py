@@ -1,4 +1,4 @@
-"""What people and monitors see of a continuous run: lines on a terminal, JSON lines with metrics elsewhere."""
+"""Show a continuous run to people and monitors: lines on a terminal, JSON lines with metrics elsewhere."""
 
 import json
 from collections.abc import Iterator
@@ -45,14 +45,15 @@ class _Lines:
 class _Live:
     """The same as a line per table that changes; what failed is told whole above them, and stays."""
 
-    def __init__(self, step: Progress, errors: Console) -> None:
-        self._step, self._errors = step, errors
+    def __init__(self, step: Progress, spec: Spec, errors: Console) -> None:
+        self._step, self._spec, self._errors = step, spec, errors
         self._failures: dict[str, int] = {}
         self._last: dict[str, str] = {}
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
         if step in _TOLD:
-            end = " for good; other tables go on" if step == "failed" else ""
+            others = "other tables go on" if self._spec.on_failure == "continue" else "the run ends"
+            end = f" for good; {others}" if step == "failed" else ""
             self._errors.print(f"{table.id} {step}{end}: {detail}", markup=False, soft_wrap=True)
         if step == "note":
             return
@@ -77,11 +78,11 @@ def show_batches(spec: Spec, errors: Console, stage: str) -> Iterator[Watch]:
         yield _Lines(spec, errors, stage)
         return
     with show_progress(spec, errors) as step:
-        yield _Live(step, errors)
+        yield _Live(step, spec, errors)
 
 
 def show_continuous(out: Console, status: RunStatus) -> None:
-    """What a continuous run did."""
+    """Show what a continuous run did."""
     names = ("batches", "rows", "files", "small", "files a day", "size", "failures")
     grid = Table("table", "state", *map(make_right_column, names), box=None)
     for table_id, table in status.tables.items():

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
@@ -21,6 +21,9 @@ from lakewriter.run.prepare import SparkFactory
 from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.streamable import require_continuous
+
+LAST_WORD_SECONDS: Final = 10.0
+"""How long a run that has ended waits for its last minute's metrics to be sent."""
 
 
 def run_continuously(
@@ -43,11 +46,10 @@ def run_continuously(
     def tell_each_minute() -> None:
         tell_minutes(lambda: _refresh(runs, describe_now), _make_teller(spec, watch, send), over)
 
-    telling = [
-        threading.Thread(target=lambda: beat(status, describe_now, over), name="status"),
-        threading.Thread(target=tell_each_minute, name="minutes"),
-    ]
-    for thread in telling:
+    beating = threading.Thread(target=lambda: beat(status, describe_now, over), name="status")
+    # A CloudWatch that does not answer keeps nobody from ending.
+    telling = threading.Thread(target=tell_each_minute, name="minutes", daemon=True)
+    for thread in (beating, telling):
         thread.start()
     try:
         _poll_until_stopped(spec, runs, stop)
@@ -58,8 +60,8 @@ def run_continuously(
                 each.stop()
         finally:
             over.set()
-            for thread in telling:
-                thread.join()
+            beating.join()
+            telling.join(LAST_WORD_SECONDS)
     error = choose_error([each.error for each in runs if each.over and each.error is not None])
     final = describe("failed" if error else "stopped")
     status.write(final, time.monotonic())
@@ -123,7 +125,7 @@ def _make_describer(spec: Spec, runs: list[TableRun]) -> Callable[[Any], RunStat
             started_at=started,
             at=datetime.now(UTC),
             interval_seconds=spec.interval_seconds,
-            tables={each.table.id: each.status for each in runs},
+            tables={each.table.id: each.describe() for each in runs},
         )
 
     return describe

@@ -1,4 +1,4 @@
-"""What a continuous run says every minute of each table: how fresh it is, what it has taken, and what has failed."""
+"""Measure each table of a continuous run every minute: how fresh it is, what it has taken, and what has failed."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -106,7 +106,7 @@ Send = Callable[[list[MinuteMetrics]], None]
 
 
 def make_sender(spec: Spec, stage: str) -> Send | None:
-    """What sends metrics to CloudWatch in the bucket's region, as the job itself; None where the file asks for none.
+    """Make the sender of metrics to CloudWatch, as the job and in the bucket's region; None if the file asks for none.
 
     It raises the error that says what keeps them from being sent.
     """

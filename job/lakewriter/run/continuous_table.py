@@ -39,6 +39,8 @@ RESTARTS: Final = 6
 OUTAGES: Final = (EndpointUnreachableError, NoAnswerError, CommitUnknownError, SourceUnreachableError)
 """Failures of services that do not answer: they are outlasted, however long they take. A load alone gives an endpoint
 up that never answered; a continuous run is there to wait for it."""
+MOST_NOTED: Final = 100
+"""Properties without a column that a run tells of one by one; every batch counts them."""
 _BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
 """What Spark's sources say of what they still have."""
 
@@ -78,6 +80,8 @@ class TableRun:
         self._lag = Lag(spec.interval_seconds)
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()
+        self._idle_at: datetime | None = None
+        """When the source was last found to have nothing new; of the thread that tells the minutes alone."""
         self._gate = threading.Lock()
         self._started = threading.Event()
         self._checkpoint = ""
@@ -94,6 +98,11 @@ class TableRun:
     def over(self) -> bool:
         """Whether this table has failed for good."""
         return self.status.state == "failed"
+
+    def describe(self) -> TableStatus:
+        """The status, as fresh as the table is known to be."""
+        known = [at for at in (self.status.fresh_at, self._idle_at) if at is not None]
+        return self.status.model_copy(update={"fresh_at": max(known, default=None)})
 
     def poll(self) -> None:
         """Start the query when it is time, and see whether it still runs."""
@@ -242,8 +251,8 @@ class TableRun:
         return pause
 
     def _note_undeclared(self, result: TableResult) -> None:
-        """Tell of each property that has no column, once."""
-        for name in sorted(result.undeclared.keys() - self._noted):
+        """Tell of each property that has no column, once; of the first ones, where documents have ever new names."""
+        for name in sorted(result.undeclared.keys() - self._noted)[: MOST_NOTED - len(self._noted)]:
             self._noted.add(name)
             self._watch.step(self.table, "note", f"values of {name!r} are left out: the table has no column for them")
 
@@ -252,11 +261,9 @@ class TableRun:
         query = self._query
         if query is None or self._gate.locked() or not query.isActive or query.status["isDataAvailable"]:
             return
-        # The last trigger that found nothing was no longer ago than this.
-        since = datetime.now(UTC) - timedelta(seconds=self.spec.interval_seconds)
         if self._started.is_set() and query.status["message"].startswith("Waiting"):
-            fresh_at = max(since, self.status.fresh_at or since)
-            self.status = self.status.model_copy(update={"fresh_at": fresh_at})
+            # The last trigger that found nothing was no longer ago than this.
+            self._idle_at = datetime.now(UTC) - timedelta(seconds=self.spec.interval_seconds)
 
     def _clear(self, batch: Batch) -> None:
         try:

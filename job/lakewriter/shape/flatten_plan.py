@@ -123,10 +123,13 @@ def plan_flatten(source: pa.Schema, table: TableSpec, seen: Seen | None = None, 
 
 
 def _group_properties(locations: Iterable[Location]) -> Mapping[Path, frozenset[str]]:
-    """The names of properties by the path of their object, with those that the vendor's platform adds to documents."""
-    names: dict[Path, set[str]] = {(): {"_meta"}, ("_meta",): {"uuid"}}
+    """The names of properties by the path of their object, with those that the vendor's platform adds to documents:
+    what it adds is its own, unless the schema says what is in it."""
+    names: dict[Path, set[str]] = {(): {"_meta"}}
     for location in locations:
         names.setdefault(location.path[:-1], set()).add(location.path[-1])
+    if ("_meta",) in names:
+        names["_meta",].add("uuid")
     return {path: frozenset(own) for path, own in names.items()}
 
 

@@ -21,6 +21,9 @@ from lakewriter.shape.locations import find_location, read_values
 from lakewriter.shape.selection import Field
 from lakewriter.spec.collection import Kind
 
+MOST_NAMED: Final = 1000
+"""Properties without a column that a file's receipt names: documents may have ever new names, as maps do."""
+OTHERS: Final = "(others)"
 _EXACT_DIGITS: Final = 15
 """Of a whole number that any double holds."""
 _KEPT: Final = (Kind.STRING, Kind.JSON, Kind.UNTYPED, Kind.TEXT)
@@ -93,7 +96,9 @@ class Flattener:
         if self.plan.inferred is None:
             levels = Levels(texts, self.rows)
             raws = [levels.read_raws(field.path) for field in self.plan.fields]
-            self.undeclared += levels.count_others(self.plan.declared or {})
+            for path, count in levels.count_others(self.plan.declared or {}).items():
+                is_named = path in self.undeclared or len(self.undeclared) < MOST_NAMED
+                self.undeclared[path if is_named else OTHERS] += count
             return [self._decode(field, own) for field, own in zip(self.plan.fields, raws, strict=True)]
         levels = Levels(texts, self.rows, any_value=True)
         for field in self.plan.discarded:
