@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from infra.settings import Settings
+from lakewriter.policy.checkpoint import S3
 from lakewriter.policy.secrets import list_references
 from lakewriter.spec.specification import Read, Spec
 
@@ -20,7 +21,6 @@ ELSEWHERE: Final = ""
 _MADE_UP: Final = ("rate", "rate-micro-batch")
 """Formats whose rows Spark generates itself."""
 _LOCAL: Final = ("", "file")
-_S3: Final = ("s3", "s3a", "s3n")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _list_sources(spec: Spec) -> Iterator[Call]:
             for path in read.paths:
                 scheme = urlsplit(path).scheme.lower()
                 if scheme not in _LOCAL:
-                    yield Call("s3" if scheme in _S3 else ELSEWHERE, f"{named} {path!r},", "s3://")
+                    yield Call("s3" if scheme in S3 else ELSEWHERE, f"{named} {path!r},", "s3://")
 
 
 def _list_reads(read: Read) -> Iterator[Read]:

@@ -5,21 +5,17 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.load.lakes import BUCKET
-from tests.load.materializations import DESTINATION, Materialization, binding, logged
+from tests.load.materializations import DESTINATION, Materialization, binding, drained, logged
 from tests.support import sessions
-from tests.support.narrow import need
 
 SEED = os.environ.get("LAKEWRITER_FAULTS_SEED", "1")
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
@@ -69,16 +65,6 @@ def killed_at_random(wiki: Materialization, rng: random.Random) -> None:
         time.sleep(rng.uniform(0, 2 * INTERVAL))
         sessions.kill(process.pid)
         process.wait()
-
-
-@contextmanager
-def drained(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """The process's streams, closed at the end."""
-    try:
-        yield
-    finally:
-        for stream in (process.stdout, process.stderr):
-            need(stream).close()
 
 
 def test_ten_kills(wiki):

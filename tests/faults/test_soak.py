@@ -5,9 +5,8 @@ import os
 import random
 import signal
 import statistics
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ import yaml
 
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, Lake
-from tests.load.materializations import Materialization, binding, logged
+from tests.load.materializations import Materialization, UnderPrefix, binding, drained, logged
 from tests.support import sessions
-from tests.support.narrow import need
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(14_400)]
 
@@ -34,12 +32,6 @@ ROWS = 100
 READ = {"format": "json", "path": "in", "columns": "id BIGINT", "options": {"maxFilesPerTrigger": "1"}}
 TOP = {"checkpoint": "checkpoint", "interval_seconds": 1}
 SCHEMA = {"schema": {"properties": {"id": {"type": "integer"}}}}
-
-
-class UnderPrefix(Materialization):
-    """One whose tables lie where those of a data lake do."""
-
-    data = Lake.data
 
 
 def write_supaflow(lake: Materialization) -> None:
@@ -114,7 +106,7 @@ class Life:
 def live(lake: Materialization, *, batches: int, ends: signal.Signals) -> Life:
     """Run so many batches, then end the process."""
     process, life = lake.process(), Life()
-    try:
+    with drained(process):
         for line in logged(process):
             if line["step"] in ("restarting", "failed"):
                 raise AssertionError(line)
@@ -130,38 +122,21 @@ def live(lake: Materialization, *, batches: int, ends: signal.Signals) -> Life:
         else:
             process.send_signal(ends)
             assert process.wait(300) == 0
-    finally:
-        close(process)
     return life
-
-
-def close(process: "subprocess.Popen[str]") -> None:
-    for stream in (process.stdout, process.stderr):
-        need(stream).close()
 
 
 def measure_memory(session: int) -> dict[str, int]:
     """Bytes that the driver, the JVM and Spark's Python workers hold."""
     held: dict[str, int] = {}
-    for pid, name in list_members(session):
-        kind = "driver" if pid == session else "jvm" if "java" in name else "workers"
+    for pid in sessions.members(session):
         try:
+            name = Path(f"/proc/{pid}/comm").read_text()
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
+        kind = "driver" if pid == session else "jvm" if "java" in name else "workers"
         held[kind] = held.get(kind, 0) + pages * os.sysconf("SC_PAGE_SIZE")
     return held
-
-
-def list_members(session: int) -> Iterator[tuple[int, str]]:
-    for found in Path("/proc").glob("[0-9]*"):
-        try:
-            name, _, rest = (found / "stat").read_text().rpartition(")")
-        except OSError:
-            continue
-        # Spark's Python daemon has a process group of its own, and the session of who started it.
-        if int(rest.split()[3]) == session:
-            yield int(found.name), name
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -24,6 +24,7 @@ from lakewriter.run.continuous_metrics import MinuteMetrics
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus
 from lakewriter.spec.specification import Spec, TableSpec
 from tests.load.lakes import BUCKET, ROOT, Lake
+from tests.support.narrow import need
 
 DESTINATION = {
     "type": "estuary-s3-parquet",
@@ -93,6 +94,13 @@ class Materialization(Lake):
         raise AssertionError(f"{table_id} did not reach batch {batch} in {seconds} s")
 
 
+class UnderPrefix(Materialization):
+    """One whose tables lie where those of a data lake do."""
+
+    control = Lake.control
+    data = Lake.data
+
+
 class Running:
     """A continuous run; ``batches`` and ``minutes`` are its metrics, ``steps`` what it said, ``ended`` its end."""
 
@@ -117,6 +125,16 @@ class Running:
 
     def minute(self, metrics: list[MinuteMetrics]) -> None:
         self.minutes += metrics
+
+
+@contextmanager
+def drained(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """The process's streams, closed at the end."""
+    try:
+        yield
+    finally:
+        for stream in (process.stdout, process.stderr):
+            need(stream).close()
 
 
 def binding(path: str, documents: str, **more: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from lakewriter.source import streams
 from lakewriter.source.feed import open_feed
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
-from tests.load.materializations import Materialization, Running, binding
+from tests.load.materializations import Materialization, Running, UnderPrefix, binding
 from tests.support import sessions
 
 pytestmark = pytest.mark.spark
@@ -89,6 +89,8 @@ def test_what_a_schema_does_not_name_is_noted_once(wiki):
         "note: values of 'vip' are left out: the table has no column for them",
         "note: values of 'age' are left out: the table has no column for them",
     ]
+    # A batch that found nothing new is known to be fresh from then on.
+    assert run.ended[0].tables["changes"].fresh_at is not None
     assert [each.undeclared for each in run.batches] == [{"vip": 1}, {"vip": 2, "age": 1}]
     (last,) = run.minutes
     assert (last.rows, last.batches, last.failures, last.state) == (3, 2, 0, "stopped")
@@ -324,13 +326,6 @@ def until(done, seconds=60):
     while not done():
         assert time.monotonic() < end
         time.sleep(0.1)
-
-
-class UnderPrefix(Materialization):
-    """One whose tables lie where those of a data lake do."""
-
-    control = Lake.control
-    data = Lake.data
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ UNUSED = {
     "iam:*Group*": "No group is made.",
     "iam:*ServiceLinkedRole": "No service asks for one.",
     "iam:*LoginProfile": "The user has no password.",
-    "glue:*Connection": "The databases are no federated ones.",
+    "glue:*Connection": "Federated databases alone have connections.",
     "kms:*Alias*": "The key has no alias.",
     "kms:UpdatePrimaryRegion": "The key is of one region.",
     "kms:RevokeGrant": "Services retire their own grants.",

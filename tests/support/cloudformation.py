@@ -193,7 +193,7 @@ class Policy(ManagedPolicy):
 
 
 def _delete_policy(policy: ManagedPolicy, _account: str, _region: str) -> None:
-    """What CloudFormation does, and moto does not: without it no role of a deleted stack goes."""
+    """Do what CloudFormation does, and moto does not: without it no role of a deleted stack goes."""
     iam = get_backend("iam")[ACCOUNT]["aws"]
     for role in iam.get_roles():
         if policy.arn in role.managed_policies:

@@ -78,7 +78,7 @@ class PageWriter:
     ) -> None:
         self._sink, self._gzip, self._way = sink, gzip, way
         self._footer = read_footer(empty)
-        for element in _list_columns(self._footer.schema):
+        for element in _list_top_nodes(self._footer.schema):
             if element.name in logical_types:
                 for name, value in _LOGICAL_TYPES[logical_types[element.name]].items():
                     setattr(element, name, value)
@@ -175,7 +175,7 @@ class PageWriter:
         return self._ways[kind]
 
 
-def _list_columns(schema: Sequence[SchemaElement]) -> Iterator[SchemaElement]:
+def _list_top_nodes(schema: Sequence[SchemaElement]) -> Iterator[SchemaElement]:
     """The nodes below the root, without their own children."""
     position = 1
     while position < len(schema):

@@ -6,13 +6,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.checkpoint import S3
 from lakewriter.policy.s3_statements import list_prefix_values
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Read, Spec
 
 _GLOB: Final = re.compile(r"[*?\[{]")
-_S3: Final = {"s3", "s3a", "s3n"}
 _MOST_PATHS: Final = 100
 """The most paths that are allowed one by one: together they fill a few policies of the ten that a role may have."""
 
@@ -40,7 +40,7 @@ def list_source_buckets(spec: Spec, deployment: Deployment) -> dict[str, list[st
     messages = spec.source.paths if spec.source else ()
     for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in _list_paths(table.read))):
         url = urlsplit(path, allow_fragments=False)
-        if url.scheme.lower() in _S3:
+        if url.scheme.lower() in S3:
             query = f"?{url.query}" if url.query else ""
             buckets.setdefault(url.netloc, []).append((url.path + query).strip("/"))
     return buckets

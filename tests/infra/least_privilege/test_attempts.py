@@ -151,7 +151,7 @@ OF_HANDOVER: list[Attempt] = [
     ("emr-serverless:StartJobRun", None, ("{application}", OWN_APPLICATION), ""),
     ("states:DescribeStateMachine", ("{machine}", {}), ("{machine}0", {}), ""),
     ("states:ListExecutions", ("{machine}", {}), ("{machine}0", {}), ""),
-    # Loads that are no stream end in the release that they began with.
+    # A load that is not a stream ends in the release that it began with.
     ("states:StartExecution", None, ("{machine}", {}), ""),
     ("states:StopExecution", None, ("{execution}", {}), ""),
     ("states:DescribeStateMachineForExecution", ("{execution}", {}), ("{execution of another}", {}), ""),
