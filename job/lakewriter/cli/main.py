@@ -7,7 +7,9 @@ import click
 from lakewriter import __version__
 from lakewriter.cli import console, job_ids
 from lakewriter.cli.airbyte.commands import airbyte
+from lakewriter.cli.check_command import check
 from lakewriter.cli.context import Context
+from lakewriter.cli.plan_command import plan
 from lakewriter.cli.policy_command import policy
 from lakewriter.cli.run_command import run
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
@@ -16,12 +18,10 @@ from lakewriter.cli.verify_command import verify
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import LakeFile
-from lakewriter.doctor import run_checks
-from lakewriter.errors import CODES, LakeError, SpecInvalidError
-from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
+from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import queries, snowflake
 from lakewriter.operate.lost_intent import abandon_without_intent
-from lakewriter.operate.planning import plan as plan_tables
 from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.operate.repair import abandon as abandon_load
@@ -37,49 +37,13 @@ def main() -> None:
     """Load the tables of a lake.yaml into an S3 data lake, exactly once per job id."""
 
 
+main.add_command(check)
+main.add_command(plan)
 main.add_command(run)
 main.add_command(policy)
 main.add_command(verify)
 main.add_command(status)
 main.add_command(airbyte)
-
-
-@main.command()
-@LAKE
-@STAGE
-@JSON
-@report_errors
-def check(lake: Path, stage: str | None, as_json: bool) -> int:
-    """Try every permission and setting that a load needs. Say what to fix."""
-    context = open_context(lake, stage)
-    findings = run_checks(context.spec, context.clients, deployment=context.deployment)
-    if as_json:
-        print_json({"pipeline": context.spec.pipeline, "findings": [vars(finding) for finding in findings]})
-    else:
-        console.show_findings(OUT, findings)
-    failed = [finding for finding in findings if finding.status == "failed"]
-    return CODES[failed[0].code].exit_code if failed and failed[0].code else EXIT_FAILED if failed else EXIT_OK
-
-
-@main.command()
-@LAKE
-@click.option("--job-id", help="Show the keys that a load with this job id would write.")
-@STAGE
-@JSON
-@report_errors
-def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
-    """Show the keys, columns and catalog changes of a run. Write nothing."""
-    context = open_context(lake, stage)
-    job = None if job_id is None else job_ids.require_job_id(job_id)
-    tables = plan_tables(
-        context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
-    )
-    if as_json:
-        print_json({"pipeline": context.spec.pipeline, "tables": [table.model_dump() for table in tables]})
-    else:
-        console.show_plan(OUT, tables)
-    errors = [table.error for table in tables if table.error]
-    return CODES[errors[0].partition(":")[0]].exit_code if errors else EXIT_OK
 
 
 @main.command()

@@ -1,6 +1,6 @@
 """Check a pipeline's access: run every probe, give each finding a remedy, and leave nothing in the bucket."""
 
 from lakewriter.doctor.doctor import run_checks
-from lakewriter.doctor.probe import Finding
+from lakewriter.doctor.probe import CheckReport, Finding
 
-__all__ = ["Finding", "run_checks"]
+__all__ = ["CheckReport", "Finding", "run_checks"]

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from lakewriter import aws
 from lakewriter.errors import InternalError, LakeError, S3AccessDeniedError
 from lakewriter.spec.access import Access
+from lakewriter.spec.model import Model
 
 Status = Literal["ok", "failed", "warning", "skipped"]
 
@@ -18,15 +19,38 @@ NOTHING_TO_DO: Final = "Nothing to do."
 _KMS_ACTION = re.compile(r"kms:[A-Za-z]+")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The result of one probe; ``code`` is the error code that a load would fail with."""
+class Finding(Model):
+    """The result of one probe; ``code`` is the error code that a load would fail with.
+
+    ``table`` is set on what a table's own source says of it.
+    """
 
     probe: str
     status: Status
     message: str
     remedy: str = NOTHING_TO_DO
     code: str | None = None
+    table: str | None = None
+
+    def __init__(
+        self,
+        probe: str,
+        status: Status,
+        message: str,
+        remedy: str = NOTHING_TO_DO,
+        code: str | None = None,
+        **more: Any,
+    ) -> None:
+        known = {"probe": probe, "status": status, "message": message, "remedy": remedy, "code": code}
+        super().__init__(**known, **more)
+
+
+class CheckReport(Model):
+    """What ``lakewriter check --json`` prints."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)

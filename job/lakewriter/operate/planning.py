@@ -4,7 +4,7 @@ import logging
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 
@@ -56,6 +56,14 @@ class PlannedTable(Model):
     deletes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str | None = None
+
+
+class PlanReport(Model):
+    """What ``lakewriter plan --json`` prints."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    tables: tuple[PlannedTable, ...]
 
 
 def plan(
