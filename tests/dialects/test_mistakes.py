@@ -31,7 +31,7 @@ def test_every_pattern_is_told_in_words():
 
     def patterned(schema):
         for name, own in schema.get("properties", {}).items():
-            if "pattern" in json.dumps(own):
+            if '"pattern":' in json.dumps(own):
                 yield name
 
     schema = LakeFile.model_json_schema()

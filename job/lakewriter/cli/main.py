@@ -17,7 +17,7 @@ from lakewriter.cli.status_command import status
 from lakewriter.cli.verify_command import verify
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
-from lakewriter.dialects.lake_yaml import LakeFile
+from lakewriter.dialects.lake_schema import make_lake_schema
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import queries, snowflake
@@ -191,5 +191,5 @@ def _read_states(context: Context) -> dict[str, TableState]:
 @report_errors
 def schema() -> int:
     """Print the JSON Schema of lake.yaml."""
-    print_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **LakeFile.model_json_schema()})
+    print_json(make_lake_schema())
     return EXIT_OK

@@ -41,7 +41,7 @@ from lakewriter.dialects.registry import (
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import PIPELINE
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.model import Model, require_one
+from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.specification import MIB, Limits, Spec
 
 if TYPE_CHECKING:
@@ -52,57 +52,65 @@ else:
     AnyDestination, AnyTable, AnySource = make_destination_type(), make_table_type(), make_source_type()
 
 
-class LimitsEntry(Model):
+class LimitsEntry(FileModel):
     """Sizes and counts that bound a load."""
 
     target_file_mb: int = Field(200, ge=1, le=10_000)
-    """Files roll near this compressed size."""
+    """A new file begins near this compressed size, in megabytes."""
     row_group_mb: int = Field(80, ge=1, le=2_000)
-    """Arrow data that a task gathers for one row group."""
+    """Megabytes of uncompressed rows gathered for one row group. It decides the memory of a task."""
     parallel_tables: int = Field(2, ge=1, le=32)
-    """Tables loaded side by side."""
+    """Tables that are loaded at the same time."""
 
 
-class AdaptiveInterval(Model):
-    """The bounds of an interval."""
+class AdaptiveInterval(FileModel):
+    """The bounds between which the interval of a continuous run moves."""
 
     least_seconds: int | None = Field(None, ge=1, le=86_400)
-    """By default ``interval_seconds``, or the destination's own key."""
+    """The shortest interval. By default ``interval_seconds``, or the destination's own key for it."""
     most_seconds: int | None = Field(None, ge=1, le=86_400)
-    """By default ten times the least, and no more than an hour."""
+    """The longest interval. By default ten times the shortest, and no more than an hour."""
 
 
-class LakeFile(Model):
+class LakeFile(FileModel):
     """One pipeline: where the data goes, which tables, and how they are deployed."""
 
     pipeline: str
+    """The pipeline's name, which its records in the bucket lie under: lower-case letters, digits, ``-`` and ``_``.
+    Never change it once a load has run."""
     destination: AnyDestination
+    """Where the data goes, and in which layout. ``type`` decides which other keys there are."""
     tables: tuple[AnyTable, ...] = ()
+    """The tables to load, each with its source."""
     source: AnySource | None = None
-    """Messages in place of ``tables``, for the destinations that take them."""
+    """Messages of a connector in place of ``tables``, for the destinations that take them."""
     source_root: str | None = None
-    """Where relative source paths start, such as ``s3://acme-landing``; by default the folder of lake.yaml."""
+    """Where relative source paths start, such as ``s3://acme-landing/shop``. By default the folder of this file."""
     checkpoint: str | None = None
     """Where a continuous run remembers what it has read: a folder, or any URI that Spark can write."""
     interval_seconds: int | None = Field(None, ge=1, le=86_400)
-    """Seconds between the loads of a continuous run, where the destination has no key for it; 300 by default."""
+    """Seconds between the loads of a continuous run, where the destination has no key of its own for it. By default
+    300."""
     interval: Literal["adaptive"] | AdaptiveInterval | None = None
-    """Lets the interval between the loads of a continuous run grow where little arrives."""
+    """``adaptive``, or bounds in seconds: the interval of a continuous run grows while little arrives. Without it the
+    interval is fixed."""
     put_metrics: bool = False
-    """Send the metrics of a continuous run to CloudWatch, besides the lines of its log."""
+    """Sends the metrics of a continuous run to CloudWatch, besides the lines of its log."""
     on_failure: Literal["continue", "stop"] = "continue"
-    """Whether the other tables go on when one fails."""
+    """What happens to the other tables when one fails: ``continue`` loads them, ``stop`` begins no further table."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
-    """Control objects of closed loads are kept this long."""
+    """Days that the records of finished loads are kept, and so how long a job id is remembered."""
     delta_encodings: bool = False
-    """Parquet's DELTA encodings where a column's values mostly differ: smaller and faster, if all readers know them."""
+    """Writes Parquet's DELTA encodings where a column's values mostly differ. Files get smaller, but not every reader
+    knows them."""
     contract: ContractEntry = ContractEntry()
-    """For tables that have none of their own."""
+    """What happens when columns or types change in the sources. A table's own ``contract`` comes first."""
     on_bad_row: BadRowEntry | None = None
-    """For tables that have none of their own."""
+    """What happens to a row that cannot be loaded. A table's own ``on_bad_row`` comes first."""
     limits: LimitsEntry = LimitsEntry()
+    """Sizes and counts that bound a load."""
     deployment: Deployment = Deployment()
-    """Read by the stacks only."""
+    """What the CDK stacks create: roles, schedule, alarms, the size of Spark. A load reads only its ``stages``."""
 
     @field_validator("pipeline")
     @classmethod

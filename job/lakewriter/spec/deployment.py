@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from lakewriter.spec.model import Model, require_one
+from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.trust import Party, Snowflake, Trust
 
 _ACCOUNT: Final = re.compile(r"\d{12}")
@@ -26,14 +26,15 @@ def _require_account(value: str | None) -> str | None:
     return value
 
 
-class SourceBucket(Model):
+class SourceBucket(FileModel):
     """A bucket that sources are read from, where reading takes more than a permission of the job's."""
 
     bucket: str
+    """The name of the bucket."""
     account: str | None = None
-    """The account of its owner, where it is another one; what the owner has to add is printed."""
+    """The account of the bucket's owner, where it is another one. Synth prints what the owner has to add."""
     kms_key_arn: str | None = Field(None, pattern=_KEY_ARN)
-    """The key that its objects are encrypted with."""
+    """The KMS key that the bucket's objects are encrypted with."""
 
     @field_validator("account")
     @classmethod
@@ -41,20 +42,21 @@ class SourceBucket(Model):
         return _require_account(value)
 
 
-class Existing(Model):
+class Existing(FileModel):
     """What is there already and is used as it is."""
 
     bucket: bool = False
-    """The bucket of ``destination`` is there; what its owner has to add to its policy is printed."""
+    """The destination's bucket exists already. Synth prints what its owner has to add to its policy."""
     bucket_account: str | None = None
-    """The account of its owner, where it is another one: then its policy has to grant every access too."""
+    """The account of the bucket's owner, where it is another one: then its policy has to grant every access too."""
     kms_key_arn: str | None = Field(None, pattern=_KEY_ARN)
+    """The KMS key to encrypt with. Synth prints the statements that its policy needs."""
     databases: bool = False
-    """The Glue databases are there."""
+    """The Glue databases exist already."""
     job_role_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
-    """The role of the Spark job; its policies are its owner's to attach, and ``lakewriter policy`` prints them."""
+    """The role that the Spark job runs as. Its owner attaches the policies that ``lakewriter policy`` prints."""
     log_bucket: str | None = None
-    """Takes the access logs of a bucket that the stack makes."""
+    """The bucket that access logs go to, in place of one that the stack makes."""
 
     @field_validator("bucket_account")
     @classmethod
@@ -68,15 +70,19 @@ class Existing(Model):
         return self
 
 
-class Schedule(Model):
+class Schedule(FileModel):
     """When loads start: a cron expression of EventBridge Scheduler (six fields), or a rate."""
 
     cron: str | None = None
+    """A cron expression of EventBridge Scheduler, with six fields: ``30 6 * * ? *``. Give either this or ``rate``."""
     rate: str | None = None
+    """A fixed pace such as ``15 minutes`` or ``1 hour``. Give either this or ``cron``."""
     timezone: str = "UTC"
+    """The time zone that ``cron`` is read in, such as ``America/New_York``."""
     flexible_minutes: int = Field(0, ge=0, le=1440)
     """A start may come up to so many minutes after its time."""
     enabled: bool = True
+    """``false`` stops the schedule and removes the alarm for missing successes."""
 
     @model_validator(mode="after")
     def _one_expression(self) -> "Schedule":
@@ -94,13 +100,15 @@ class Schedule(Model):
         return f"cron({self.cron})" if self.cron else f"rate({self.rate})"
 
 
-class Worker(Model):
+class Worker(FileModel):
     """One driver or executor. Sizes as EMR Serverless has them."""
 
     cores: Literal[1, 2, 4, 8, 16] = 4
+    """The worker's vCPUs."""
     memory: str = "12G"
-    """Of Java's heap; the stack adds what Java and the tasks' Python processes take beside it."""
+    """Java's heap, in whole gigabytes. The stack adds what Java and the tasks' Python processes take beside it."""
     disk: str = "20G"
+    """The worker's disk, in whole gigabytes."""
 
     @field_validator("memory", "disk")
     @classmethod
@@ -110,24 +118,31 @@ class Worker(Model):
         return value
 
 
-class Spark(Model):
+class Spark(FileModel):
     """The EMR Serverless application and the limits of a load."""
 
     release: str = "emr-spark-8.1.0"
+    """The EMR release, which has to have Spark 4.1."""
     architecture: Literal["X86_64", "ARM64"] = "X86_64"
+    """The processors of the workers. ``ARM64`` costs about a fifth less and writes the same rows."""
     mode: Literal["BATCH", "STREAMING"] = "BATCH"
+    """``BATCH`` for loads that start and end, ``STREAMING`` for a continuous run."""
     driver: Worker = Worker(cores=2, memory="7G")
+    """The size of the driver."""
     executor: Worker = Worker()
+    """The size of each executor."""
     max_executors: int = Field(3, ge=1, le=1000)
+    """The most executors of a load. With the driver they must fit ``account_vcpu_quota``."""
     timeout_minutes: int = Field(180, ge=5, le=10080)
-    """The longest one attempt may take."""
+    """The longest that one attempt of a load may take."""
     queue_timeout_minutes: int = Field(60, ge=15, le=720)
-    """The longest an attempt may wait for a free application."""
+    """The longest that an attempt may wait for capacity."""
     idle_stop_minutes: int = Field(5, ge=1, le=10080)
+    """Minutes without a job after which the application stops."""
     attempts: int = Field(3, ge=1, le=10)
-    """Attempts of one load, the first included; only where a retry can help."""
+    """Attempts of one load, the first included. It is tried again only where a retry can help."""
     conf: dict[str, str] = Field(default_factory=dict)
-    """Further Spark settings, over those the stack gives."""
+    """Further Spark settings, which come before those that the stack gives."""
 
     @field_validator("release")
     @classmethod
@@ -153,24 +168,29 @@ class Spark(Model):
         return attempts + sum(self.pauses, timedelta())
 
 
-class Network(Model):
+class Network(FileModel):
     """A VPC with a way out, for what EMR Serverless does not reach on its own."""
 
     subnet_ids: tuple[str, ...] = Field(min_length=1, max_length=16)
+    """The subnets of the workers, with a route to what the load calls."""
     security_group_ids: tuple[str, ...] = Field(min_length=1, max_length=5)
+    """The security groups of the workers."""
 
 
-class Alarms(Model):
+class Alarms(FileModel):
     """When to call somebody."""
 
     topic_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[\w-]+$")
+    """The SNS topic that alarms are sent to. Give either this or ``email``."""
     email: str | None = None
-    """Makes a topic of the stack's own that sends here."""
+    """The address that alarms are sent to, by a topic that the stack makes."""
     no_success_hours: int | None = Field(None, ge=1, le=168)
-    """By default the longest time between two starts and that of one attempt; no alarm where that is over a week."""
+    """Hours without a successful load after which to alarm. By default the schedule's longest gap and the time of one
+    attempt."""
     queued_minutes: int = Field(30, ge=5, le=720)
+    """Minutes that a load may wait for capacity before an alarm."""
     late_minutes: int | None = Field(None, ge=1, le=1440)
-    """Of a continuous run: by default three intervals, and 15 minutes at least."""
+    """Minutes that a continuous run may be behind before an alarm. By default three intervals, and 15 at least."""
 
     @model_validator(mode="after")
     def _one_topic(self) -> "Alarms":
@@ -179,55 +199,73 @@ class Alarms(Model):
         return self
 
 
-class Deployment(Model):
-    """All of it; every key has a default."""
+class Deployment(FileModel):
+    """What the CDK stacks create. Every key has a default."""
 
     account: str | None = None
-    """The AWS account; left out, the templates fit any."""
+    """The AWS account, in quotes. Without it the templates fit any account."""
     stages: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
-    """What each stage lays over the file."""
+    """What each stage merges over the file: ``dev: {destination: {s3_bucket_name: acme-lake-dev}}``."""
     protect: bool | None = None
-    """Keeps bucket, roles and databases when the stack goes, and the stack from going; everywhere but in ``dev``."""
+    """Keeps bucket, keys and databases when their stack is deleted, and protects the stack. By default on, but not in
+    the stage ``dev``."""
     destroy_data: bool = False
-    """Empties the bucket when an unprotected stack goes."""
+    """Empties the bucket when an unprotected stack is deleted."""
     trust: tuple[Trust, ...] = ()
+    """The parties from outside that get a role of their own on the destination."""
     snowflake: Snowflake | None = None
+    """Roles for Snowflake: one for Open Catalog, which writes metadata, and one for compute, which only reads."""
     iam_user: bool | Party = False
-    """A user with an access key, for a vendor that takes no role; in place of ``true``, what it reaches."""
+    """A user with an access key, for a vendor that takes no role. ``true`` shares the whole prefix; a mapping says what
+    it reaches."""
     iam_user_key_serial: int = Field(1, ge=1)
-    """Raising it makes a new key."""
+    """A higher number makes a new access key and deletes the old one."""
     vendor_verbatim: bool = False
-    """Vendors' roles get the vendor's own policy documents, for a vendor that checks them."""
+    """Gives vendors' roles the policy documents of the vendors' own pages, word for word."""
     allow_reset: bool = False
-    """Adds the deleting actions of Glue, for a vendor that resets tables."""
+    """Adds Glue's deleting actions, for a vendor that resets tables."""
     lake_formation: bool = False
+    """Grants rights in Lake Formation too."""
     existing: Existing = Existing()
+    """What exists already and is used as it is, in place of what the stacks would make."""
     encryption: Literal["SSE-S3", "SSE-KMS"] = "SSE-S3"
+    """The bucket's encryption: S3's own keys, or a KMS key that the stack makes or ``existing.kms_key_arn`` names."""
     versioning: bool | None = None
-    """By default on for plain files and off for Iceberg, which keeps versions of its own."""
+    """Keeps versions of objects. By default on for files and off for Iceberg, which has versions of its own."""
     access_logs: bool = True
+    """Keeps S3's server access logs, in a bucket of their own."""
     abort_incomplete_uploads_days: int = Field(30, ge=1, le=365)
+    """Days after which S3 aborts uploads that nobody has completed. It must be longer than the longest load."""
     permissions_boundary_arn: str | None = Field(
         None, pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
     )
+    """The permissions boundary of every role."""
     role_path: str = Field("/", pattern=r"^/([\w+=,.@-]+/)*$")
+    """The path in the names of roles, such as ``/teams/data/``."""
     source_role_conditions: bool = True
-    """The job's role trusts EMR Serverless for this account's applications only."""
+    """Lets only EMR Serverless applications of this account take the job's role."""
     reads: tuple[str, ...] = ()
-    """``s3://`` prefixes that the job reads beside the paths of its tables."""
+    """``s3://`` prefixes that the job reads, beside the paths of its tables."""
     source_buckets: tuple[SourceBucket, ...] = ()
-    """Buckets of sources that are encrypted with a key, or another account's."""
+    """Source buckets that are encrypted with a KMS key, or another account's."""
     secret_kms_key_arns: tuple[Annotated[str, Field(pattern=_KEY_ARN)], ...] = ()
-    """The keys of the secrets and parameters that the job reads, where they are not AWS's own."""
+    """The KMS keys of the secrets and parameters that the file refers to, where they are not AWS's own."""
     schedule: Schedule | None = None
+    """When loads start. Without it they are started by hand."""
     spark: Spark = Spark()
+    """The EMR Serverless application, its workers, and how long a load may take."""
     network: Network | None = None
+    """A VPC for the job, which it needs for all that is not an AWS service of its region."""
     alarms: Alarms = Alarms()
+    """Whom to call, and when."""
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731] = 30
+    """Days that the job's and the state machine's logs are kept."""
     tags: dict[str, str] = Field(default_factory=dict)
+    """Tags of every resource."""
     account_vcpu_quota: int = Field(16, ge=1)
-    """The account's 'Max concurrent vCPUs' of EMR Serverless."""
+    """The account's quota 'Max concurrent vCPUs per account' of EMR Serverless."""
     bootstrap_qualifier: str | None = Field(None, pattern=r"^[a-z0-9]{1,10}$")
+    """The qualifier of CDK's bootstrap, where the account's is not the usual one."""
 
     @property
     def user(self) -> Party | None:

@@ -31,6 +31,17 @@ class Model(BaseModel):
         return schema
 
 
+class FileModel(Model):
+    """Keys of a lake.yaml. The text under a field is its description, for editors and the reference of every key."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+def plain_text(docstring: str) -> str:
+    """The text of a docstring as a page or an editor shows it: one line, names in single back quotes."""
+    return " ".join(docstring.split()).replace("``", "`")
+
+
 def require_one(**given: bool) -> None:
     """``ValueError`` unless exactly one of two keys is given."""
     if sum(given.values()) != 1:

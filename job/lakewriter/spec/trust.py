@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.model import Model, require_one
+from lakewriter.spec.model import FileModel, require_one
 
 VENDORS: Final = {
     "supaflow": "arn:aws:iam::805595753828:root",
@@ -46,16 +46,17 @@ TableName = Annotated[str, AfterValidator(_require_table)]
 Folder = Annotated[str, AfterValidator(_require_folder)]
 
 
-class Party(Model):
+class Party(FileModel):
     """What a party from outside reaches: ``tables`` or ``paths``, which are its own; with neither, everything under the
     destination's prefix but what is the job's."""
 
     access: Literal["write", "read", "load"] = "write"
-    """``load`` is for a Lakewriter that runs elsewhere: all that a load does, the job's own records included."""
+    """What the party may do: ``write`` its tables or folders, only ``read`` them, or ``load``: run this pipeline
+    elsewhere."""
     tables: tuple[TableName, ...] = ()
-    """``schema.table``, or ``schema.*`` for all of a schema's, by the names that they have at the destination."""
+    """The party's tables by their names at the destination: ``schema.table``, or ``schema.*`` for a whole schema."""
     paths: tuple[Folder, ...] = ()
-    """Folders below the destination's prefix; with a slash before them, below the bucket."""
+    """The party's folders below the destination's prefix, or below the bucket with a slash before them."""
 
     @model_validator(mode="after")
     def _one_contract(self) -> "Party":
@@ -67,16 +68,17 @@ class Party(Model):
 
 
 class Trust(Party):
-    """One party from outside that gets a role of its own on the destination."""
+    """A party from outside that gets a role of its own on the destination."""
 
     vendor: Literal["supaflow", "airbyte-cloud", "heropixel-cloud"] | None = None
+    """The vendor that takes the role. Give either this or ``principal``."""
     principal: str | None = None
-    """An ARN, instead of ``vendor``: a role, a user, or an account's root."""
+    """The ARN of the role, user or account that takes the role. Give either this or ``vendor``."""
     external_id: SecretText
-    """A literal, ``${ssm:NAME}``, or ``${env:NAME}`` of whoever synthesises. AWS does not treat it as
-    a secret: the trust policy shows it."""
+    """The external id that the party gives when it takes the role: as text, ``${ssm:NAME}`` or ``${env:NAME}``. The
+    trust policy shows it."""
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
-    """Tells two roles of one vendor apart; the vendor's name by default."""
+    """Tells the roles of two parties apart. By default the vendor's name."""
 
     @field_validator("name")
     @classmethod
@@ -119,13 +121,14 @@ class Trust(Party):
         return self.principal or VENDORS[str(self.vendor)]
 
 
-class SnowflakePrincipal(Model):
+class SnowflakePrincipal(FileModel):
     """What Snowflake prints of itself once it has been told the role: until then nobody may take the role."""
 
     iam_user_arn: str | None = None
-    """``STORAGE_AWS_IAM_USER_ARN`` of DESC EXTERNAL VOLUME, or the catalog's own user."""
+    """The user that Snowflake takes the role with: ``STORAGE_AWS_IAM_USER_ARN`` of DESC EXTERNAL VOLUME, or the
+    catalog's IAM user ARN."""
     external_id: str = "lakewriter"
-    """Ours, given to Snowflake in its statements, so that making the volume anew changes nothing."""
+    """The external id that the statements of ``lakewriter queries`` give to Snowflake."""
 
     @field_validator("external_id")
     @classmethod
@@ -142,8 +145,10 @@ class SnowflakePrincipal(Model):
         return value
 
 
-class Snowflake(Model):
+class Snowflake(FileModel):
     """Two roles: one for Open Catalog, which writes metadata, and one for compute, which only reads."""
 
     catalog: SnowflakePrincipal = SnowflakePrincipal()
+    """Open Catalog, which writes the tables' metadata."""
     compute: SnowflakePrincipal = SnowflakePrincipal()
+    """Snowflake's compute, which only reads."""

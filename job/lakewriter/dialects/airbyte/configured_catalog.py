@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from lakewriter.spec.model import Model, require_one
+from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.specification import IndexKind, Mode, Read
 from lakewriter.spec.stream import MessageSource, Stream
 
@@ -105,23 +105,25 @@ class ConfiguredCatalog(_Foreign):
         )
 
 
-class SourceEntry(Model):
+class SourceEntry(FileModel):
     """Messages of the Airbyte protocol, in place of ``tables``."""
 
     messages: str | tuple[str, ...] | None = None
-    """Files, folders or ``s3://`` paths, or ``-`` for standard input."""
+    """The files of messages: paths, folders or ``s3://`` objects, or ``-`` for standard input. Give either this or
+    ``command``."""
     command: tuple[str, ...] = ()
-    """A connector that the job runs; the state of the last load is added as ``--state FILE``."""
+    """A connector that the job runs, as a list of words. It is given the last load's state as ``--state FILE``."""
     statuses: Literal["reported", "none"] = "reported"
-    """``none`` for messages of a source that never reports a stream's status: their end is then every stream's end."""
+    """``none`` for a source that never reports the status of its streams: the end of its messages is then the end of
+    every stream."""
     catalog: Annotated[ConfiguredCatalog, WithJsonSchema({"type": ["string", "object"]})]
-    """The configured catalog, or the path of its file."""
+    """Airbyte's configured catalog, which says what to do with each stream: the path of its file, or its content."""
     namespace_definition: Literal["source", "destination", "customformat"] = "source"
-    """Where a stream's namespace comes from, as a connection has it."""
+    """Where a stream's namespace comes from, as in an Airbyte connection."""
     namespace_format: str = "${SOURCE_NAMESPACE}"
-    """The namespace for ``customformat``."""
+    """The namespace for ``customformat``; ``${SOURCE_NAMESPACE}`` is the stream's own."""
     prefix: str = ""
-    """Put before every stream's name."""
+    """Text before every stream's name."""
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import split_known_keys
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import locate_faults
+from lakewriter.dialects.common.form import BLANK_TEXT, NULL
 from lakewriter.dialects.common.problems import describe_problems, list_keys
 from lakewriter.dialects.common.row_rule_keys import ContractEntry
 from lakewriter.dialects.common.source_files import Location, Place, read_json, require_mapping
@@ -71,12 +72,11 @@ def _simplify_schema(schema: Any, definitions: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _simplify_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    values = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    values = [each for each in schema.get("anyOf", ()) if each not in (NULL, BLANK_TEXT)]
     if values:
         (value,) = values
-        return _simplify_schema(
-            {key: own for key, own in schema.items() if key not in ("anyOf", "default")} | value, definitions
-        )
+        own = {key: own for key, own in schema.items() if key != "anyOf" and (key, own) != ("default", None)}
+        return _simplify_schema(own | value, definitions)
     simplified = {key: _simplify_schema(own, definitions) for key, own in schema.items() if key not in _STRICT}
     return {"type": "object"} | simplified if "oneOf" in simplified else simplified
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
-from lakewriter.spec.model import Model
+from lakewriter.dialects.common.form import allow_blanks
+from lakewriter.spec.model import FileModel, Model
 
 BLANK: Final[tuple[Any, ...]] = ("", None, {})
 """Values that count as absent."""
@@ -13,24 +14,34 @@ BLANK: Final[tuple[Any, ...]] = ("", None, {})
 Flattening = Literal["No flattening", "Root level flattening"]
 
 
-class NoCompression(Model):
+class _Part(FileModel):
+    """An object of a configuration, in which what is blank counts as absent."""
+
+    model_config = ConfigDict(json_schema_extra=allow_blanks)
+
+
+class NoCompression(_Part):
     """Plain text."""
 
     compression_type: Literal["No Compression"]
+    """Whether the files are compressed."""
 
 
-class Gzip(Model):
-    """The default, as documented."""
+class Gzip(_Part):
+    """The file's name ends in .gz, such as .csv.gz or .jsonl.gz."""
 
     compression_type: Literal["GZIP"] = "GZIP"
+    """Whether the files are compressed."""
 
 
 Compression = Annotated[NoCompression | Gzip, Field(discriminator="compression_type")]
 
 
-class _Text(Model):
+class _Text(_Part):
     flattening: Flattening = "No flattening"
+    """Whether a record is one column, or each property of its root has a column of its own."""
     compression: Compression = Gzip()
+    """Whether the files are compressed."""
 
     @property
     def gzip(self) -> bool:
@@ -39,65 +50,79 @@ class _Text(Model):
 
 
 class Csv(_Text):
-    """Comma-separated values."""
+    """A header, and a line for each record."""
 
     format_type: Literal["CSV"]
+    """The format of the files."""
 
 
 class JsonLines(_Text):
-    """One JSON object a line."""
+    """An object on a line of its own for each record."""
 
     format_type: Literal["JSONL"]
+    """The format of the files."""
 
 
-class NoCodec(Model):
-    """Avro blocks as they are."""
+class NoCodec(_Part):
+    """Blocks as they are."""
 
     codec: Literal["no compression"] = "no compression"
+    """How blocks are compressed."""
 
 
-class Deflate(Model):
-    """Level 0 stores."""
+class Deflate(_Part):
+    """Level 0 stores, 9 compresses most."""
 
     codec: Literal["Deflate"]
+    """How blocks are compressed."""
     compression_level: int = Field(0, ge=0, le=9)
+    """How much time is spent for smaller files."""
 
 
-class Bzip2(Model):
+class Bzip2(_Part):
     """It has no levels."""
 
     codec: Literal["bzip2"]
+    """How blocks are compressed."""
 
 
-class Xz(Model):
-    """LZMA."""
+class Xz(_Part):
+    """Levels 0 to 3 are fast; 7 to 9 need a lot of memory."""
 
     codec: Literal["xz"]
+    """How blocks are compressed."""
     compression_level: int = Field(6, ge=0, le=9)
+    """How much time is spent for smaller files."""
 
 
-class Zstandard(Model):
-    """Negative levels are fast modes."""
+class Zstandard(_Part):
+    """Negative levels are fast; levels above 18 need a lot of memory."""
 
     codec: Literal["zstandard"]
+    """How blocks are compressed."""
     compression_level: int = Field(3, ge=-5, le=22)
+    """How much time is spent for smaller files."""
     include_checksum: bool = False
+    """Whether every block has a checksum."""
 
 
-class Snappy(Model):
+class Snappy(_Part):
     """It has no levels."""
 
     codec: Literal["snappy"]
+    """How blocks are compressed."""
 
 
 AvroCodec = Annotated[NoCodec | Deflate | Bzip2 | Xz | Zstandard | Snappy, Field(discriminator="codec")]
 
 
-class Avro(Model):
-    """``compression_codec`` is an object here, and a string for Parquet."""
+class Avro(_Part):
+    """Binary rows with their schema, always flattened."""
 
     format_type: Literal["Avro"]
+    """The format of the files."""
     compression_codec: AvroCodec = NoCodec()
+    """How data is compressed inside the file."""
 
     @field_validator("compression_codec", mode="before")
     @classmethod
@@ -109,16 +134,23 @@ class Avro(Model):
         )
 
 
-class Parquet(Model):
-    """Sizes are in the units that their names say."""
+class Parquet(_Part):
+    """Columns with their schema, always flattened."""
 
     format_type: Literal["Parquet"]
+    """The format of the files."""
     compression_codec: Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"] = "UNCOMPRESSED"
+    """How data is compressed inside the file."""
     block_size_mb: int = Field(128, ge=1)
+    """The size of a row group, which is held in memory: larger ones read faster and take more memory to write."""
     max_padding_size_mb: int = Field(8, ge=0)
+    """It has no effect on S3, where row groups are not aligned."""
     page_size_kb: int = Field(1024, ge=1)
+    """The smallest part that is read to get at one record."""
     dictionary_page_size_kb: int = Field(1024, ge=1)
+    """The most that the dictionary of a column in a row group takes."""
     dictionary_encoding: bool = True
+    """Whether repeated values are written once."""
 
     @field_validator("compression_codec", mode="before")
     @classmethod

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, ValidationInfo, field_validator, model_validato
 from lakewriter.dialects.airbyte.file_formats import Format, drop_blanks
 from lakewriter.dialects.airbyte.paths import DEFAULT_FILE, DEFAULT_PATH, check_directory, check_file
 from lakewriter.dialects.common.destination import Destination, require_region
-from lakewriter.dialects.common.form import allow_config_file
+from lakewriter.dialects.common.form import allow_blanks, allow_config_file
 from lakewriter.dialects.common.places import require_match, require_path, require_plain, require_url
 from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.spec.access import KeyNames, SecretText
@@ -16,10 +16,18 @@ from lakewriter.spec.access import KeyNames, SecretText
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 
 
+def _allow_vendor_file(schema: dict[str, Any]) -> None:
+    """An editor takes what the platform writes: blanks, and no region beside an endpoint; or the name of its file."""
+    needed = [key for key in schema["required"] if key != "type"]
+    allow_blanks(schema)
+    allow_config_file(schema)
+    schema["anyOf"].append({"required": ["s3_endpoint", *(key for key in needed if key != "s3_bucket_region")]})
+
+
 class AirbyteDestination(Destination):
     """The settings both products have; those from ``external_id`` on are this project's own."""
 
-    model_config = ConfigDict(json_schema_extra=allow_config_file)
+    model_config = ConfigDict(json_schema_extra=_allow_vendor_file)
 
     key_names: ClassVar = KeyNames(
         region="s3_bucket_region",
@@ -34,17 +42,32 @@ class AirbyteDestination(Destination):
     )  # fmt: skip
 
     access_key_id: SecretText | None = None
+    """The id of an access key that may read and write the bucket. Leave it and the secret empty to use a role, or the
+    identity that the job runs as."""
     secret_access_key: SecretText | None = None
+    """The secret of the access key. A reference such as ``${env:NAME}`` keeps it out of the file."""
     role_arn: RoleArn | None = None
+    """A role to assume for the bucket. Its external id is ``external_id``, or the environment's
+    ``AWS_ASSUME_ROLE_EXTERNAL_ID``."""
     s3_bucket_name: str
+    """The bucket that the data goes to."""
     s3_bucket_path: str
+    """The directory of the bucket to sync the data into."""
     s3_endpoint: str | None = None
+    """The URL of an S3-compatible store such as MinIO. Leave it empty for AWS."""
     s3_bucket_region: str
+    """The bucket's region. With an endpoint it may be left empty."""
     s3_path_format: str = DEFAULT_PATH
+    """How the data is laid out under the bucket path, with the variables ``${NAMESPACE}``, ``${STREAM_NAME}``,
+    ``${YEAR}``, ``${MONTH}``, ``${DAY}``, ``${HOUR}``, ``${MINUTE}``, ``${SECOND}``, ``${MILLISECOND}``, ``${EPOCH}``,
+    ``${UUID}``, ``${SYNC_ID}``. The file name follows directly, so end it with / for a directory."""
     file_name_pattern: str = DEFAULT_FILE
+    """The name of each file, without spaces, with the variables ``{date}``, ``{date:yyyy_MM}``, ``{timestamp}``,
+    ``{timestamp:millis}``, ``{timestamp:micros}``, ``{part_number}``, ``{sync_id}``, ``{format_extension}``."""
     format: Format
+    """The format of the files, with its own settings."""
     external_id: ExternalId | None = None
-    """What the role's trust policy asks for; by default the environment's AWS_ASSUME_ROLE_EXTERNAL_ID."""
+    """The external id that the role's trust policy asks for."""
 
     @model_validator(mode="before")
     @classmethod
@@ -100,13 +123,15 @@ class AirbyteS3(AirbyteDestination):
     """Airbyte's S3 destination."""
 
     type: Literal["airbyte-s3"]
+    """Airbyte's S3 destination."""
     record_undeclared: bool = False
-    """Names properties that the schema does not declare in ``_airbyte_meta.changes`` too."""
+    """Names properties that a stream's schema does not declare in ``_airbyte_meta.changes``, too."""
 
 
 class HeroPixelS3(AirbyteDestination):
     """Hero Pixel's S3 destination."""
 
     type: Literal["heropixel-s3"]
+    """Hero Pixel's S3 destination."""
     purge_first: bool = False
-    """Deletes a stream's objects before a full refresh instead of after it, as documented."""
+    """Deletes a stream's old objects before a full refresh instead of after it, as Hero Pixel documents it."""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lakewriter.dialects.common.places import require_match, require_tls
 from lakewriter.spec.access import Access, KeyNames
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import FileModel
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
@@ -34,7 +34,7 @@ def require_region(value: str, *, endpoint: Any) -> str:
 BucketName = Annotated[str, AfterValidator(require_bucket)]
 
 
-class Destination(Model):
+class Destination(FileModel):
     """The settings of one type of destination. ``key_names`` says what its model calls the parts of an ``Access``."""
 
     key_names: ClassVar[KeyNames] = KeyNames()
@@ -42,12 +42,13 @@ class Destination(Model):
     """Top-level keys that a lake.yaml with it does not have, since the destination has its own key for them."""
 
     upload_parallelism: int = Field(5, ge=1, le=10)
+    """Parts of a file that one task uploads at the same time."""
     allow_insecure: bool = False
-    """Accepts an ``http://`` endpoint that is not on this machine."""
+    """Accepts an endpoint without TLS (``http://``) on another machine than this one."""
     single_writer: bool = False
-    """Promises that one load runs at a time, for a store without conditional writes."""
+    """Your promise that one load runs at a time. A store without conditional writes needs it."""
     role_wait_seconds: float = Field(60.0, ge=0, le=600)
-    """A role made a moment ago is refused at first: it is tried for this long."""
+    """AWS refuses a role that was created a moment ago: the job asks again for so many seconds."""
 
     @model_validator(mode="after")
     def _credentials_are_whole(self) -> Self:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Provided(StrEnum):
@@ -34,8 +34,32 @@ def list_fields(values: Mapping[str, str | Provided], *, prefix: str) -> tuple[F
     )
 
 
+BLANK_TEXT: Final = {"type": "string", "maxLength": 0}
+NULL: Final = {"type": "null"}
+
+CONFIG_FILE: Final = (
+    "A file of the vendor's own with the destination's keys, taken unchanged. Keys given beside it come first."
+)
+"""The description of ``config_file``, which no model has: the file is read before the keys are checked."""
+
+
 def allow_config_file(schema: dict[str, Any]) -> None:
     """An editor takes the vendor's file in place of the keys, since the file is read before they are checked."""
     needed = [key for key in schema["required"] if key != "type"]
-    schema["properties"]["config_file"] = {"type": "string"}
+    schema["properties"]["config_file"] = {"type": "string", "description": CONFIG_FILE}
     schema |= {"required": ["type"], "anyOf": [{"required": ["config_file"]}, {"required": needed}]}
+
+
+def allow_blanks(schema: dict[str, Any]) -> None:
+    """An editor takes null and blank text for every key, where both count as absent."""
+    for key, own in schema["properties"].items():
+        if "const" not in own:
+            schema["properties"][key] = _allow_blank(own)
+
+
+def _allow_blank(own: Mapping[str, Any]) -> dict[str, Any]:
+    told = {key: value for key, value in own.items() if key in ("default", "description", "title")}
+    asked = {key: value for key, value in own.items() if key not in told}
+    values = [{key: value for key, value in each.items() if key != "minLength"} for each in asked.get("anyOf", [asked])]
+    blanks = (NULL,) if {"type": "string"} in values else (NULL, BLANK_TEXT)
+    return told | {"anyOf": [*values, *(blank for blank in blanks if blank not in values)]}

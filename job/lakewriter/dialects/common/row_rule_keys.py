@@ -7,18 +7,20 @@ from pydantic import ConfigDict, Field, model_validator
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import FileModel
 from lakewriter.spec.row_rules import LINES, SHARE, BadRows, Contract
 from lakewriter.spec.specification import Spec, TableSpec
 
 
-class ContractEntry(Model):
+class ContractEntry(FileModel):
     """What becomes of what changes in the source. A key that a table leaves out is the pipeline's."""
 
     columns: Literal["evolve", "freeze", "discard"] | None = None
-    """Columns that the table does not have: added, an error, or left out and counted."""
+    """What happens to a new column: ``evolve`` adds it (the default), ``freeze`` fails the load, ``discard`` leaves it
+    out and counts it."""
     types: Literal["evolve", "freeze"] | None = None
-    """Types that grow without loss: widened, or an error."""
+    """What happens to a type that grows without loss: ``evolve`` widens the column (the default), ``freeze`` fails the
+    load."""
 
     def fill_from(self, default: "ContractEntry") -> "ContractEntry":
         """This entry, with the default's values where it has none."""
@@ -37,15 +39,15 @@ def _allow_bare_action(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"enum": ["fail", "set_aside"]}, whole]
 
 
-class BadRowEntry(Model):
+class BadRowEntry(FileModel):
     """What becomes of a row that cannot be loaded; the action alone may stand in its place."""
 
     model_config = ConfigDict(json_schema_extra=_allow_bare_action)
 
     action: Literal["fail", "set_aside"]
-    """The load fails, or it goes on and the row is kept beside the control objects with what is wrong with it."""
+    """``fail`` ends the table's load; ``set_aside`` keeps the row apart, with what is wrong with it, and goes on."""
     at_most: float | None = Field(None, ge=0, le=1)
-    """The share of all rows above which the load fails although they are set aside."""
+    """For ``set_aside``: the share of bad rows, from 0 to 1, above which the load fails after all. By default 0.001."""
 
     @model_validator(mode="before")
     @classmethod

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.model import Model, require_one
+from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.specification import IndexKind, JdbcPartition, Mode, PartitionField, Read
 
@@ -22,31 +22,36 @@ _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-class PartitionEntry(Model):
+class PartitionEntry(FileModel):
     """How a database's table is read by several tasks; the bounds are asked of the database."""
 
     column: str = Field(min_length=1)
-    """A number, a date or a timestamp."""
+    """A column of numbers, dates or timestamps, by whose ranges the table is split."""
     count: int = Field(ge=2, le=1000)
-    """Tasks, and as many connections at a time as there are cores."""
+    """The number of ranges. Each is read by a task of its own, over a connection of its own."""
 
 
-class ReadEntry(Model):
+class ReadEntry(FileModel):
     """A ``spark.read``: format, path and options; or SQL over the reads in ``views``."""
 
     format: str | None = None
-    """A Spark data source: csv, json, parquet, orc, jdbc, ..."""
+    """A Spark data source: ``csv``, ``json``, ``parquet``, ``orc``, ``jdbc``, ``kafka`` and others. Give either this or
+    ``sql``."""
     path: str | tuple[str, ...] | None = None
-    """Relative paths start at ``source_root``, by default the folder of lake.yaml."""
+    """A file, a folder, a pattern such as ``2027-*.csv``, or a list of them. Relative paths start at
+    ``source_root``."""
     options: dict[str, SecretText | bool | int | float] = Field(default_factory=dict)
-    """The source's own options; a value may be a secret reference."""
+    """The data source's own options, such as ``header: true``. A value may be a secret by reference:
+    ``${env:NAME}``."""
     columns: str | None = None
-    """The source's schema as Spark DDL, such as ``id BIGINT, name STRING``."""
+    """The source's columns and types as Spark DDL, such as ``id BIGINT, name STRING``. Without it Spark finds them
+    itself."""
     partition: PartitionEntry | None = None
-    """JDBC only."""
+    """Reads a database's table by several tasks at a time. Only for ``format: jdbc``."""
     sql: str | None = None
-    """A statement over ``views``."""
+    """A SELECT over ``views``, for filters, joins and expressions. Give either this or ``format``."""
     views: "dict[str, ReadEntry]" = Field(default_factory=dict)
+    """The sources that ``sql`` reads, each under the name that the statement has for it."""
 
     @field_validator("options")
     @classmethod
@@ -103,33 +108,43 @@ def _check_partition_field(text: str) -> str:
     return text
 
 
-class TableEntry(Model):
+class TableEntry(FileModel):
     """One table of the pipeline."""
 
     table: str = Field(min_length=1)
-    """The source table's name."""
+    """The table's name in the source. The destination's table is named after it."""
     schema_: str = Field("", alias="schema")
-    """The source schema, or namespace."""
+    """The table's schema (or namespace) in the source. It becomes a part of the destination's names."""
     read: ReadEntry
+    """Where the rows come from: a Spark data source, or SQL over several of them."""
     primary_key: tuple[str, ...] = ()
+    """The columns that identify a row. Row ids are computed from them, where the destination has row ids."""
     unique_key: tuple[str, ...] = ()
+    """The columns that row ids are computed from, where there is no ``primary_key``."""
     mode: Mode = Mode.APPEND
+    """``append`` adds rows to those of earlier loads; ``overwrite`` replaces them, where the destination can."""
     cursor: str | None = None
-    """The column by which a load reads only what is new."""
+    """A column that grows with every change, such as ``updated_at``: later loads read only rows above the highest value
+    loaded."""
     cursor_lag: str | int | float | None = None
-    """How far behind the cursor to read again: a number, or a time such as ``2 hours``."""
+    """How far below the highest value later loads begin, for rows that arrive late: a number, or a time such as ``2
+    hours``."""
     deleted: str | None = None
-    """SQL over source columns that is true for a deleted row."""
+    """A SQL condition over source columns that is true for a deleted row, such as ``op = 'D'``."""
     columns: dict[str, str] = Field(default_factory=dict)
-    """Spark types for columns whose type in the source drifts."""
+    """Spark types of single columns, where the source has only text or its type changes: ``{updated_at:
+    timestamp}``."""
     index: Literal["contiguous", "sparse"] = "contiguous"
-    """``sparse`` saves the count before the load; row numbers then have gaps."""
+    """How rows are numbered: ``contiguous`` counts them before the load; ``sparse`` saves the count, and numbers have
+    gaps."""
 
     partition_by: tuple[Annotated[str, AfterValidator(_check_partition_field)], ...] = ()
-    """Iceberg only: columns, and ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
+    """For Iceberg tables: columns, or ``year(c)``, ``month(c)``, ``day(c)``, ``hour(c)``, ``bucket(16, c)``,
     ``truncate(4, c)``."""
     contract: ContractEntry = ContractEntry()
+    """What happens when the columns or types of this table change in the source."""
     on_bad_row: BadRowEntry | None = None
+    """What happens to a row of this table that cannot be loaded."""
 
     @field_validator("cursor_lag")
     @classmethod

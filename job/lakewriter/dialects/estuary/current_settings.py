@@ -14,7 +14,7 @@ from lakewriter.dialects.common.places import require_path, require_url
 from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.dialects.estuary.settings import MOST_SECONDS, EstuaryDestination, allow_flow_file
 from lakewriter.spec.access import KeyNames, SecretText
-from lakewriter.spec.model import Model
+from lakewriter.spec.model import FileModel
 
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
@@ -22,16 +22,22 @@ _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m":
 _KEYS_OF: Final = {"AWSAccessKey": ("awsAccessKeyId", "awsSecretAccessKey"), "AWSIAM": ("aws_role_arn", "aws_region")}
 
 
-class Credentials(Model):
+class Credentials(FileModel):
     """Whom to write as: an access key, or a role that the job assumes."""
 
     auth_type: Literal["AWSAccessKey", "AWSIAM"] = "AWSAccessKey"
+    """An access key, or a role that the job assumes."""
     awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
+    """The access key to sign with, for ``AWSAccessKey``."""
     awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
+    """The secret of ``awsAccessKeyId``. Give it by reference: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     aws_region: str | None = None
+    """The region of the bucket, for ``AWSIAM``."""
     aws_role_arn: RoleArn | None = None
+    """The role that the job assumes, for ``AWSIAM``. It has to trust the job."""
     external_id: ExternalId | None = None
-    """Not the vendor's: its connector signs in with an identity of its own where the job assumes the role."""
+    """The external id in the role's trust policy. It is Lakewriter's own key: Estuary's connector signs in with an
+    identity of its own."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -47,18 +53,23 @@ class Credentials(Model):
         return self
 
 
-class ParquetConfig(Model):
-    """Sizes of row groups. ``bufferSize`` is taken and has no effect: a task's memory is bounded by its row group."""
+class ParquetConfig(FileModel):
+    """Sizes of row groups."""
 
     rowGroupRowLimit: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+    """The most rows of a row group. By default 1,000,000."""
     rowGroupByteLimit: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+    """The most bytes of a row group before compression, which a task holds in memory. By default
+    ``limits.row_group_mb``."""
     bufferSize: int | None = Field(None, ge=1)  # noqa: N815 - the vendor's key
+    """It has no effect here: a task's memory is bounded by its row group."""
 
 
-class AdvancedOptions(Model):
-    """Options that are not a user's."""
+class AdvancedOptions(FileModel):
+    """Options of Estuary's own connector."""
 
     feature_flags: str | None = None
+    """Flags of Estuary's own connector. Only a blank is taken here."""
 
     @field_validator("feature_flags")
     @classmethod
@@ -86,7 +97,7 @@ def _tell_apart(schema: dict[str, Any]) -> None:
 
 
 class EstuaryConnector(EstuaryDestination):
-    """The keys of the connector's present configuration; those of the older one stand in ``EstuaryS3Parquet``."""
+    """Estuary's Apache Parquet in S3, with the keys of the connector's configuration of today."""
 
     model_config = ConfigDict(json_schema_extra=_tell_apart)
 
@@ -103,18 +114,21 @@ class EstuaryConnector(EstuaryDestination):
     renamed_keys: ClassVar = {"interval_seconds": "uploadInterval"}
 
     endpoint: str | None = None
-    """The endpoint of an S3-compatible store."""
+    """The URL of an S3-compatible store such as MinIO. It is used for S3 only, never for STS or Glue."""
     region: str = ""
+    """The region of the bucket. Where it is left out, the bucket is asked."""
     credentials: Credentials | None = None
-    """Left out where the job's own role may write."""
+    """As whom to write. Leave it out where the job's own credentials may write."""
     uploadInterval: str = "5m"  # noqa: N815 - the vendor's key
-    """A duration as Go writes it: ``5m``, ``1h30m``."""
+    """The time between the loads of a continuous run, such as ``90s`` or ``1h30m``."""
     prefix: str = ""
-    """What all paths lie under; may have date patterns."""
+    """The path that all bindings' files lie under. It may have date patterns such as ``%Y/%m/%d``."""
     fileSizeLimit: int | None = Field(None, ge=0)  # noqa: N815 - the vendor's key
-    """About how many bytes a file has; 0 is the same as none."""
+    """About how many bytes a file has. By default, and with 0, ``limits.target_file_mb``."""
     parquetConfig: ParquetConfig = ParquetConfig()  # noqa: N815 - the vendor's key
+    """Sizes of row groups."""
     advanced: AdvancedOptions = AdvancedOptions()
+    """Options of Estuary's own connector."""
 
     @property
     def interval_seconds(self) -> int:

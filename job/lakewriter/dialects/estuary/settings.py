@@ -14,7 +14,7 @@ from lakewriter.dialects.estuary.collection_schema import CollectionSchema, read
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.collection import PUBLISHED_AT, Collection, LogicalType, Selection
-from lakewriter.spec.model import Model, require_one
+from lakewriter.spec.model import FileModel, require_one
 
 Compression = Literal["snappy", "gzip", "lz4", "zstd"]
 
@@ -22,11 +22,11 @@ MOST_SECONDS: Final = 86_400
 """Of an interval."""
 
 
-class Advanced(Model):
+class Advanced(FileModel):
     """Options for advanced users."""
 
     endpoint: str | None = None
-    """The endpoint of an S3-compatible store."""
+    """The URL of an S3-compatible store such as MinIO. It is used for S3 only, never for STS or Glue."""
 
     @field_validator("endpoint")
     @classmethod
@@ -37,7 +37,10 @@ class Advanced(Model):
 def allow_flow_file(schema: dict[str, Any]) -> None:
     """An editor takes a destination without the keys that a Flow file may have."""
     allow_config_file(schema)
-    schema["properties"]["materialization"] = {"type": "string"}
+    schema["properties"]["materialization"] = {
+        "type": "string",
+        "description": "Which of the materializations of ``config_file`` to use, where it has several.",
+    }
 
 
 def _make_resource_optional(schema: dict[str, Any]) -> None:
@@ -51,13 +54,16 @@ class EstuaryDestination(Destination):
     model_config = ConfigDict(json_schema_extra=allow_flow_file)
 
     type: Literal["estuary-s3-parquet"]
+    """Estuary's Apache Parquet in S3."""
     bucket: BucketName
+    """The bucket: 3 to 63 lower-case letters, digits, ``.`` and ``-``."""
     compressionType: Compression = "snappy"  # noqa: N815 - the vendor's key
-    """For bindings that name none."""
+    """The codec of the Parquet files, for bindings that name none."""
     flatten_separator: Literal["/", "_", ".", "__"] = "/"
-    """Between the property names of a flattened field."""
+    """What stands between the property names in the name of a flattened field."""
     logical_types: tuple[LogicalType, ...] = ()
-    """Types of Parquet's for JSON and for durations, where otherwise both are strings."""
+    """Writes JSON text and durations with the Parquet types for them, which few readers know. Without it both are
+    strings."""
 
     @property
     def interval_seconds(self) -> int:
@@ -84,14 +90,19 @@ class EstuaryS3Parquet(EstuaryDestination):
     renamed_keys: ClassVar = {"interval_seconds": "uploadIntervalInSeconds"}
 
     advanced: Advanced = Advanced()
+    """Options for advanced users."""
     region: str = ""
-    """The document requires it and its example lacks it: then the bucket is asked."""
+    """The region of the bucket. Where it is left out, the bucket is asked."""
     uploadIntervalInSeconds: int = Field(ge=1, le=MOST_SECONDS)  # noqa: N815 - the vendor's key
+    """Seconds between the loads of a continuous run."""
     awsAccessKeyId: SecretText | None = None  # noqa: N815 - the vendor's key
-    """Left out, with the secret key, where the job's own role may write."""
+    """An access key to sign with. Leave it and its secret out where the job's own credentials may write."""
     awsSecretAccessKey: SecretText | None = None  # noqa: N815 - the vendor's key
+    """The secret of ``awsAccessKeyId``. Give it by reference: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     iam_role_arn: RoleArn | None = None
+    """The role that the job assumes to write. Leave it out where the job's own credentials may write."""
     external_id: ExternalId | None = None
+    """The external id in the role's trust policy, as text or by reference such as ``${secret:ARN}``."""
 
     @property
     def interval_seconds(self) -> int:
@@ -117,14 +128,15 @@ ENDPOINT_KEYS: Final = (
 """What a vendor's own file may hold."""
 
 
-class ResourceEntry(Model):
+class ResourceEntry(FileModel):
     """A binding's resource."""
 
     pathPrefix: str | None = None  # noqa: N815 - the vendor's key
-    """Where its files go in the bucket, in the older configuration."""
+    """Where the binding's files go in the bucket, such as ``/my-prefix``. Today's configuration calls it ``path``."""
     path: str | None = None
-    """The same in the present one: it may have date patterns."""
+    """Where the binding's files go in the bucket, below ``prefix``. It may have date patterns such as ``%Y/%m/%d``."""
     compressionType: Compression | None = None  # noqa: N815 - the vendor's key
+    """The codec of this binding's files, in place of the destination's."""
 
     @field_validator("pathPrefix", "path")
     @classmethod
@@ -146,23 +158,24 @@ class ResourceEntry(Model):
         return "pathPrefix" if self.path is None else "path"
 
 
-class FieldOptions(Model):
+class FieldOptions(FileModel):
     """What is asked for one field's column."""
 
     castToString: bool = False  # noqa: N815 - the vendor's key
-    """Strings as they are, anything else as its JSON text."""
+    """Makes the field's column text: strings as they are, anything else as its JSON."""
 
 
-class FieldsEntry(Model):
+class FieldsEntry(FileModel):
     """Which fields are materialized."""
 
     include: dict[str, FieldOptions | None] = Field(default_factory=dict)
-    """Fields to add: arrays and objects become JSON strings."""
+    """Fields to add to the recommended ones. Arrays and objects become columns of JSON text."""
     require: dict[str, FieldOptions | None] = Field(default_factory=dict)
     """The newer word for ``include``."""
     exclude: tuple[str, ...] = ()
+    """Fields to leave out."""
     recommended: bool | Annotated[int, Field(ge=0)] = True
-    """Off, or 0: keys and included fields only; a number: fields whose paths have at most so many names."""
+    """``false`` or 0 for keys and included fields only; a number for fields whose paths have at most so many names."""
 
     @model_validator(mode="after")
     def _once(self) -> "FieldsEntry":
@@ -186,24 +199,36 @@ class FieldsEntry(Model):
         yield from (name for name, own in (self.include | self.require).items() if own and own.castToString)
 
 
-class ProjectionEntry(Model):
+class ProjectionEntry(FileModel):
     """A projection in its long form."""
 
     location: str
+    """A JSON pointer to the field's place in a document, such as ``/meta/id``."""
     partition: bool = False
+    """Whether the collection is partitioned by the field. It has no effect here."""
 
 
-class CollectionEntry(Model):
+def _allow_schema_files(schema: dict[str, Any]) -> None:
+    """An editor takes the name of a file for a schema, which is read before the keys are checked."""
+    for key in ("schema", "readSchema", "writeSchema"):
+        schema["properties"][key]["anyOf"].append({"type": "string"})
+
+
+class CollectionEntry(FileModel):
     """The collection's own specification, as far as it shapes columns."""
 
+    model_config = ConfigDict(json_schema_extra=_allow_schema_files)
+
     key: tuple[str, ...] = ()
-    """JSON pointers, such as ``/meta/id``."""
+    """JSON pointers to the properties that identify a document, such as ``/meta/id``."""
     schema_: dict[str, Any] | None = Field(None, alias="schema")
-    """JSON Schema."""
+    """The JSON Schema of the documents, or the name of a file that holds it."""
     readSchema: dict[str, Any] | None = None  # noqa: N815 - the vendor's key
+    """The JSON Schema that readers go by, where it is not the one that writers go by."""
     writeSchema: dict[str, Any] | None = None  # noqa: N815 - the vendor's key
+    """The JSON Schema that writers go by, where it is not the one that readers go by."""
     projections: dict[str, str | ProjectionEntry] = Field(default_factory=dict)
-    """Field names of their own for locations."""
+    """Names of fields in place of their paths, each with the JSON pointer that it stands for."""
 
     @property
     def read(self) -> CollectionSchema | None:
@@ -226,14 +251,17 @@ class BindingEntry(TableEntry):
     model_config = ConfigDict(json_schema_extra=_make_resource_optional)
 
     table: str = ""
-    """By default the last part of ``source``."""
+    """The collection's table in messages. By default the last part of ``source``."""
     source: str = Field(min_length=1)
-    """The collection's name."""
+    """The collection's name, such as ``acme/shop/orders``."""
     resource: ResourceEntry
+    """Where the binding's files go."""
     fields: FieldsEntry = FieldsEntry()
+    """Which fields of a document become columns."""
     collection: CollectionEntry = CollectionEntry()
+    """The collection's own specification: its key, its schema, its projections."""
     documents: str | None = None
-    """The column that holds a JSON document in each row; without it the rows are the documents."""
+    """The column that holds a JSON document in each row. Without it each row is a document."""
 
     @model_validator(mode="after")
     def _has_keys(self) -> "BindingEntry":

@@ -56,37 +56,54 @@ class LakewriterS3(Destination):
     )
 
     type: Literal["lakewriter-s3"]
+    """S3 without a vendor: Lakewriter's own layout."""
     location: str
-    """``s3://bucket/prefix``; everything lies under it."""
+    """The bucket and the prefix that everything lies under, such as ``s3://acme-lake/production``."""
     endpoint: str | None = None
-    """Of an S3-compatible store."""
+    """The URL of an S3-compatible store such as MinIO. It is used for S3 only, never for STS or Glue."""
     region: str
+    """The region of the bucket, where Glue and STS are called too. With ``endpoint`` the store's own name for it."""
     role_arn: RoleArn | None = None
-    """Left out, with the keys, where the job's own role or profile may write."""
+    """The role that the job assumes to write. Leave it out where the job's own credentials may write."""
     external_id: ExternalId | None = None
+    """The external id in the role's trust policy, as text or by reference such as ``${secret:ARN}``."""
     access_key_id: SecretText | None = None
+    """An access key to sign with, where the environment has no credentials; needs ``secret_access_key`` beside it."""
     secret_access_key: SecretText | None = None
+    """The secret of ``access_key_id``. Give it by reference: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     format: Literal["parquet", "avro", "csv", "jsonl"] = "parquet"
+    """The format of the files. Tables in a catalog are Parquet."""
     compression: str | None = None
-    """The format's codec: zstd for Parquet, deflate for Avro, gzip for text, where it is left out."""
+    """The codec of the files. By default ``zstd`` for Parquet, ``deflate`` for Avro, ``gzip`` for CSV and JSON
+    Lines."""
     compression_level: int | None = None
+    """How much time is spent for smaller files, where the codec has levels. By default the codec's usual one."""
     catalog: Literal["none", "glue", "iceberg", "open_catalog"] = "none"
-    """``glue`` for Hive tables and ``iceberg`` for Iceberg tables, both in AWS Glue; ``open_catalog`` for Iceberg in
-    Snowflake Open Catalog or another Polaris."""
+    """Where the tables are registered: ``none`` for files alone, ``glue`` for Hive tables and ``iceberg`` for Iceberg
+    tables in AWS Glue, ``open_catalog`` for Iceberg in Snowflake Open Catalog or another Polaris."""
     catalog_endpoint: CatalogEndpoint | None = None
+    """The REST endpoint of Open Catalog, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
     catalog_name: str | None = None
+    """The name of the catalog in Open Catalog."""
     client_id: SecretText | None = None
+    """The id of the service connection that signs in to Open Catalog."""
     client_secret: SecretReference | None = None
+    """The secret of ``client_id``, by reference only: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     principal_role: str = Field("ALL", min_length=1)
+    """The principal role to take in Open Catalog; ``ALL`` for every role that the connection has."""
     database: str = ""
-    """The catalog's database of tables without a schema; that of the others is ``{database}_{schema}``."""
+    """The catalog's database of tables without a schema. Tables with one are in ``{database}_{schema}``."""
     partition_strategy: Literal["none", "day", "hour", "load"] = "day"
-    """The folders of files: by the time of the load, by its id, or none. Iceberg tables have ``partition_by``."""
+    """The folders of a table's files: by day or hour of the load's start, by its job id (``load``), or none. Iceberg
+    tables have ``partition_by`` instead."""
     column_names: Literal["normalised", "kept"] = "normalised"
+    """``normalised`` makes names that every engine takes; ``kept`` leaves the source's names as they are, in files
+    without a catalog."""
     tracking: Annotated[dict[str, str], WithJsonSchema(_WORDS_OR_NAMES)] = Field(
         default_factory=lambda: _name_columns(["loaded_at", "load_id"])
     )
-    """The columns that a load adds: words, or words with names for their columns."""
+    """The columns that a load adds to each row: ``loaded_at``, ``load_id``, ``row_number``, ``row_id``, ``deleted``. A
+    mapping renames them: ``{loaded_at: synced_at}``."""
 
     @field_validator("location")
     @classmethod

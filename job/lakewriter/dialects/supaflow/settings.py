@@ -3,7 +3,7 @@
 import re
 from typing import Any, ClassVar, Final, Literal
 
-from pydantic import ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.destination import BucketName, Destination, require_region
 from lakewriter.dialects.common.iceberg import (
@@ -29,21 +29,42 @@ FILE_VARIABLES: Final = {
 _BRACED = re.compile(r"\{[^{}]*\}|[{}]")
 
 
+def _allow_blank_fields(schema: dict[str, Any]) -> None:
+    """An editor takes blank text for the fields of the form that may be empty."""
+    for key in _MAY_BE_BLANK & schema["properties"].keys():
+        for value in schema["properties"][key].get("anyOf", ()):
+            value.pop("minLength", None)
+
+
 class SupaflowDestination(Destination):
     """The settings both connectors have."""
 
+    model_config = ConfigDict(json_schema_extra=_allow_blank_fields)
+
     s3_bucket_name: BucketName
+    """The bucket: 3 to 63 lower-case letters, digits, ``.`` and ``-``."""
     custom_s3_endpoint: str | None = None
+    """The URL of an S3-compatible store such as MinIO. It is used for S3 only, never for STS or Glue."""
     bucket_region: str
+    """The region of the bucket, where Glue and STS are called too. With ``custom_s3_endpoint`` the store's own name for
+    it."""
     s3_path_prefix: str = ""
+    """The path that every key begins with, such as ``data/production``, without the bucket."""
     iam_role_arn: RoleArn | None = None
-    """Left out where the job's own role may write."""
+    """The role that the job assumes to write. Leave it out where the job's own credentials may write."""
     external_id: ExternalId | None = None
+    """The external id in the role's trust policy, as text or by reference such as ``${secret:ARN}``."""
     access_key_id: SecretText | None = None
+    """An access key to sign with, where the environment has no credentials; needs ``secret_access_key`` beside it."""
     secret_access_key: SecretText | None = None
+    """The secret of ``access_key_id``. Give it by reference: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     glue_database_prefix: str = "supaflow"
+    """The first part of the names of databases in Glue. ``""`` for none."""
     destination_prefix: str = ""
+    """Supaflow's pipeline setting: a part of each schema's name, between the Glue prefix and the source's schema."""
     destination_table_handling: Literal["APPEND", "FAIL"] = "APPEND"
+    """Supaflow's pipeline setting: with ``FAIL`` a table's first load needs an empty path, with ``APPEND`` it does not
+    look."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +95,9 @@ class ParquetDestination(SupaflowDestination):
     key_names: ClassVar = KeyNames(file_name="file_name_pattern")
 
     partition_strategy: Literal["NONE", "DAY", "HOUR", "SYNC_ID"] = "HOUR"
+    """The folders of a table's files: by hour or day of the load's start, by its job id (``SYNC_ID``), or none."""
     file_name_pattern: str = "part-{supa_job_id}-{seq}"
+    """The names of files, made of ``{seq}``, ``{uuid}``, ``{supa_job_id}``, ``{timestamp}`` and ``{date}``."""
 
     @field_validator("file_name_pattern")
     @classmethod
@@ -87,7 +110,9 @@ class S3Parquet(ParquetDestination):
     """The older Amazon S3 connector."""
 
     type: Literal["supaflow-s3"]
+    """Supaflow's Amazon S3 connector, the older of its two."""
     sync_schema_with_aws_glue_catalog: bool = False
+    """Keeps the tables and their partitions in AWS Glue, so that Athena and Spark can query them."""
 
     @property
     def glue(self) -> bool:
@@ -99,8 +124,11 @@ class S3DataLakeParquet(ParquetDestination):
     """The S3 Data Lake connector with ``table_format: PARQUET``."""
 
     type: Literal["supaflow-s3-data-lake"]
+    """Supaflow's S3 Data Lake connector."""
     table_format: Literal["PARQUET"] = "PARQUET"
+    """``PARQUET`` for files, which may be tables in Glue too; ``ICEBERG`` for Iceberg tables."""
     update_aws_glue_catalog: bool = False
+    """Keeps the tables and their partitions in AWS Glue, so that Athena and Spark can query them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -124,14 +152,21 @@ class S3DataLakeIceberg(SupaflowDestination):
     """The S3 Data Lake connector with ``table_format: ICEBERG``."""
 
     type: Literal["supaflow-s3-data-lake"]
+    """Supaflow's S3 Data Lake connector."""
     table_format: Literal["ICEBERG"]
+    """``PARQUET`` for files, which may be tables in Glue too; ``ICEBERG`` for Iceberg tables."""
     iceberg_catalog: Literal["GLUE", "SNOWFLAKE_OPEN_CATALOG"] = "GLUE"
+    """Where the Iceberg tables are registered: AWS Glue, or Snowflake Open Catalog (Polaris)."""
     catalog_endpoint: CatalogEndpoint | None = None
-    """Open Catalog's REST endpoint, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
+    """The REST endpoint of Open Catalog, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
     catalog_name: str | None = None
+    """The name of the catalog in Open Catalog."""
     client_id: SecretText | None = None
+    """The id of the service connection that signs in to Open Catalog."""
     client_secret: SecretReference | None = None
+    """The secret of ``client_id``, by reference only: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     principal_role: str = "ALL"
+    """The principal role to take in Open Catalog; ``ALL`` for every role that the connection has."""
 
     @model_validator(mode="before")
     @classmethod
