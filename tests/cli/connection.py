@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewriter.cli.airbyte import commands
+from lakewriter.cli.airbyte import protocol_work
 from lakewriter.cli.main import main
 from tests.cli.platform import Platform
 from tests.cli.scenarios import FORMS, SCENARIOS, WHOLE, Scenario, simplify
@@ -34,7 +34,7 @@ class Connection:
         arguments = ["airbyte", "write", "--config", str(config), "--catalog", str(catalog)]
         self._capfd.readouterr()
         with (
-            patch.object(commands, "open_spark_session", lambda _, **__: self._spark),
+            patch.object(protocol_work, "open_spark_session", lambda _, **__: self._spark),
             patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(sent))),
             pytest.raises(SystemExit) as ended,
         ):

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from lakewriter.aws import Clients
-from lakewriter.cli import status_command
+from lakewriter.cli import status_view
 from lakewriter.cli.main import main
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
@@ -124,7 +124,7 @@ def test_status(tmp_path, monkeypatch, faults, told, code):
         def controls(self) -> dict[str, Control]:
             return controls(**faults)
 
-    monkeypatch.setattr(status_command, "open_context", lambda *_: Opened())
+    monkeypatch.setattr(status_view, "open_context", lambda *_: Opened())
     result = CliRunner().invoke(main, ["status", str(tmp_path), "--json"])
     answer = json.loads(result.stdout)
     assert (answer["health"]["unreadable"], answer["health"]["exit_code"], result.exit_code) == (told, code, code)
@@ -136,7 +136,7 @@ def test_status(tmp_path, monkeypatch, faults, told, code):
 
 def test_no_state_can_be_read():
     with pytest.raises(PendingUnrecoverableError):
-        status_command.read_states(controls(a=LATER, b=KeyError("gone")))
+        status_view.read_states(controls(a=LATER, b=KeyError("gone")))
 
 
 CODED: list[tuple[list[type[LakeError]], bool, int]] = [

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewriter.cli.status_command import show_again
+from lakewriter.cli.status_view import show_again
 from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import NoAnswerError, S3AccessDeniedError
 from lakewriter.operate.health import assess, describe

@@ -1,12 +1,10 @@
-"""``lakewriter check``: the command that tries what a load needs."""
+"""``lakewriter check``: try what a load needs, and say what to fix."""
 
 from pathlib import Path
 
 import click
 
-from lakewriter.cli import console
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
-from lakewriter.doctor import CheckReport, run_checks
 from lakewriter.errors import CODES
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 
@@ -18,6 +16,9 @@ from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 @report_errors
 def check(lake: Path, stage: str | None, as_json: bool) -> int:
     """Try every permission and setting that a load needs. Say what to fix."""
+    from lakewriter.cli import console
+    from lakewriter.doctor import CheckReport, run_checks
+
     context = open_context(lake, stage)
     findings = run_checks(context.spec, context.clients, deployment=context.deployment)
     if as_json:

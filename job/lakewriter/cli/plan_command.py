@@ -1,15 +1,13 @@
-"""``lakewriter plan``: the command that says what a run would do."""
+"""``lakewriter plan``: what a run would write, and change in the catalog."""
 
 from pathlib import Path
 
 import click
 
-from lakewriter.cli import console, job_ids
+from lakewriter.cli import job_ids
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
 from lakewriter.errors import CODES
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.operate.planning import PlanReport
-from lakewriter.operate.planning import plan as plan_tables
 
 
 @click.command()
@@ -20,6 +18,10 @@ from lakewriter.operate.planning import plan as plan_tables
 @report_errors
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Show the keys, columns and catalog changes of a run. Write nothing."""
+    from lakewriter.cli import console
+    from lakewriter.operate.planning import PlanReport
+    from lakewriter.operate.planning import plan as plan_tables
+
     context = open_context(lake, stage)
     job = None if job_id is None else job_ids.require_job_id(job_id)
     tables = plan_tables(

@@ -1,21 +1,12 @@
 """``lakewriter policy``: the documents that the stacks attach, for whoever attaches them by hand."""
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, STAGE, print_json, report_errors
-from lakewriter.dialects.lake_yaml import Lake, load
-from lakewriter.errors import SpecInvalidError
-from lakewriter.exit_codes import EXIT_OK
-from lakewriter.policy.arns import Arns, find_partition
-from lakewriter.policy.bucket import make_bucket_policy
-from lakewriter.policy.role_documents import Who, make_documents
-from lakewriter.policy.roles import Role, list_roles
-
-_UNKNOWN: Final = "ACCOUNT-ID"
+from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
+from lakewriter.policy.who import Who
 
 
 @click.command()
@@ -27,68 +18,8 @@ _UNKNOWN: Final = "ACCOUNT-ID"
 @STAGE
 @JSON
 @report_errors
-def policy(
-    lake: Path,
-    who: str | None,
-    account: str | None,
-    kms_key: str | None,
-    state_machine: str | None,
-    stage: str | None,
-    as_json: bool,
-) -> int:
+def policy(lake: Path, who: str | None, stage: str | None, as_json: bool, **options: Any) -> int:
     """Print the IAM policies of the destination's roles. They are least-privilege, trust policies included."""
-    loaded = load(lake, stage=stage)
-    region = _find_region(loaded)
-    arns = Arns(find_partition(region), account or _find_account(loaded), region, kms_key)
-    found = _choose_roles(loaded, arns, Who(who) if who else None, stage=stage, state_machine=state_machine)
-    owner = None if who else make_bucket_policy(loaded.spec, arns)
-    shown = {"roles": [vars(role) for role in found], **({"bucket_policy": owner} if owner else {})}
-    if _UNKNOWN in json.dumps(shown):
-        raise SpecInvalidError(
-            "these documents name the AWS account, and it is not known.",
-            remedy="Give --account, or deployment.account in quotes.",
-        )
-    if as_json:
-        print_json(shown)
-        return EXIT_OK
-    for role in found:
-        _show_role(role)
-    if owner:
-        _show("policy of the bucket, for its owner", owner)
-    return EXIT_OK
+    from lakewriter.cli.policy_documents import print_documents
 
-
-def _find_region(lake: Lake) -> str:
-    if not lake.spec.access.region:
-        raise SpecInvalidError(
-            "these documents name the bucket's region, and it is not known.", remedy="Give destination.region."
-        )
-    return lake.spec.access.region
-
-
-def _find_account(lake: Lake) -> str:
-    role = lake.spec.access.role_arn
-    return lake.deployment.account or (role.split(":")[4] if role else _UNKNOWN)
-
-
-def _choose_roles(
-    lake: Lake, arns: Arns, who: Who | None, *, stage: str | None, state_machine: str | None
-) -> list[Role]:
-    """The file's roles; for ``who`` that the file has none of, what one would need."""
-    found = [role for role in list_roles(lake.spec, lake.deployment, arns) if who in (None, role.who)]
-    if found or who is None:
-        return found
-    documents = make_documents(lake.spec, lake.deployment, who, arns, stage=stage, state_machine=state_machine)
-    return [Role(who.value, who, documents, None)]
-
-
-def _show_role(role: Role) -> None:
-    for name, content in role.documents.items():
-        _show(f"role {role.name!r} ({role.who}): policy {name}", content)
-    if role.trust:
-        _show(f"role {role.name!r} ({role.who}): trust policy", role.trust)
-
-
-def _show(title: str, content: Any) -> None:
-    click.secho(title, bold=True)
-    click.echo(json.dumps(content, indent=2) + "\n")
+    return print_documents(lake, stage, who, as_json=as_json, **options)

@@ -1,20 +1,21 @@
-"""What the commands share: arguments, and how they print and exit."""
+"""What the commands share: arguments, and how they print and exit; no library but click and rich is imported here."""
 
 import json
 import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from pydantic import BaseModel
 from rich.console import Console
 
-from lakewriter.cli.context import Context
 from lakewriter.errors import LakeError
 
-WIDE = 160
+if TYPE_CHECKING:
+    from lakewriter.cli.context import Context
+
+WIDE: Final = 160
 """Columns for output that no terminal bounds."""
 
 OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
@@ -41,13 +42,15 @@ def report_errors(command: Callable[..., int]) -> Callable[..., None]:
 
 
 def print_json(value: Any) -> None:
-    """One object, on standard output."""
-    plain = value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
+    """One object, on standard output; pydantic's models as their JSON."""
+    plain = value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else value
     click.echo(json.dumps(plain, indent=1, default=str))
 
 
-def open_context(lake: Path, stage: str | None) -> Context:
+def open_context(lake: Path, stage: str | None) -> "Context":
     """The file at ``lake``; its warnings are printed."""
+    from lakewriter.cli.context import Context
+
     context = Context(lake, stage)
     for warning in context.spec.warnings:
         warn(warning)

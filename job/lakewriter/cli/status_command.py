@@ -1,23 +1,12 @@
 """``lakewriter status``: what a pipeline has committed, and how it fares; once, or again and again."""
 
-import json
-import logging
-import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from lakewriter.cli import console
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors, warn
-from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
-from lakewriter.errors import InternalError, LakeError
-from lakewriter.operate.health import Health, assess
+from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
 
-LOG: Final = logging.getLogger(__name__)
 WATCH_SECONDS: Final = 5
 
 
@@ -40,70 +29,6 @@ def status(lake: Path, watch: int | None, stage: str | None, as_json: bool) -> i
     For each table it shows the cursor, the last commit, running attempts and the pending load. A continuous run's
     state follows.
     """
-    controls = open_context(lake, stage).controls()
-    if watch is None:
-        return _show(controls, as_json).exit_code
-    return show_again(lambda: _show(controls, as_json, again=True).exit_code, lambda: time.sleep(watch))
+    from lakewriter.cli.status_view import print_status
 
-
-def show_again(show: Callable[[], int], pause: Callable[[], None]) -> int:
-    """``show`` until Ctrl-C: the exit code that it gave last. A failure that may pass is told, and ends nothing."""
-    code = 0
-    try:
-        while True:
-            try:
-                code = show()
-            except LakeError as error:
-                if not error.transient:
-                    raise
-                warn(str(error))
-                code = error.exit_code
-            pause()
-    except KeyboardInterrupt:
-        return code
-
-
-def read_states(controls: Mapping[str, Control]) -> tuple[dict[str, TableState], dict[str, LakeError]]:
-    """The tables' states, and why others have none; what keeps all of them from being read is raised."""
-    states, broken = {}, dict[str, LakeError]()
-    for table_id, control in controls.items():
-        try:
-            states[table_id] = control.state.read()
-        except LakeError as error:
-            broken[table_id] = error
-        except Exception as error:
-            LOG.exception("Reading the state of table %s met a fault of the program.", table_id)
-            broken[table_id] = InternalError.met(f"table {table_id}", error)
-    if broken and not states:
-        raise next(iter(broken.values()))
-    return states, broken
-
-
-def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False) -> Health:
-    states, broken = read_states(controls)
-    first = next(iter(controls.values()))
-    continuous = first.read_json(first.keys.continuous)
-    now = datetime.now(UTC)
-    health = assess(states, continuous, now, broken)
-    if as_json:
-        content: dict[str, Any] = {
-            "tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()},
-            "continuous": continuous,
-            "health": {
-                "continuous": health.run,
-                "waiting": health.waiting,
-                "unreadable": {table_id: str(error) for table_id, error in broken.items()},
-                "exit_code": health.exit_code,
-            },
-        }
-        if again:
-            # A line each, for whoever reads them one by one.
-            click.echo(json.dumps(content, default=str))
-        else:
-            print_json(content)
-        return health
-    if again and OUT.is_terminal:
-        OUT.clear()
-    console.show_status(OUT, states)
-    console.show_health(OUT, health, continuous, now)
-    return health
+    return print_status(lake, stage, watch, as_json=as_json)

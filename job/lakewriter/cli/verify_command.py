@@ -4,13 +4,9 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli import console, job_ids
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
+from lakewriter.cli import job_ids
+from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
-from lakewriter.exit_codes import EXIT_OK
-from lakewriter.operate.row_counts import Counting
-from lakewriter.operate.verification import Verified, choose_exit_code, verify_all
-from lakewriter.operate.verification import verify as verify_load
 
 
 @click.command()
@@ -26,22 +22,10 @@ def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | No
     if (job is None) != every:
         raise SpecInvalidError("expected either JOB, the id of a load, or --all.")
     job_id = None if job is None else job_ids.require_job_id(job)
-    context = open_context(lake, stage)
-    counting = Counting.of(context.spec) if rows else None
-    if job_id is not None:
-        found = verify_load(context.controls(), job_id, context.clients, counting)
-        if as_json:
-            print_json(found)
-        else:
-            console.show_verified(OUT, found)
-        return found.exit_code
-    loads: list[Verified] = []
-    for each in verify_all(context.controls(), context.clients, counting):
-        loads.append(each)
-        if not as_json:
-            console.show_verified(OUT, each)
-    if as_json:
-        print_json({"loads": [each.model_dump(mode="json") for each in loads]})
-    elif not loads:
-        OUT.print("no load has records that are kept")
-    return choose_exit_code(loads) if loads else EXIT_OK
+    from lakewriter.cli.verify_view import verify_every, verify_one
+
+    return (
+        verify_every(lake, stage, rows=rows, as_json=as_json)
+        if job_id is None
+        else verify_one(lake, stage, job_id, rows=rows, as_json=as_json)
+    )

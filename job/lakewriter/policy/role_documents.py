@@ -1,7 +1,6 @@
 """Make the permissions of every role on a destination, one document for each service."""
 
 from collections.abc import Callable
-from enum import StrEnum
 
 from lakewriter.policy import glue_statements as glue
 from lakewriter.policy import s3_statements as storage
@@ -15,6 +14,7 @@ from lakewriter.policy.secrets import allow_assume_role, allow_secrets
 from lakewriter.policy.sources import allow_sources
 from lakewriter.policy.statements import Document, Statement, allow, make_document
 from lakewriter.policy.vendor import make_vendor_statements
+from lakewriter.policy.who import Who
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import METRICS_NAMESPACE, Spec
 from lakewriter.spec.trust import Party
@@ -22,25 +22,6 @@ from lakewriter.spec.trust import Party
 __all__ = ["Document", "Who", "find_who", "make_documents"]
 
 Named = dict[str, list[Statement]]
-
-
-class Who(StrEnum):
-    """The kind of role that a document is for."""
-
-    JOB = "job"
-    """The role that EMR Serverless runs the job with."""
-    LOADER = "loader"
-    """A role that a job assumes at the destination: ``iam_role_arn``, and ``trust`` entries with ``access: load``."""
-    VENDOR = "vendor"
-    """A party that writes its own files beside the job's."""
-    CATALOG = "catalog"
-    """Snowflake Open Catalog."""
-    READER = "reader"
-    """Snowflake's compute, and entries of ``trust`` with ``access: read``."""
-    OPERATOR = "operator"
-    """A person on call: the commands on loads, and their start and stop. No stack makes this role."""
-    DEPLOYER = "deployer"
-    """A person who deploys, and CloudFormation for them. No stack makes this role."""
 
 
 def find_who(party: Party) -> Who:

@@ -1,11 +1,9 @@
-"""``lakewriter airbyte adopt``: what the vendor's connector has left in the bucket, and how to go on from it."""
+"""The work of ``lakewriter airbyte adopt``: what the vendor's connector has left, and how to go on from it."""
 
 from pathlib import Path
 
-import click
-
 from lakewriter.aws import Clients
-from lakewriter.cli.shared import JSON, OUT, print_json, report_errors, warn
+from lakewriter.cli.shared import OUT, print_json, warn
 from lakewriter.dialects.airbyte.connector import read_connection, read_form
 from lakewriter.dialects.airbyte.misplaced import Adviser, find_extension
 from lakewriter.dialects.airbyte.translate import name_extension
@@ -17,14 +15,8 @@ _SHOWN = 3
 """Keys of a group that are printed; --json has them all."""
 
 
-@click.command()
-@click.option("--config", type=click.Path(path_type=Path), required=True, help="The destination's configuration.")
-@click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
-@click.option("--write", "writes", is_flag=True, help="Create the states from which the next sync goes on.")
-@JSON
-@report_errors
-def adopt(config: Path, catalog: Path, writes: bool, as_json: bool) -> int:
-    """List what the vendor's connector wrote: which objects the configuration owns, and which it misses."""
+def list_objects(config: Path, catalog: Path, *, writes: bool, as_json: bool) -> int:
+    """List what the vendor's connector wrote, and with ``writes`` create the states that go on from it."""
     spec = read_connection(config, catalog)
     for warning in spec.warnings:
         warn(warning)

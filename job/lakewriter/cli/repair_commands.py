@@ -1,0 +1,78 @@
+"""``lakewriter abandon``, ``reset`` and ``rebuild``: what a person does to a table's state, with the reason kept."""
+
+from pathlib import Path
+
+import click
+
+from lakewriter.cli import job_ids
+from lakewriter.cli.shared import LAKE, STAGE, report_errors
+from lakewriter.errors import SpecInvalidError
+
+REASON = click.option("--reason", required=True, help="The reason, kept in the table's state.")
+
+
+@click.command()
+@LAKE
+@click.argument("job")
+@click.option("--intent-lost", is_flag=True, help="End a pending load whose intent is gone.")
+@REASON
+@STAGE
+@report_errors
+def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
+    """Give up a pending load that cannot be finished. This acts on every table in which it is pending."""
+    from lakewriter.cli import repairs
+
+    return repairs.abandon(lake, stage, job_ids.require_job_id(job), reason, intent_lost=intent_lost)
+
+
+@click.command()
+@LAKE
+@click.argument("table")
+@click.option("--cursor", help="The next load reads rows above this value.")
+@click.option("--type", "kind", help="The cursor's type, if the table has none yet: int64, string, date32[day], ...")
+@click.option("--no-cursor", "way", flag_value="no-cursor", help="The next load reads everything.")
+@click.option(
+    "--backfill", "way", flag_value="backfill", help="Raise the backfill number; the next load reads everything."
+)
+@click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run follow single loads, or the reverse.")
+@REASON
+@STAGE
+@report_errors
+def reset(
+    lake: Path,
+    table: str,
+    cursor: str | None,
+    kind: str | None,
+    way: str | None,
+    reason: str,
+    stage: str | None,
+) -> int:
+    """Move a table's cursor, or load the table anew. Or change between single loads and a continuous run."""
+    if (cursor is None) == (way is None):
+        raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor, --backfill and --adopt.")
+    from lakewriter.cli import repairs
+
+    if way in ("backfill", "adopt"):
+        return repairs.change_loads(lake, stage, table, way, reason)
+    return repairs.move_cursor(lake, stage, table, cursor, kind, reason)
+
+
+@click.command()
+@LAKE
+@click.argument("table")
+@click.option("--cursor", help="The highest value read so far, if no record of a load has it.")
+@click.option("--type", "kind", help="The cursor's type: int64, string, date32[day], ...")
+@click.option("--no-cursor", "from_start", is_flag=True, help="If no record has one, the next load reads everything.")
+@REASON
+@STAGE
+@report_errors
+def rebuild(
+    lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, reason: str, stage: str | None
+) -> int:
+    """Create a table's missing state from its loads. Their records and objects are read."""
+    if (cursor is None) != (kind is None) or (cursor is not None and from_start):
+        raise SpecInvalidError("expected --cursor VALUE with --type TYPE, or --no-cursor, or neither.")
+    from lakewriter.cli import repairs
+
+    known = None if cursor is None or kind is None else (kind, cursor)
+    return repairs.rebuild(lake, stage, table, known, reason, from_start=from_start)

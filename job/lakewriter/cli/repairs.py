@@ -1,0 +1,85 @@
+"""The work of ``lakewriter abandon``, ``reset`` and ``rebuild``."""
+
+from pathlib import Path
+
+from lakewriter.cli.context import Context
+from lakewriter.cli.shared import OUT, open_context
+from lakewriter.commit.control import Control
+from lakewriter.errors import SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate import repair
+from lakewriter.operate.lost_intent import abandon_without_intent
+from lakewriter.operate.rebuild import ask_catalog
+from lakewriter.operate.rebuild import rebuild as rebuild_state
+from lakewriter.receipt import Cursor
+from lakewriter.shape.cursor import parse_cursor
+from lakewriter.spec.specification import TableSpec
+
+
+def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_lost: bool) -> int:
+    """Give up a pending load, with its intent or without."""
+    context = open_context(lake, stage)
+    if intent_lost:
+        done = abandon_without_intent(context.controls(), job_id, reason)
+    else:
+        done = repair.abandon(context.controls(), job_id, reason, context.clients)
+    for table_id, what in done.items():
+        _print(f"{table_id}: {what}")
+    return EXIT_OK
+
+
+def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> int:
+    """Begin a backfill, or with ``adopt`` change between single loads and a continuous run."""
+    _, control = _find_table(open_context(lake, stage), name)
+    state = repair.begin_backfill(control, reason) if way == "backfill" else repair.adopt(control, reason)
+    _print(f"{control.table_id}: {state.resets[-1].what}")
+    return EXIT_OK
+
+
+def move_cursor(lake: Path, stage: str | None, name: str, cursor: str | None, kind: str | None, reason: str) -> int:
+    """Move a table's cursor; None lets the next load read everything."""
+    table, control = _find_table(open_context(lake, stage), name)
+    if table.cursor is None and cursor is not None:
+        raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
+    new = None if cursor is None else _parse_cursor(control, cursor, kind)
+    state = repair.reset_cursor(control, new, reason)
+    _print(f"{control.table_id}: {state.resets[-1].what}")
+    return EXIT_OK
+
+
+def rebuild(
+    lake: Path, stage: str | None, name: str, cursor: tuple[str, str] | None, reason: str, *, from_start: bool
+) -> int:
+    """Create a table's missing state; ``cursor`` is the type and the value of the one that is known."""
+    context = open_context(lake, stage)
+    table, control = _find_table(context, name)
+    known = None if cursor is None else parse_cursor(*cursor)
+    catalog = ask_catalog(context.spec, table, context.clients)
+    rebuilt = rebuild_state(control, table, catalog, reason, known, from_start=from_start)
+    _print(f"{control.table_id}: the state was created:")
+    for line in rebuilt.concluded:
+        _print(f"  {line}")
+    _print("Not known, so look at it before the next load:")
+    for line in rebuilt.unknown:
+        _print(f"  {line}")
+    return EXIT_OK
+
+
+def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
+    known = control.state.read().cursor
+    if known is None and kind is None:
+        raise SpecInvalidError(f"table {control.table_id} has no cursor yet.", remedy="Give its type by --type.")
+    return parse_cursor(kind or str(known and known.type), text)
+
+
+def _find_table(context: Context, name: str) -> tuple[TableSpec, Control]:
+    controls = context.controls()
+    tables = {table.id: table for table in context.spec.tables if name in (table.id, table.name, table.source_table)}
+    if len(tables) != 1:
+        raise SpecInvalidError(f"{name!r} names {len(tables)} tables, expected one of: {', '.join(controls)}.")
+    (table,) = tables.values()
+    return table, controls[table.id]
+
+
+def _print(line: str) -> None:
+    OUT.print(line, markup=False, soft_wrap=True)

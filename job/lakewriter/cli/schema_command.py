@@ -1,0 +1,16 @@
+"""``lakewriter schema``: the JSON Schema of what the product reads and prints."""
+
+import click
+
+from lakewriter.cli.shared import print_json, report_errors
+from lakewriter.exit_codes import EXIT_OK
+
+
+@click.command()
+@report_errors
+def schema() -> int:
+    """Print the JSON Schema of lake.yaml."""
+    from lakewriter.dialects.lake_schema import make_lake_schema
+
+    print_json(make_lake_schema())
+    return EXIT_OK

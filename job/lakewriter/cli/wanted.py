@@ -1,0 +1,27 @@
+"""What the options of ``lakewriter run`` ask for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which load it is to be, what it reads in place of the file's messages, and under what name it tells its end."""
+
+    job_id: str | None
+    scheduled_at: str | None
+    sync_id: int | None
+    messages: str | None
+    outcome: str | None
+    canary: str | None = None
+
+    @property
+    def for_one_load(self) -> str | None:
+        """An option given that means nothing to a continuous run."""
+        given = {
+            "--job-id": self.job_id,
+            "--scheduled-at": self.scheduled_at,
+            "--sync-id": self.sync_id,
+            "--messages": self.messages,
+            "--canary": self.canary,
+        }
+        return next((option for option, value in given.items() if value is not None), None)

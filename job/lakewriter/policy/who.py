@@ -1,0 +1,22 @@
+"""Name the kinds of role that a document is for; standard library only, since the command line offers them."""
+
+from enum import StrEnum
+
+
+class Who(StrEnum):
+    """The kind of role that a document is for."""
+
+    JOB = "job"
+    """The role that EMR Serverless runs the job with."""
+    LOADER = "loader"
+    """A role that a job assumes at the destination: ``iam_role_arn``, and ``trust`` entries with ``access: load``."""
+    VENDOR = "vendor"
+    """A party that writes its own files beside the job's."""
+    CATALOG = "catalog"
+    """Snowflake Open Catalog."""
+    READER = "reader"
+    """Snowflake's compute, and entries of ``trust`` with ``access: read``."""
+    OPERATOR = "operator"
+    """A person on call: the commands on loads, and their start and stop. No stack makes this role."""
+    DEPLOYER = "deployer"
+    """A person who deploys, and CloudFormation for them. No stack makes this role."""

@@ -1,0 +1,54 @@
+"""What a command answers without its work: help, version, and in which modules it looks for them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from lakewriter import __version__
+from lakewriter.cli.main import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+
+HEAVY = ["boto3", "botocore", "datafusion", "pandas", "py4j", "pyarrow", "pydantic", "pyiceberg", "pyspark", "yaml"]
+"""Each of these takes a tenth of a second or more to import, and no help needs it."""
+
+HELP = """\
+import sys
+from lakewriter.cli.main import main
+main(sys.argv[1:], standalone_mode=False)
+sys.stderr.write(" ".join(name for name in %r if name in sys.modules))
+"""
+
+
+def list_commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
+    """Every command by its words, groups included."""
+    context, commands = click.Context(group), []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        commands.append((*path, name))
+        if isinstance(command, click.Group):
+            commands.extend(list_commands(command, *path, name))
+    return commands
+
+
+@pytest.mark.parametrize("words", [(), *list_commands(main)], ids=" ".join)
+def test_help_imports_nothing_heavy(words):
+    arguments = [sys.executable, "-c", HELP % HEAVY, *words, "--help"]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"Usage: {' '.join(['-c', *words])} [OPTIONS]")
+
+
+def test_version():
+    done = subprocess.run([sys.executable, "-m", "lakewriter", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == (f"lakewriter, version {__version__}\n", "", 0)
+
+
+def test_commands_have_the_names_they_are_listed_under():
+    context = click.Context(main)
+    assert {name: getattr(main.get_command(context, name), "name", None) for name in COMMANDS} == {
+        name: name for name in COMMANDS
+    }
