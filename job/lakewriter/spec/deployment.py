@@ -128,9 +128,9 @@ class Spark(FileModel):
     mode: Literal["BATCH", "STREAMING"] = "BATCH"
     """``BATCH`` for loads that start and end, ``STREAMING`` for a continuous run."""
     driver: Worker = Worker(cores=2, memory="7G")
-    """The size of the driver."""
+    """The size of the driver. By default 2 cores and 7G."""
     executor: Worker = Worker()
-    """The size of each executor."""
+    """The size of each executor. By default 4 cores and 12G."""
     max_executors: int = Field(3, ge=1, le=1000)
     """The most executors of a load. With the driver they must fit ``account_vcpu_quota``."""
     timeout_minutes: int = Field(180, ge=5, le=10080)
