@@ -52,3 +52,19 @@ def test_commands_have_the_names_they_are_listed_under():
     assert {name: getattr(main.get_command(context, name), "name", None) for name in COMMANDS} == {
         name: name for name in COMMANDS
     }
+
+
+@pytest.mark.parametrize("words", list_commands(main), ids=" ".join)
+def test_help_says_what_each_argument_is(words):
+    """A newcomer knows LAKE from the help of the program, and what is not LAKE from the command's own."""
+    command: click.Command | None = main
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    assert f"{main.help}".count("LAKE, in every command, is the path") == 1
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument) and parameter.name != "lake":
+            assert str(parameter.name).rstrip("s").upper() in str(command.help)
+        if isinstance(parameter, click.Option):
+            assert parameter.help

@@ -27,4 +27,8 @@ COMMANDS: Final = {
 @click.group(cls=LazyGroup, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lakewriter")
 def main() -> None:
-    """Load the tables of a lake.yaml into an S3 data lake, exactly once per job id."""
+    """Load the tables of a lake.yaml into an S3 data lake, exactly once per job id.
+
+    LAKE, in every command, is the path of that file. A new one goes through check, plan and run; status shows what
+    it has loaded.
+    """

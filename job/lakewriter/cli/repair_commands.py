@@ -14,12 +14,17 @@ REASON = click.option("--reason", required=True, help="The reason, kept in the t
 @click.command()
 @LAKE
 @click.argument("job")
-@click.option("--intent-lost", is_flag=True, help="End a pending load whose intent is gone.")
+@click.option(
+    "--intent-lost", is_flag=True, help="End a load whose intent, the record of what it was to commit, is gone."
+)
 @REASON
 @STAGE
 @report_errors
 def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
-    """Give up a pending load that cannot be finished. This acts on every table in which it is pending."""
+    """Give up a pending load that cannot be finished. This acts on every table in which it is pending.
+
+    JOB is the load's job id, as status shows it.
+    """
     from lakewriter.cli import repairs
 
     return repairs.abandon(lake, stage, job_ids.require_job_id(job), reason, intent_lost=intent_lost)
@@ -47,7 +52,10 @@ def reset(
     reason: str,
     stage: str | None,
 ) -> int:
-    """Move a table's cursor, or load the table anew. Or change between single loads and a continuous run."""
+    """Move a table's cursor, or load the table anew. Or change between single loads and a continuous run.
+
+    TABLE is the name of a table as status shows it. Nothing that is loaded is deleted.
+    """
     if (cursor is None) == (way is None):
         raise SpecInvalidError("expected one of --cursor VALUE, --no-cursor, --backfill and --adopt.")
     from lakewriter.cli import repairs
@@ -69,7 +77,10 @@ def reset(
 def rebuild(
     lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, reason: str, stage: str | None
 ) -> int:
-    """Create a table's missing state from its loads. Their records and objects are read."""
+    """Create a table's missing state from its loads. Their records and objects are read.
+
+    TABLE is the name of a table of the file. Its state is the object that says what is committed.
+    """
     if (cursor is None) != (kind is None) or (cursor is not None and from_start):
         raise SpecInvalidError("expected --cursor VALUE with --type TYPE, or --no-cursor, or neither.")
     from lakewriter.cli import repairs

@@ -18,7 +18,10 @@ from lakewriter.errors import SpecInvalidError
 @JSON
 @report_errors
 def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | None, as_json: bool) -> int:
-    """Compare a committed load with S3 and the catalog. Its own records are compared too."""
+    """Compare a committed load with S3 and the catalog. Its own records are compared too.
+
+    JOB is the load's job id, as run and status show it.
+    """
     if (job is None) != every:
         raise SpecInvalidError("expected either JOB, the id of a load, or --all.")
     job_id = None if job is None else job_ids.require_job_id(job)

@@ -7,9 +7,14 @@ import click
 from lakewriter.cli.shared import JSON, report_errors
 
 CONFIG = click.option(
-    "--config", type=click.Path(path_type=Path), required=True, help="The destination's configuration."
+    "--config", type=click.Path(path_type=Path), required=True, help="The destination's configuration, a JSON file."
 )
-CATALOG = click.option("--catalog", type=click.Path(path_type=Path), required=True, help="The configured catalog.")
+CATALOG = click.option(
+    "--catalog",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The configured catalog: the streams and their modes.",
+)
 
 
 @click.group(name="airbyte")
@@ -19,7 +24,7 @@ def airbyte() -> None:
 
 @airbyte.command()
 def spec() -> None:
-    """Print the SPEC message."""
+    """Print the SPEC message: which settings this destination takes."""
     from lakewriter.cli.airbyte import protocol_work
 
     protocol_work.print_spec()
@@ -28,7 +33,7 @@ def spec() -> None:
 @airbyte.command()
 @CONFIG
 def check(config: Path) -> None:
-    """Print a CONNECTION_STATUS message."""
+    """Print a CONNECTION_STATUS message: whether the configuration works."""
     from lakewriter.cli.airbyte import protocol_work
 
     protocol_work.check(config)
