@@ -7,6 +7,8 @@ from typing import Final, Literal
 from pydantic import Field
 
 from lakewriter.control_object import ControlObject, is_none
+from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.exit_codes import EXIT_RETRY
 from lakewriter.receipt import ChangedValues, Cursor, SetAside
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
@@ -20,6 +22,10 @@ ABANDONED: Final = "abandoned before its catalog agreed"
 
 ABANDONED_BLIND: Final = "abandoned without its intent"
 """Begins the note in the report of a load whose intent was gone: what it wrote is not known."""
+
+
+STOPPED: Final = "STOPPED"
+"""The code of an end by a signal; no error has it."""
 
 
 def format_count(number: int, noun: str) -> str:
@@ -75,7 +81,7 @@ class TableResult(Model):
 
     ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
     ``set_aside`` tells of rows that were not loaded. ``changed`` has the changes by field and reason; only the process
-    that loaded the table knows them.
+    that loaded the table knows them. ``message`` ends with ``remedy``, where the error has one.
     """
 
     schema_: str = Field(serialization_alias="schema")
@@ -83,6 +89,7 @@ class TableResult(Model):
     status: TableStatus
     code: str | None = None
     message: str | None = None
+    remedy: str | None = None
     rows: int = 0
     files: int = 0
     bytes: int = 0
@@ -118,3 +125,56 @@ class RunReport(Model):
     notes: tuple[str, ...] = ()
     stopped: str | None = None
     """The signal that ended it before all tables were done."""
+
+
+class ErrorReport(Model):
+    """Why a command did not exit with 0, in the JSON that it prints.
+
+    code       an error's code, ``STOPPED`` after a signal, null where only the command's own fields say more
+    problems   what is wrong with lake.yaml, one text each
+    notes      what else is known, such as what could not be withdrawn
+    transient  True if the same command can succeed when it is run again
+    exit_code  what the process exits with
+    """
+
+    code: str | None
+    message: str
+    remedy: str = ""
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    transient: bool
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: LakeError) -> "ErrorReport":
+        """The report of an error."""
+        problems = error.problems if isinstance(error, SpecInvalidError) else ()
+        return cls(
+            code=error.code,
+            message=error.summary if isinstance(error, SpecInvalidError) and problems else error.message,
+            remedy=error.remedy,
+            problems=problems,
+            notes=tuple(getattr(error, "__notes__", ())),
+            transient=error.transient,
+            exit_code=error.exit_code,
+        )
+
+    @classmethod
+    def of_stop(cls, reason: str, exit_code: int, remedy: str = "") -> "ErrorReport":
+        """The report of a signal."""
+        return cls(code=STOPPED, message=f"stopped by {reason}.", remedy=remedy, transient=True, exit_code=exit_code)
+
+    @classmethod
+    def of_exit(cls, exit_code: int, message: str, code: str | None = None) -> "ErrorReport":
+        """The report of an exit code that the command's own fields explain."""
+        return cls(code=code, message=message, transient=exit_code == EXIT_RETRY, exit_code=exit_code)
+
+
+class FailureReport(Model):
+    """What a command with ``--json`` prints in place of its own object when it ends before there is one."""
+
+    version: Literal[1] = 1
+    command: str
+    status: Literal["failed"] = "failed"
+    job_id: str | None = None
+    error: ErrorReport

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
-from lakewriter.errors import CODES
-from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
+from lakewriter.exit_codes import EXIT_OK
 
 
 @click.command()
@@ -17,13 +16,14 @@ from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 def check(lake: Path, stage: str | None, as_json: bool) -> int:
     """Try every permission and setting that a load needs. Say what to fix."""
     from lakewriter.cli import console
+    from lakewriter.cli.exit_reasons import find_check_error
     from lakewriter.doctor import CheckReport, run_checks
 
     context = open_context(lake, stage)
     findings = run_checks(context.spec, context.clients, deployment=context.deployment)
+    error = find_check_error(findings)
     if as_json:
-        print_json(CheckReport(pipeline=context.spec.pipeline, findings=findings))
+        print_json(CheckReport(pipeline=context.spec.pipeline, findings=findings), error)
     else:
         console.show_findings(OUT, findings)
-    failed = [finding for finding in findings if finding.status == "failed"]
-    return CODES[failed[0].code].exit_code if failed and failed[0].code else EXIT_FAILED if failed else EXIT_OK
+    return error.exit_code if error else EXIT_OK

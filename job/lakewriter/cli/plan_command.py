@@ -6,7 +6,6 @@ import click
 
 from lakewriter.cli import job_ids
 from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
-from lakewriter.errors import CODES
 from lakewriter.exit_codes import EXIT_OK
 
 
@@ -19,6 +18,7 @@ from lakewriter.exit_codes import EXIT_OK
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
     """Show the keys, columns and catalog changes of a run. Write nothing."""
     from lakewriter.cli import console
+    from lakewriter.cli.exit_reasons import find_plan_error
     from lakewriter.operate.planning import PlanReport
     from lakewriter.operate.planning import plan as plan_tables
 
@@ -27,9 +27,9 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
     tables = plan_tables(
         context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
     )
+    error = find_plan_error(tables)
     if as_json:
-        print_json(PlanReport(pipeline=context.spec.pipeline, tables=tables))
+        print_json(PlanReport(pipeline=context.spec.pipeline, tables=tables), error)
     else:
         console.show_plan(OUT, tables)
-    errors = [table.error for table in tables if table.error]
-    return CODES[errors[0].partition(":")[0]].exit_code if errors else EXIT_OK
+    return error.exit_code if error else EXIT_OK

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from lakewriter.cli.printed import PolicyReport
 from lakewriter.cli.shared import print_json
 from lakewriter.dialects.lake_yaml import Lake, load
 from lakewriter.errors import SpecInvalidError
@@ -41,7 +42,7 @@ def print_documents(
             remedy="Give --account, or deployment.account in quotes.",
         )
     if as_json:
-        print_json(shown)
+        print_json(PolicyReport(roles=tuple(found), bucket_policy=owner))
         return EXIT_OK
     for role in found:
         _show_role(role)

@@ -19,7 +19,7 @@ def print_queries(lake: Path, stage: str | None, *, as_json: bool) -> int:
         warn("Athena sees the tables once they are in Glue, which is off here")
     found = _write_queries(context, stage)
     if as_json:
-        print_json({"queries": [vars(query) for query in found]})
+        print_json({"version": 1, "queries": [vars(query) for query in found]})
     else:
         console.show_queries(OUT, found)
     return EXIT_OK

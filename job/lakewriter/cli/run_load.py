@@ -12,12 +12,13 @@ import click
 from lakewriter.cli import console, job_ids
 from lakewriter.cli.context import Context
 from lakewriter.cli.continuous_view import show_batches, show_continuous
+from lakewriter.cli.json_output import print_failure, remember_job_id
 from lakewriter.cli.shared import ERR, OUT, open_context, print_json, warn
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.report import RunReport
+from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import make_sender
 from lakewriter.run.continuous_status import RunStatus
@@ -46,19 +47,28 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
             warn=warn,
         )
     except Stopped as stopped:
-        click.echo(f"The load was {stopped} before a table began.\n{' '.join(stopped.__notes__)}", err=True)
-        return exit_code_of(stopped.reason)
+        exit_code, notes = exit_code_of(stopped.reason), " ".join(stopped.__notes__)
+        click.echo(f"The load was {stopped} before a table began.\n{notes}", err=True)
+        if as_json:
+            print_failure(ErrorReport.of_stop(stopped.reason, exit_code, notes))
+        return exit_code
     for note in report.notes:
         warn(note)
     error = _print_failures(report)
+    ending = _find_ending(report, error, again)
     if as_json:
-        print_json(report)
+        print_json(report, ending)
     else:
         console.show_run(OUT, report)
     if report.stopped is not None:
         _print_stopped(report, again(report.job_id))
-        return exit_code_of(report.stopped)
-    return error.exit_code if error else EXIT_OK
+    return ending.exit_code if ending else EXIT_OK
+
+
+def _find_ending(report: RunReport, error: LakeError | None, again: Callable[[str], str]) -> ErrorReport | None:
+    if report.stopped is not None:
+        return ErrorReport.of_stop(report.stopped, exit_code_of(report.stopped), again(report.job_id))
+    return ErrorReport.of(error) if error else None
 
 
 def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) -> int:
@@ -92,6 +102,7 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
 def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at)
+    remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     with console.show_progress(spec, ERR) as progress:
@@ -142,7 +153,7 @@ def _run_continuously(context: Context, name: str | None, as_json: bool, stage: 
         if table.state == "failed":
             click.echo(table.message, err=True)
     if as_json:
-        print_json(status)
+        print_json(status, ErrorReport.of(error) if error else None)
     else:
         show_continuous(OUT, status)
     return error.exit_code if error else EXIT_OK

@@ -1,19 +1,19 @@
 """What the commands share: arguments, and how they print and exit; no library but click and rich is imported here."""
 
-import json
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from rich.console import Console
 
-from lakewriter.errors import LakeError
+from lakewriter.cli.endings import report_errors
+from lakewriter.cli.json_output import print_json
 
 if TYPE_CHECKING:
     from lakewriter.cli.context import Context
+
+__all__ = ["ERR", "JSON", "LAKE", "OUT", "STAGE", "open_context", "print_json", "report_errors", "warn"]
 
 WIDE: Final = 160
 """Columns for output that no terminal bounds."""
@@ -24,27 +24,6 @@ ERR = Console(stderr=True, highlight=False)
 LAKE = click.argument("lake", type=click.Path(path_type=Path))
 STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-
-
-def report_errors(command: Callable[..., int]) -> Callable[..., None]:
-    """The command's exit code; a failure a user can act on is printed as ``CODE: message``, without a traceback."""
-
-    @wraps(command)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs)
-        except LakeError as error:
-            click.echo(error.report, err=True)
-            code = error.exit_code
-        sys.exit(code)
-
-    return guarded
-
-
-def print_json(value: Any) -> None:
-    """One object, on standard output; pydantic's models as their JSON."""
-    plain = value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else value
-    click.echo(json.dumps(plain, indent=1, default=str))
 
 
 def open_context(lake: Path, stage: str | None) -> "Context":

@@ -1,16 +1,15 @@
 """The work of ``lakewriter status``."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-
-import click
+from typing import Final
 
 from lakewriter.cli import console
+from lakewriter.cli.exit_reasons import find_status_error
+from lakewriter.cli.printed import StatusReport
 from lakewriter.cli.shared import OUT, open_context, print_json, warn
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
@@ -68,21 +67,9 @@ def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False
     now = datetime.now(UTC)
     health = assess(states, continuous, now, broken)
     if as_json:
-        content: dict[str, Any] = {
-            "tables": {table_id: state.model_dump(mode="json") for table_id, state in states.items()},
-            "continuous": continuous,
-            "health": {
-                "continuous": health.run,
-                "waiting": health.waiting,
-                "unreadable": {table_id: str(error) for table_id, error in broken.items()},
-                "exit_code": health.exit_code,
-            },
-        }
-        if again:
-            # A line each, for whoever reads them one by one.
-            click.echo(json.dumps(content, default=str))
-        else:
-            print_json(content)
+        # A line each where it repeats, for whoever reads them one by one.
+        content = StatusReport.of(states, continuous, health)
+        print_json(content, find_status_error(health), indent=None if again else 1)
         return health
     if again and OUT.is_terminal:
         OUT.clear()

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from lakewriter import aws
 from lakewriter.commit.catalog import open_catalog_writer
@@ -43,6 +43,7 @@ class Verified(Model):
     ``notes`` describe changes that are no fault. ``counted`` are the rows counted in the files, if they were.
     """
 
+    version: Literal[1] = 1
     job_id: str
     tables: tuple[str, ...]
     missing: tuple[str, ...]

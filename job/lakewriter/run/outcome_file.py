@@ -10,7 +10,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CODES, LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
-from lakewriter.report import RunReport
+from lakewriter.report import RunReport, TableResult
 from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.stop import Stopped, exit_code_of
 
@@ -22,7 +22,15 @@ def choose_error(errors: Sequence[LakeError]) -> LakeError | None:
 
 def find_failure(report: RunReport) -> LakeError | None:
     """The same from a run's report, whose tables carry code and message."""
-    return choose_error([CODES[table.code](table.message or "") for table in report.tables if table.code])
+    return choose_error([_make_error(table.code, table) for table in report.tables if table.code])
+
+
+def _make_error(code: str, table: TableResult) -> LakeError:
+    remedy = table.remedy or ""
+    error = CODES[code]((table.message or "").removesuffix(remedy), remedy=remedy)
+    for note in table.notes:
+        error.add_note(note)
+    return error
 
 
 def describe_end(error: LakeError | None, at: datetime) -> dict[str, Any]:

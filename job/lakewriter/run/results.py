@@ -52,6 +52,7 @@ def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResu
         status="failed",
         code=error.code,
         message=f"{error.message} {error.remedy}".strip(),
+        remedy=error.remedy or None,
         seconds=round(seconds, 3),
         notes=tuple(getattr(error, "__notes__", ())),
     )

@@ -1,0 +1,56 @@
+"""Why a command that has printed its own object does not exit with 0."""
+
+from collections.abc import Sequence
+
+from lakewriter.doctor import Finding
+from lakewriter.errors import CODES, LakeError
+from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
+from lakewriter.operate.health import Health, RunHealth
+from lakewriter.operate.planning import PlannedTable
+from lakewriter.operate.verification import Verified, choose_exit_code
+from lakewriter.report import ErrorReport
+
+
+def find_check_error(findings: Sequence[Finding]) -> ErrorReport | None:
+    """The first finding that failed."""
+    finding = next((finding for finding in findings if finding.status == "failed"), None)
+    if finding is None:
+        return None
+    if finding.code is None:
+        return ErrorReport.of_exit(EXIT_FAILED, f"{finding.probe}: {finding.message}")
+    return ErrorReport.of(CODES[finding.code](finding.message, remedy=finding.remedy))
+
+
+def find_plan_error(tables: Sequence[PlannedTable]) -> ErrorReport | None:
+    """The error of the first table that a load would fail on."""
+    text = next((table.error for table in tables if table.error), None)
+    return None if text is None else ErrorReport.of(_parse_error(text))
+
+
+def find_verify_error(loads: Sequence[Verified]) -> ErrorReport | None:
+    """The first difference, with the exit code that all of them come to."""
+    exit_code = choose_exit_code(loads) if loads else EXIT_OK
+    differences = (difference for load in loads for difference in load.differences)
+    if exit_code == EXIT_OK or (first := next(differences, None)) is None:
+        return None
+    return ErrorReport.of_exit(exit_code, first.message, first.code)
+
+
+def find_status_error(health: Health) -> ErrorReport | None:
+    """What the exit code of ``status`` goes by: the continuous run, a state that cannot be read, a load that waits."""
+    code = health.exit_code
+    if code == EXIT_OK:
+        return None
+    error = next((error for error in health.unreadable.values() if error.exit_code == code), None)
+    if error is not None:
+        return ErrorReport.of(error)
+    run = f"the continuous run is {health.run}." if health.run not in (None, *_WELL) else ""
+    return ErrorReport.of_exit(code, run or " ".join(health.waiting))
+
+
+_WELL = (RunHealth.RUNNING, RunHealth.STOPPING, RunHealth.STOPPED)
+
+
+def _parse_error(text: str) -> LakeError:
+    code, _, message = text.partition(": ")
+    return CODES[code](message)

@@ -1,0 +1,72 @@
+"""The objects that commands print with ``--json`` and that nothing below the command line makes."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from lakewriter.commit.state import TableState
+from lakewriter.control_object import is_none
+from lakewriter.errors import LakeError
+from lakewriter.operate.health import Health
+from lakewriter.operate.queries import Query
+from lakewriter.operate.verification import Verified
+from lakewriter.policy.roles import Role
+from lakewriter.spec.model import Model
+
+
+class HealthReport(Model):
+    """How a pipeline fares: ``continuous`` is the health of its continuous run, null where there was none."""
+
+    continuous: str | None
+    waiting: tuple[str, ...]
+    unreadable: Mapping[str, str]
+    exit_code: int
+
+
+class StatusReport(Model):
+    """What ``lakewriter status --json`` prints; ``continuous`` is the content of ``continuous.json``."""
+
+    version: Literal[1] = 1
+    tables: Mapping[str, TableState]
+    continuous: Mapping[str, Any] | None
+    health: HealthReport
+
+    @classmethod
+    def of(
+        cls, states: Mapping[str, TableState], continuous: Mapping[str, Any] | None, health: Health
+    ) -> "StatusReport":
+        """The report of the tables whose state can be read, and of what ``health`` says of the others."""
+        told = HealthReport(
+            continuous=health.run,
+            waiting=health.waiting,
+            unreadable=_describe(health.unreadable),
+            exit_code=health.exit_code,
+        )
+        return cls(tables=states, continuous=continuous, health=told)
+
+
+class VerifiedLoads(Model):
+    """What ``lakewriter verify --all --json`` prints."""
+
+    version: Literal[1] = 1
+    loads: tuple[Verified, ...]
+
+
+class PolicyReport(Model):
+    """What ``lakewriter policy --json`` prints; the bucket's policy is for its owner, where the job's role is not."""
+
+    version: Literal[1] = 1
+    roles: tuple[Role, ...]
+    bucket_policy: Mapping[str, Any] | None = Field(None, exclude_if=is_none)
+
+
+class QueriesReport(Model):
+    """What ``lakewriter queries --json`` prints."""
+
+    version: Literal[1] = 1
+    queries: tuple[Query, ...]
+
+
+def _describe(errors: Mapping[str, LakeError]) -> dict[str, str]:
+    return {table_id: str(error) for table_id, error in errors.items()}
