@@ -116,8 +116,19 @@ def test_status(file):
 
 
 def test_check(file):
+    (file.parent / "a.csv").write_text("id,name\n1,Ada\n", "utf-8")
     result = lakewriter("check", file)
     assert (result.exit_code, "0 failed" in result.stdout) == (0, True), result.stdout
+    seen = "csv, 1 file, 14 B, 2 columns: _c0 string, _c1 string (2 rows looked at)."
+    assert f"✓ source accounts: {seen}" in result.stdout
+    assert "! source accounts: table 'accounts': the first row of" in result.stdout
+
+
+def test_check_of_a_source_that_is_not_there(file):
+    result = lakewriter("check", file)
+    assert result.exit_code == 1
+    assert f"✗ source accounts: SOURCE_FAILED: table 'accounts': there is no '{file.parent}/a.csv'." in result.stdout
+    assert lakewriter("check", file, "--no-sources").exit_code == 0
 
 
 BROKEN = [
@@ -206,18 +217,19 @@ CHECKED = """\
     Add a lifecycle rule that aborts incomplete multipart uploads after 30 days: \
 what a killed load left staged is invisible, and is paid for until then.
 ✓ pending loads: no load has been pending for 15 days.
-✓ source files: no source needs a library that is missing here.
 ✓ glue database supaflow_public: database 'supaflow_public' does not exist yet; the \
 first load creates it (glue:CreateDatabase cannot be tried without creating it.).
 ✓ glue write supaflow_public: tables and partitions of 'supaflow_public' can be written
 ✓ glue table supaflow_public.orders: table 'supaflow_public.orders' does not exist yet; the first load creates it.
 - policies: the file names no role that writes: CloudFormation names the role that the stacks make.
+✓ source supaflow_public.orders: csv, 1 file, 8 B, 2 columns: _c0 string, _c1 string (1 row looked at).
 18 ok, 0 failed, 1 warning, 1 skipped
 """
 
 
 def test_check_of_a_destination_without_a_vendor(tmp_path, bucket):
     path = lakewriter_s3.lake(tmp_path, location=f"s3://{bucket}/data/production", catalog="glue", database="supaflow")
+    (tmp_path / "a.csv").write_text("id,name\n", "utf-8")
     result = lakewriter("check", path)
     assert result.exit_code == 0, result.stdout
     assert re.sub(r"differ by \d+ s", "differ by N s", result.stdout) == CHECKED

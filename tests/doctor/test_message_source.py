@@ -9,7 +9,7 @@ import pytest
 from lakewriter.doctor.message_source import MessageProbes
 from lakewriter.doctor.probe import Finding, run_probes
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.stream import MessageSource
+from lakewriter.spec.stream import MessageSource, Stream
 from tests.doctor.pipeline import checked, spec
 
 DEPLOYED = Deployment(protect=True)
@@ -49,6 +49,26 @@ def test_files(tmp_path: Path) -> None:
     found = probed(DEPLOYED, paths=(str(tmp_path / "c.jsonl"),))
     assert (found.status, found.code) == ("failed", "SOURCE_FAILED")
     assert f"'{tmp_path}/c.jsonl' does not exist" in found.message
+
+
+MESSAGES = """\
+{"type": "RECORD", "record": {"stream": "users", "data": {"id": 1}, "emitted_at": 1}}
+{"type": "RECORD", "record": {"stream": "orders", "data": {"id": 1}, "emitted_at": 1}}
+{"type": "RECORD", "record": {"stream": "users", "data": {"id": 2}, "emitted_at": 1}}
+no message
+"""
+
+
+def test_what_the_files_hold(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(MESSAGES, "utf-8")
+    own = spec().model_copy(update={"source": MessageSource(paths=(str(tmp_path),))})
+    users = own.tables[0].model_copy(update={"stream": Stream(name="users")})
+    probes = MessageProbes(own.model_copy(update={"tables": (users,)}), None, look=True).list_probes()
+    assert [(found.status, found.message) for found in run_probes(probes)] == [
+        ("ok", "1 file of messages, 0.0 MB; records: 2 of nyc_public.flights."),
+        ("warning", "1 line of the input were no message, such as 'no message'."),
+        ("warning", "1 record of stream 'orders', which the catalog does not name, were left out."),
+    ]
 
 
 def test_standard_input() -> None:

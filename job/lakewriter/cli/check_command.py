@@ -11,16 +11,18 @@ from lakewriter.exit_codes import EXIT_OK
 @click.command()
 @LAKE
 @STAGE
+@click.option("--no-sources", is_flag=True, help="Leave out the sources, on a machine that cannot reach them.")
 @JSON
 @report_errors
-def check(lake: Path, stage: str | None, as_json: bool) -> int:
-    """Try every permission and setting that a load needs. Say what to fix."""
+def check(lake: Path, stage: str | None, no_sources: bool, as_json: bool) -> int:
+    """Try every permission and setting that a load needs, and look at the sources. Say what to fix."""
     from lakewriter.cli import console
     from lakewriter.cli.exit_reasons import find_check_error
     from lakewriter.doctor import CheckReport, run_checks
 
     context = open_context(lake, stage)
-    findings = run_checks(context.spec, context.clients, deployment=context.deployment)
+    spark = None if no_sources else context.spark
+    findings = run_checks(context.spec, context.clients, deployment=context.deployment, spark=spark)
     error = find_check_error(findings)
     if as_json:
         print_json(CheckReport(pipeline=context.spec.pipeline, findings=findings), error)

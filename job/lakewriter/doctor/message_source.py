@@ -9,7 +9,9 @@ from typing import Final
 from lakewriter.doctor.probe import Finding, Probe
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count
-from lakewriter.source.messages.splits import list_message_files
+from lakewriter.source.messages.contents import Contents
+from lakewriter.source.messages.message_input import describe_messages
+from lakewriter.source.messages.splits import MessageFiles, cut_pieces, list_message_files, scan_piece
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import MessageSource
@@ -20,12 +22,22 @@ _ELSEWHERE: Final = (
 )
 
 
+_PIECES: Final = 4
+"""So many pieces of the files are looked at, of 16 MiB each where they are not compressed."""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_NOT_LOADED: Final = (
+    "Nothing, if that is meant; otherwise add the stream to the catalog, or correct what writes the file."
+)
+
+
 @dataclass(frozen=True)
 class MessageProbes:
     """Probes of ``source``; a pipeline with tables has none."""
 
     spec: Spec
     deployment: Deployment | None
+    look: bool = False
+    """True to read what the files begin with."""
 
     def list_probes(self) -> list[Probe]:
         """List the probe; none for a pipeline without messages."""
@@ -38,9 +50,27 @@ class MessageProbes:
         elif source.paths == ("-",):
             yield Finding("messages", "ok", "messages come on standard input.")
         else:
-            files = list_message_files(source.paths).files
-            size = sum(file.length for file in files) / 1e6
-            yield Finding("messages", "ok", f"{format_count(len(files), 'file')} of messages, {size:,.1f} MB.")
+            yield from self._look_at_messages(list_message_files(source.paths))
+
+    def _look_at_messages(self, listed: MessageFiles) -> Iterator[Finding]:
+        """Say how many messages the files begin with of each stream, and what a load would leave out."""
+        size = sum(file.length for file in listed.files) / 1e6
+        said = f"{format_count(len(listed.files), 'file')} of messages, {size:,.1f} MB"
+        if not self.look:
+            yield Finding("messages", "ok", f"{said}.")
+            return
+        pieces = cut_pieces(listed)
+        # A compressed file is one piece, however long.
+        looked_at = [piece for piece in pieces[:_PIECES] if piece.chunk.length <= _MOST_BYTES]
+        whole = Contents()
+        for piece in looked_at:
+            whole.add(scan_piece(listed.store, piece))
+        known = {table.stream.key: table.id for table in self.spec.tables if table.stream is not None}
+        counts = [f"{whole.records[key]:,} of {table}" for key, table in known.items()]
+        part = "" if len(looked_at) == len(pieces) else f", in {len(looked_at)} of {len(pieces):,} pieces"
+        yield Finding("messages", "ok", f"{said}; records{part}: {', '.join(counts) or 'none'}.")
+        for note in describe_messages(whole, known):
+            yield Finding("messages", "warning", note, _NOT_LOADED)
 
     def _check_connector(self, source: MessageSource) -> Finding:
         """Look the connector up as a load does: on the PATH, or in the folder of lake.yaml if its name has a slash."""

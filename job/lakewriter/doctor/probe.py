@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -19,10 +19,35 @@ NOTHING_TO_DO: Final = "Nothing to do."
 _KMS_ACTION = re.compile(r"kms:[A-Za-z]+")
 
 
+class SeenColumn(Model):
+    """A column of a source, with its type in SQL's words."""
+
+    name: str
+    type: str
+
+
+class SeenSource(Model):
+    """What a look at a table's source has shown; a number is None where it could not be had for free.
+
+    ``looked_at`` counts the files that were opened for columns and types, ``sampled`` the rows that were read.
+    """
+
+    table: str
+    format: str
+    files: int | None
+    looked_at: int | None
+    bytes: int | None
+    rows: int | None
+    sampled: int | None
+    columns: tuple[SeenColumn, ...]
+    proposed: Mapping[str, str] = {}
+    """Types for columns of text, as ``columns:`` takes them."""
+
+
 class Finding(Model):
     """The result of one probe; ``code`` is the error code that a load would fail with.
 
-    ``table`` is set on what a table's own source says of it.
+    ``source`` is what was seen of the source that the finding is about.
     """
 
     probe: str
@@ -30,7 +55,7 @@ class Finding(Model):
     message: str
     remedy: str = NOTHING_TO_DO
     code: str | None = None
-    table: str | None = None
+    source: SeenSource | None = None
 
     def __init__(
         self,

@@ -38,13 +38,15 @@ class LakeProbes:
     clients: aws.Clients
     keys: ControlKeys
     now: Callable[[], datetime]
+    sources: bool = True
+    """False where probes of the sources themselves are run."""
 
     def list_probes(self) -> list[Probe]:
         """List the probes; none needs another of them."""
         return [
             Probe("lifecycle", self.check_lifecycle, ("bucket",)),
             Probe("pending loads", self.check_pending, ("bucket", "list")),
-            Probe("source files", self.check_sources),
+            *([Probe("source files", self.check_sources)] if self.sources else []),
         ]
 
     def check_lifecycle(self) -> Iterator[Finding]:
@@ -79,9 +81,9 @@ class LakeProbes:
         tables = [
             table.id
             for table in self.spec.tables
-            if any(map(_is_in_s3, _list_paths(table.read))) and _is_read_by_spark(table)
+            if any(map(is_in_s3, _list_paths(table.read))) and _is_read_by_spark(table)
         ]
-        if not tables or _has_hadoop_aws():
+        if not tables or has_hadoop_aws():
             yield Finding("source files", "ok", "no source needs a library that is missing here.")
             return
         message = f"Spark reads the files of {', '.join(tables)} from S3, and there is no hadoop-aws library here."
@@ -143,7 +145,8 @@ def _list_paths(read: Read) -> Iterator[str]:
         yield from _list_paths(view)
 
 
-def _is_in_s3(path: str) -> bool:
+def is_in_s3(path: str) -> bool:
+    """True for a path that Spark reads through hadoop-aws."""
     return path.lower().startswith(_S3_SCHEMES)
 
 
@@ -152,7 +155,7 @@ def _is_read_by_spark(table: TableSpec) -> bool:
     return table.read.format != "parquet" or bool(table.read.sql or table.read.columns or table.deleted or table.cursor)
 
 
-def _has_hadoop_aws() -> bool:
+def has_hadoop_aws() -> bool:
     """Look in the jar folders of Spark and PySpark, without starting Spark."""
     pyspark = importlib.util.find_spec("pyspark")
     homes = [os.environ.get("SPARK_HOME"), str(Path(pyspark.origin).parent) if pyspark and pyspark.origin else None]

@@ -1,5 +1,6 @@
 """What Spark says of a failure, cut to the line that helps and turned into an error a user can act on."""
 
+import difflib
 import re
 from dataclasses import dataclass, field
 from typing import Final
@@ -37,6 +38,9 @@ _UNREACHABLE: Final = re.compile(
     r"|Unable to execute HTTP request|Status Code: (?:5\d\d|429)\b|\bSlowDown\b"
 )
 """Words of Java's network, Kafka's client, JDBC drivers and the AWS SDK for a service that does not answer now."""
+_UNKNOWN_FORMAT: Final = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (\S+)")
+_FORMATS: Final = ("csv", "json", "text", "parquet", "orc", "xml", "jdbc")
+_EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
 _DRIVERS: Final = {
@@ -136,9 +140,21 @@ def find_remedy(text: str) -> str:
             "A record does not fit the columns: correct it, or declare others. With the option mode: PERMISSIVE what "
             "does not fit becomes null, with mode: DROPMALFORMED its record is left out."
         )
-    if "DATA_SOURCE_NOT_FOUND" in text:
-        return "Formats that Spark has: csv, json, text, parquet, orc, jdbc; others need spark.jars.packages."
+    if unknown := _UNKNOWN_FORMAT.search(text):
+        return _suggest_format(unknown[1].rstrip("."))
     return ""
+
+
+def _suggest_format(name: str) -> str:
+    if difflib.get_close_matches(name.lower(), _EXCEL, 1, 0.7):
+        return (
+            "Spark reads no Excel files: save each sheet as CSV or Parquet, or set spark.jars.packages to a package "
+            "that reads them."
+        )
+    near = difflib.get_close_matches(name.lower(), _FORMATS, 1, 0.6)
+    if near and near[0] != name.lower():
+        return f"Did you mean format: {near[0]}?"
+    return f"Formats that Spark has: {', '.join(_FORMATS)}; others need spark.jars.packages."
 
 
 def _find_driver(text: str) -> str:

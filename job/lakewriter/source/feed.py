@@ -86,7 +86,7 @@ def open_feed(
     and gives the same rows; ``single`` asks for one partition.
     """
     refuse_table_folders(table.read, table.id)
-    why = _explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
+    why = explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
     why = why or ("all rows go into one file" if single else None)
     splits = why or open_splits(spark_factory, table)
     if not isinstance(splits, str):
@@ -108,7 +108,7 @@ def open_feed(
     )
 
 
-def _explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
+def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None:
     """What of a table only Spark can do."""
     read = table.read
     needs = {

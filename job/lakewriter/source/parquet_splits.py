@@ -87,8 +87,19 @@ class SplitsFeed:
         """Nothing is held."""
 
 
-def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> SplitsFeed | str:
-    """The feed, or the reason why the table has to go by rows."""
+@dataclass(frozen=True)
+class Splits:
+    """The files of a bare Parquet scan, as their footers describe them."""
+
+    store: Store
+    files: tuple[SourceFile, ...]
+    footers: dict[str, Footer]
+    schema: pa.Schema
+    notes: tuple[str, ...]
+
+
+def find_splits(table: TableSpec) -> Splits | str:
+    """What the footers say, or the reason why the table has to go by rows; Spark is not needed for it."""
     try:
         store, files = _list_files(table)
         files = [file for file in files if file.length]
@@ -104,9 +115,26 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
         if isinstance(merged, str):
             return merged
         schema, notes = merged
+    return Splits(store, tuple(files), footers, schema, notes)
+
+
+def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> SplitsFeed | str:
+    """The feed, or the reason why the table has to go by rows."""
+    splits = find_splits(table)
+    if isinstance(splits, str):
+        return splits
     spark = spark_factory()
     origin = Origin(table.id, f"parquet {', '.join(map(repr, table.read.paths))}")
-    return SplitsFeed(spark, store, footers, pack(files, read_sizes(spark)), origin, schema, notes)
+    chunks = pack(list(splits.files), read_sizes(spark))
+    return SplitsFeed(spark, splits.store, splits.footers, chunks, origin, splits.schema, splits.notes)
+
+
+def read_first_batch(splits: Splits) -> pa.RecordBatch | None:
+    """The first rows of the first file that has any."""
+    for file in splits.files:
+        if any(splits.footers[file.path].rows):
+            return next(_read(splits.store.open(), Piece(file.path, (0,)), splits.schema), None)
+    return None
 
 
 def _merge_schemas(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[str, ...]] | str:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Final
@@ -153,6 +153,14 @@ class RowsFeed:
             except SPARK_ERRORS as error:
                 raise self._origin.make_error(error) from error
 
+    def read_all(self) -> pa.Table:
+        """All rows in one table, under the source's own names: for a feed of few rows."""
+        try:
+            rows = self._frame.toArrow()
+        except SPARK_ERRORS as error:
+            raise self._origin.make_error(error) from error
+        return rows.rename_columns(self._delivered.names)
+
     def close(self) -> None:
         """Give the disk back, where the rows were kept on it."""
         if self._kept:
@@ -187,10 +195,39 @@ def open_rows(
     single: bool = False,
 ) -> RowsFeed:
     """The feed of a table; its rows are numbered later where they are first brought into another order."""
+    steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
+    opened = _open(spark, table, condition, deleted_column)
+    # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
+    frame = opened.frame.coalesce(1) if single else opened.frame
+    numbering = _choose_numbering(table, steady)
+    feed = RowsFeed(frame, opened.schema, opened.origin, reason, numbering, opened.loaded)
+    _settle(feed, table, twice=twice and not steady)
+    return feed
+
+
+def open_sample(
+    spark: SparkSession, table: TableSpec, *, condition: str | None, deleted_column: str, reason: str, rows: int
+) -> RowsFeed:
+    """The feed of the table's first ``rows`` rows, opened as a load opens it; no row is read for it yet."""
+    opened = _open(spark, table, condition, deleted_column)
+    unchecked = replace(opened.loaded, checks=())
+    return RowsFeed(opened.frame.limit(rows), opened.schema, opened.origin, reason, Numbering.NONE, unchecked)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A table's rows as Spark has planned them, and the schema in which they are delivered."""
+
+    frame: DataFrame
+    schema: pa.Schema
+    origin: Origin
+    loaded: Loaded
+
+
+def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_column: str) -> _Opened:
     session = isolate(spark)
     secrets = resolve_secrets(table.read)
     origin = make_origin(table, secrets)
-    steady = table.read.format in _STEADY_FORMATS and table.read.sql is None and condition is None
     try:
         loaded = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
         loaded = replace(loaded, checks=tuple(_spare_declared(check, table) for check in loaded.checks))
@@ -202,12 +239,7 @@ def open_rows(
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(add_deleted_column(source, table, deleted_column))
-    # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
-    feed = RowsFeed(
-        frame.coalesce(1) if single else frame, schema, origin, reason, _choose_numbering(table, steady), loaded
-    )
-    _settle(feed, table, twice=twice and not steady)
-    return feed
+    return _Opened(frame, schema, origin, loaded)
 
 
 def _spare_declared(check: ByteCheck | NanosecondCheck, table: TableSpec) -> ByteCheck | NanosecondCheck:

@@ -207,8 +207,13 @@ class MessagesFeed:
         """Nothing is held."""
 
 
+def scan_piece(store: AnyStore, piece: Piece) -> Contents:
+    """What one piece holds."""
+    return scan(read_lines(store.open(), piece))
+
+
 def _scan(store: AnyStore, piece: Piece) -> str:
-    return json.dumps(scan(read_lines(store.open(), piece)).to_json())
+    return json.dumps(scan_piece(store, piece).to_json())
 
 
 def _run_task(

@@ -1,0 +1,216 @@
+"""Look at each table's source as a load opens it: its files, its columns, its first rows."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from lakewriter.aws import ClientError, read_status
+from lakewriter.commit.catalog import NoTable
+from lakewriter.commit.state import TableState
+from lakewriter.doctor.probe import Finding, Probe
+from lakewriter.doctor.source_columns import (
+    describe_seen,
+    list_column_findings,
+    list_missing_columns,
+    list_type_findings,
+)
+from lakewriter.doctor.surroundings import has_hadoop_aws, is_in_s3
+from lakewriter.errors import InternalError, LakeError, SourceFailedError, SpecInvalidError
+from lakewriter.report import format_count
+from lakewriter.run.prepare import SparkFactory, prepare
+from lakewriter.source.csv_look import list_csv_hints
+from lakewriter.source.feed import explain_need_of_spark
+from lakewriter.source.file_content import require_content
+from lakewriter.source.file_look import FileLook, look_at_files
+from lakewriter.source.jobs import cancel_jobs
+from lakewriter.source.look import SAMPLE_ROWS, Looker
+from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.specification import Read, Spec, TableSpec
+from lakewriter.spec.stream import TextEncoding
+
+SECONDS: Final = 120.0
+"""How long one look may take, beside the start of Spark."""
+MOST_FILES: Final = 200
+"""Files of one source whose columns are looked at."""
+_MOST_TEXT_BYTES: Final = 256 * 1024 * 1024
+"""Of JSON and other text, which Spark reads whole to find its columns."""
+_SAMPLED: Final = frozenset({"avro", "csv", "jdbc", "json", "orc", "parquet", "text", "xml"})
+_HADOOP_REMEDY: Final = "Add hadoop-aws of Spark's Hadoop version to spark.jars.packages; EMR has it."
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SourceProbes:
+    """A probe for each table that is read by itself; ``spark`` is called only where a source needs Spark."""
+
+    spec: Spec
+    deployment: Deployment | None
+    spark: SparkFactory
+    seconds: float = SECONDS
+
+    def list_probes(self) -> list[Probe]:
+        """List the probes; none for streams, which have their messages in common."""
+        tables = [table for table in self.spec.tables if table.stream is None]
+        return [Probe(f"source {table.id}", partial(self.check_table, table)) for table in tables]
+
+    def check_table(self, table: TableSpec) -> Iterator[Finding]:
+        """Look at the files, then open them as a load does; what is odd comes before what ends the look."""
+        name, looks = f"source {table.id}", list[FileLook]()
+        odd = list[Finding]()
+        for read in _list_reads(table.read):
+            try:
+                look = look_at_files(read, table.id) if read.paths else FileLook(None)
+            except SourceFailedError as error:
+                if not self._may_differ(error):
+                    raise
+                yield Finding(name, "warning", f"{error.message} The job may have other rights.", error.remedy)
+                return
+            odd += _list_oddities(name, table, read, look)
+            looks.append(look)
+        yield from odd
+        for read, look in zip(_list_reads(table.read), looks, strict=True):
+            for head in look.heads:
+                require_content(head, read, table.id)
+        look = looks[0] if table.read.sql is None else FileLook(None)
+        if (refusal := self._explain_absent_library(name, table)) is not None:
+            yield refusal
+            return
+        bounded, looked_at = _bound_files(table, look)
+        if explain_need_of_spark(bounded, None) is not None:
+            self.spark()
+        is_odd = any(finding.status == "warning" for finding in odd)
+        yield from _run_within(self.seconds, lambda: list(self._open(name, bounded, look, looked_at, is_odd)), name)
+
+    def _may_differ(self, error: SourceFailedError) -> bool:
+        """True if AWS refused this process what it may grant to the job that the stacks deploy."""
+        refused = isinstance(error.__cause__, ClientError) and read_status(error.__cause__) in (401, 403)
+        return refused and self.deployment not in (None, Deployment())
+
+    def _explain_absent_library(self, name: str, table: TableSpec) -> Finding | None:
+        """Say that Spark here cannot read S3, where it has to; a deployed pipeline runs on EMR, which can."""
+        paths = [path for read in _list_reads(table.read) for path in read.paths]
+        if not any(map(is_in_s3, paths)) or has_hadoop_aws() or not _is_for_spark(table):
+            return None
+        message = f"table {table.id!r} is read from S3 by Spark, and there is no hadoop-aws library here."
+        if self.deployment not in (None, Deployment()):
+            return Finding(name, "warning", f"{message} The columns were not looked at.", _HADOOP_REMEDY)
+        return Finding(name, "failed", message, _HADOOP_REMEDY, SourceFailedError.code)
+
+    def _open(
+        self, name: str, table: TableSpec, look: FileLook, looked_at: int | None, is_odd: bool
+    ) -> Iterator[Finding]:
+        looker = Looker()
+        try:
+            prepared = prepare(self.spec, table, TableState(), NoTable(), self.spark, opener=looker.open)
+        except SpecInvalidError as error:
+            missing = self._find_missing(name, table)
+            yield from missing or [_make_failure(name, error)]
+            return
+        except LakeError as error:
+            yield _make_failure(name, error)
+            return
+        feed = looker.feed
+        assert feed is not None
+        try:
+            rows = feed.read_all() if _is_sampled(table) else None
+        except LakeError as error:
+            yield _make_failure(name, error)
+            return
+        seen = describe_seen(table, look, looked_at, prepared, rows)
+        yield from list_column_findings(name, table, prepared, rows, seen)
+        # Where the first row or the delimiter is in doubt, so is what the columns hold.
+        if not is_odd and not (isinstance(self.spec.encoding, TextEncoding) and self.spec.encoding.kind == "csv"):
+            yield from list_type_findings(name, table, prepared, rows, seen)
+
+    def _find_missing(self, name: str, table: TableSpec) -> list[Finding]:
+        """Every column that the file names and the source lacks, found by opening the source without these keys."""
+        bare = table.model_copy(
+            update={"columns": {}, "deleted": None, "cursor": None, "cursor_lag": None, "partition_by": (),
+                    "primary_key": (), "unique_key": ()}
+        )  # fmt: skip
+        looker = Looker()
+        try:
+            looker.open(self.spark, bare, deleted_column="")
+        except LakeError:
+            return []
+        return list_missing_columns(name, table, looker.feed.schema.names) if looker.feed is not None else []
+
+
+def _list_reads(read: Read) -> Iterator[Read]:
+    """A source's own reads: itself, or those of its views."""
+    if read.sql is None:
+        yield read
+    for view in read.views.values():
+        yield from _list_reads(view)
+
+
+def _is_for_spark(table: TableSpec) -> bool:
+    """True unless the tasks read the files themselves."""
+    return explain_need_of_spark(table, None) is not None or any(set(path) & set("*?[]{}") for path in table.read.paths)
+
+
+def _is_sampled(table: TableSpec) -> bool:
+    """True unless the first rows may be long in coming, as those of a broker are."""
+    reads = list(_list_reads(table.read))
+    return all(str(read.format).lower() in _SAMPLED for read in reads)
+
+
+def _bound_files(table: TableSpec, look: FileLook) -> tuple[TableSpec, int | None]:
+    """The table with so many of its files as are looked at, and how many these are."""
+    files = look.files
+    if files is None or table.read.columns is not None:
+        return table, None if files is None else len(files)
+    is_text = str(table.read.format).lower() not in ("parquet", "orc", "avro")
+    count, size = 0, 0
+    for file in files[:MOST_FILES]:
+        size += file.length
+        if count and is_text and size > _MOST_TEXT_BYTES:
+            break
+        count += 1
+    has_partitions = any("=" in part for file in files for part in file.path.split("/")[:-1])
+    if count == len(files) or has_partitions:
+        return table, len(files)
+    start = "s3://" if table.read.paths[0].startswith(("s3://", "s3a://")) else ""
+    paths = tuple(start + file.path for file in files[:count])
+    return table.model_copy(update={"read": table.read.model_copy(update={"path": paths})}), count
+
+
+def _make_failure(name: str, error: LakeError) -> Finding:
+    remedy = error.remedy or "Read the message; docs/troubleshooting.md has a section for each code."
+    return Finding(name, "failed", error.message, remedy, error.code)
+
+
+def _list_oddities(name: str, table: TableSpec, read: Read, look: FileLook) -> Iterator[Finding]:
+    """What is odd about a source's files, though a load may take them."""
+    if look.missing is not None:
+        yield Finding(name, "warning", look.missing.message, look.missing.remedy)
+    if str(read.format).lower() == "csv":
+        hints = (list_csv_hints(head, read) for head in look.heads)
+        for hint in next(filter(None, hints), ()):
+            yield Finding(name, "warning", f"table {table.id!r}: {hint.message}", hint.remedy)
+
+
+def _run_within(seconds: float, call: Callable[[], list[Finding]], name: str) -> list[Finding]:
+    """The call's findings; a warning where it has not ended in time, and Spark's jobs are cancelled then."""
+    done: list[list[Finding]] = []
+
+    def run() -> None:
+        try:
+            done.append(call())
+        except Exception as error:
+            LOG.exception("The check %r met a fault of the program.", name)
+            done.append([_make_failure(name, InternalError.met(f"check {name!r}", error))])
+
+    # A thread that hangs in a driver must not keep the process alive.
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if done:
+        return done[0]
+    cancel_jobs()
+    message = f"the source gave neither columns nor its first {format_count(SAMPLE_ROWS, 'row')} in {seconds:g} s."
+    return [Finding(name, "warning", message, "A load waits for it. Leave it out of this check with --no-sources.")]

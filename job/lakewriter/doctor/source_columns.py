@@ -1,0 +1,167 @@
+"""Say what the columns of a table's source are, which of those that the file names it lacks, and what looks odd."""
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from lakewriter.column_types import to_glue_type, to_stored_type
+from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
+from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.report import format_count
+from lakewriter.run.prepare import Prepared
+from lakewriter.shape.table import DELETED
+from lakewriter.source.file_look import FileLook
+from lakewriter.source.text_types import Proposal, propose_type
+from lakewriter.spec.specification import TableSpec
+
+_MOST_COLUMNS: Final = 12
+_MOST_NOTES: Final = 20
+_YAML_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "null", "true", "false"})
+
+
+def describe_seen(
+    table: TableSpec, look: FileLook, looked_at: int | None, prepared: Prepared, rows: pa.Table | None
+) -> SeenSource:
+    """What the look has shown, for people and programs."""
+    counts = prepared.feed.counts if prepared.feed.kind == "splits" else None
+    is_whole = look.files is not None and looked_at == len(look.files)
+    fields = [field for field in prepared.feed.schema if field.name != DELETED]
+    return SeenSource(
+        table=table.id,
+        format="sql" if table.read.sql is not None else str(table.read.format),
+        files=None if look.files is None else len(look.files),
+        looked_at=looked_at,
+        bytes=look.bytes,
+        rows=sum(counts) if counts is not None and is_whole else None,
+        sampled=None if rows is None else len(rows),
+        columns=tuple(SeenColumn(name=field.name, type=name_type(field.type)) for field in fields),
+        proposed={name: str(found.type) for name, found in propose_types(table, prepared, rows).items() if found.type},
+    )
+
+
+def list_column_findings(
+    name: str, table: TableSpec, prepared: Prepared, rows: pa.Table | None, seen: SeenSource
+) -> Iterator[Finding]:
+    """What was seen, then in what the files differ, then what the cursor lacks."""
+    yield Finding(name, "ok", _summarise(seen), source=seen)
+    notes = [f"column {column!r} has no type yet and is left out" for column in prepared.shape.left_out]
+    for note in (*notes, *prepared.feed.notes)[:_MOST_NOTES]:
+        yield Finding(name, "warning", f"table {table.id!r}: {note}.", "Nothing, if that is meant.")
+    if rows is not None and table.cursor is not None:
+        column = next((c for c in rows.column_names if c.lower() == str(table.cursor).lower()), "")
+        if rows.column_names.count(column) == 1 and (nulls := rows.column(column).null_count):
+            message = f"cursor {column!r} of {table.id!r} is null in {nulls:,} of {len(rows):,} rows looked at."
+            yield Finding(name, "warning", message, "Only the first load reads such rows: null is above no cursor.")
+
+
+def list_type_findings(
+    name: str, table: TableSpec, prepared: Prepared, rows: pa.Table | None, seen: SeenSource
+) -> Iterator[Finding]:
+    """The types that columns of text could be declared with, the cursor's before all."""
+    fitting = {column: found for column, found in propose_types(table, prepared, rows).items() if found.type}
+    if not fitting:
+        return
+    cursor = next((column for column in fitting if column.lower() == (table.cursor or "").lower()), None)
+    if cursor is not None:
+        message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
+        line = write_columns_line([(cursor, str(fitting[cursor].type))])
+        yield Finding(name, "warning", message, f"Declare its type: {line}.")
+    said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_COLUMNS])
+    line = write_columns_line([(column, str(found.type)) for column, found in fitting.items()])
+    columns = "1 column of text" if len(fitting) == 1 else f"{len(fitting):,} columns of text"
+    message = f"table {table.id!r}: {columns} could have types. {said}."
+    yield Finding(name, "warning", message, f"To have them, add to the table: {line}.", source=seen)
+
+
+def propose_types(table: TableSpec, prepared: Prepared, rows: pa.Table | None) -> dict[str, Proposal]:
+    """A proposal for each column of text whose type the table does not declare; none where a name occurs twice."""
+    if rows is None or table.collection is not None:
+        return {}
+    declared = {column.lower() for column in table.columns}
+    names = prepared.feed.schema.names
+    return {
+        field.name: propose_type(rows.column(place))
+        for place, field in enumerate(prepared.feed.schema)
+        if pa.types.is_string(field.type) and field.name.lower() not in declared and names.count(field.name) == 1
+    }
+
+
+def write_columns_line(proposed: Sequence[tuple[str, str]]) -> str:
+    """The line of lake.yaml that declares the types."""
+    return f"columns: {{{', '.join(f'{_quote(column)}: {_quote_type(kind)}' for column, kind in proposed)}}}"
+
+
+def list_missing_columns(name: str, table: TableSpec, known: Sequence[str]) -> list[Finding]:
+    """Each column that a key of the table names and the source does not have; the case of letters does not matter."""
+    keys = {
+        "primary_key": table.primary_key,
+        "unique_key": table.unique_key,
+        "cursor": (table.cursor,) if table.cursor else (),
+        "partition_by": tuple(field.column for field in table.partition_by),
+        "columns": tuple(table.columns),
+    }
+    folded = {column.lower() for column in known}
+    findings = []
+    for key, columns in keys.items():
+        for column in columns:
+            if column.lower() not in folded:
+                message = f"{key} of {table.id!r}: the source has no column {column!r}."
+                findings.append(Finding(name, "failed", message, _suggest(column, known), SpecInvalidError.code))
+    return findings
+
+
+def name_type(t: pa.DataType) -> str:
+    """A type in SQL's words; Arrow's where a file could not hold it."""
+    try:
+        return to_glue_type(to_stored_type("", t))
+    except LakeError:
+        return str(t)
+
+
+def _suggest(column: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(column.lower(), [name.lower() for name in known], 1, 0.6)
+    if near:
+        return f"Did you mean {next(name for name in known if name.lower() == near[0])!r}?"
+    return f"It has: {_shorten(known)}."
+
+
+def _summarise(seen: SeenSource) -> str:
+    files = [] if seen.files is None else [format_count(seen.files, "file")]
+    size = [] if seen.bytes is None else [_format_size(seen.bytes)]
+    rows = [] if seen.rows is None else [format_count(seen.rows, "row")]
+    facts = ", ".join([seen.format, *files, *size, *rows, format_count(len(seen.columns), "column")])
+    columns = _shorten([f"{column.name} {column.type}" for column in seen.columns])
+    looks = []
+    if seen.looked_at is not None and seen.files is not None and seen.looked_at < seen.files:
+        looks.append(f"columns of {format_count(seen.looked_at, 'file')} looked at")
+    if seen.sampled is not None and seen.rows is None:
+        looks.append(f"{format_count(seen.sampled, 'row')} looked at")
+    shown = f" ({', '.join(looks)})" if looks else ""
+    return f"{facts}: {columns}{shown}."
+
+
+def _quote(column: str) -> str:
+    """A column's name as YAML reads it as text."""
+    is_plain = column.isidentifier() and column.isascii() and column.lower() not in _YAML_WORDS
+    return column if is_plain else json.dumps(column, ensure_ascii=False)
+
+
+def _quote_type(kind: str) -> str:
+    """A type as the value of a YAML mapping in one line, where a comma ends it."""
+    return f'"{kind}"' if "," in kind else kind
+
+
+def _shorten(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_COLUMNS
+    return ", ".join(names[:_MOST_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _format_size(size: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

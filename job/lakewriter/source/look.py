@@ -1,0 +1,76 @@
+"""Open a table's source as a load does, and read no more of it than its first rows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lakewriter.source.columnar_files import refuse_table_folders
+from lakewriter.source.cursor_lag import check_lag
+from lakewriter.source.feed import Feed, explain_need_of_spark
+from lakewriter.source.parquet_splits import Splits, find_splits, read_first_batch
+from lakewriter.source.spark_rows import RowsFeed, open_sample
+from lakewriter.spec.specification import TableSpec
+
+SAMPLE_ROWS: Final = 1000
+
+
+class FootersFeed:
+    """What the footers of a bare Parquet scan say, and its first rows, read without Spark."""
+
+    kind = "splits"
+    partitions = 1
+
+    def __init__(self, splits: Splits) -> None:
+        self.schema = splits.schema
+        self.notes = splits.notes
+        self.reason = "a bare Parquet scan"
+        self.counts: tuple[int, ...] | None = (sum(sum(footer.rows) for footer in splits.footers.values()),)
+        self._splits = splits
+
+    def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
+        """What ``body`` yields of the first rows."""
+        return list(body(0, iter(self.read_all().to_batches())))
+
+    def read_all(self) -> pa.Table:
+        """The first rows."""
+        batch = read_first_batch(self._splits)
+        rows = [] if batch is None else [batch.slice(0, SAMPLE_ROWS)]
+        return pa.Table.from_batches(rows, self.schema)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass
+class Looker:
+    """Opens tables for a look; it keeps the feed of the last one. Its ``open`` is a ``FeedOpener``."""
+
+    feed: FootersFeed | RowsFeed | None = None
+
+    def open(
+        self,
+        spark_factory: Callable[[], SparkSession],
+        table: TableSpec,
+        *,
+        deleted_column: str,
+        condition: str | None = None,
+        twice: bool = False,
+        single: bool = False,
+    ) -> Feed:
+        """Open the source as ``open_feed`` does, for its first rows only; none is counted or kept."""
+        del twice, single
+        refuse_table_folders(table.read, table.id)
+        why = explain_need_of_spark(table, condition)
+        splits = why or find_splits(table)
+        if isinstance(splits, Splits):
+            check_lag(table, splits.schema)
+            self.feed = FootersFeed(splits)
+        else:
+            self.feed = open_sample(
+                spark_factory(), table, condition=condition, deleted_column=deleted_column, reason=splits,
+                rows=SAMPLE_ROWS,
+            )  # fmt: skip
+        return self.feed

@@ -1,0 +1,329 @@
+"""Sources with one fault each: what a look at them says, which is what a load of them ends with."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import Clients
+from lakewriter.doctor.probe import Finding, SeenColumn, run_probes
+from lakewriter.doctor.source_access import SourceProbes
+from lakewriter.run.loader import load
+from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.specification import Read, Spec
+from tests.doctor.pipeline import spec
+
+CSV = b"id,name,zip\n1,Ada,01234\n2,Bob,99999\n"
+HEADER = {"header": "true"}
+NO_REMEDY = "Nothing to do."
+MEANT = "Nothing, if that is meant."
+DECLARED = Read(format="csv", path="x.csv", options=HEADER, columns="id BIGINT")
+
+
+def write_parquet(path: Path, **columns: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def write(folder: Path, **files: bytes) -> None:
+    for name, content in files.items():
+        (folder / name.replace("_dot_", ".")).write_bytes(content)
+
+
+def make_files(folder: Path) -> None:
+    write(
+        folder,
+        a_dot_csv=CSV,
+        semicolon_dot_csv=CSV.replace(b",", b";"),
+        tab_dot_csv=CSV.replace(b",", b"\t"),
+        data_dot_csv=b"7,Ada,2026-01-31\n8,Bob,2026-02-01\n",
+        twice_dot_csv=b"id,ID,,x\na,b,c,d\n",
+        mark_dot_csv=b"\xef\xbb\xbf" + CSV,
+        utf16_dot_csv=CSV.decode().encode("utf-16"),
+        latin_dot_csv="id,name\nx,Jos\u00e9\n".encode("latin-1"),
+        empty_dot_csv=b"",
+        text_dot_csv_dot_gz=CSV,
+        cut_dot_csv_dot_gz=gzip.compress(CSV * 100)[:70],
+        packed_dot_csv=gzip.compress(CSV),
+        named_dot_parquet=CSV,
+        book_dot_xlsx=b"PK\x03\x04\x14\x00\xff\xfe",
+        lines_dot_json=b'{"id": 1, "at": "2026-01-31 10:00"}\n{"id": 2, "at": null}\n',
+        array_dot_json=json.dumps([{"id": 1}, {"id": 2}], indent=1).encode(),
+    )
+    for name in ("hidden", "nested/2026", "bare"):
+        (folder / name).mkdir(parents=True)
+    (folder / "hidden/_SUCCESS").touch()
+    (folder / "nested/2026/a.csv").write_bytes(CSV)
+    write_parquet(folder / "a.parquet", id=[1, 2, 3], at=pa.array([1, 2, None], pa.timestamp("us")))
+    write_parquet(folder / "drift/1.parquet", id=[1, 2], name=["a", "b"])
+    write_parquet(folder / "drift/2.parquet", id=pa.array([3], pa.int32()))
+    write_parquet(folder / "clash/1.parquet", id=[1])
+    write_parquet(folder / "clash/2.parquet", id=["a"])
+
+
+def csv(path: str, **options: str) -> Read:
+    return Read(format="csv", path=path, options=HEADER | options)
+
+
+FAILURES: list[tuple[Read, dict[str, Any], str, str, str]] = [
+    # the source, the table's keys, code, message, remedy; ~ is the folder
+    (csv("b.csv"), {}, "SOURCE_FAILED", "there is no '~/b.csv'.", "Did you mean '~/tab.csv'?"),
+    (csv("none/a.csv"), {}, "SOURCE_FAILED", "there is no '~/none/a.csv'.", "The folder '~' has a.csv, a.parquet, "
+     "array.json, bare and 18 more."),
+    (csv("a.csv/b.csv"), {}, "SOURCE_FAILED", "there is no '~/a.csv/b.csv'.", "'~/a.csv' is a file, not a folder."),
+    (csv("*.cvs"), {}, "SOURCE_FAILED", "no file matches '~/*.cvs'.", "Did you mean '~/a.csv'?"),
+    (csv("empty.csv"), {}, "SOURCE_FAILED", "'~/empty.csv' is empty, without any byte.", "Check what writes it; a file "
+     "without rows can be read if its columns are declared under read.columns."),
+    (csv("bare"), {}, "SOURCE_FAILED", "the folder '~/bare' is empty.", "Name a folder with files."),
+    (csv("hidden"), {}, "SOURCE_FAILED", "'~/hidden' has only files that are skipped: _SUCCESS.", "Spark reads no file "
+     "whose name begins with _ or ., or that pathGlobFilter does not match."),
+    (csv("nested"), {}, "SOURCE_FAILED", "'~/nested' has no files, only folders: 2026.", "Name a folder of them, such "
+     "as ~/nested/2026; or all files below it, with options: {recursiveFileLookup: true}."),
+    (csv("text.csv.gz"), {}, "SOURCE_FAILED", "'~/text.csv.gz' is not whole gzip data, which its name says it is: zlib "
+     "inflate failed: incorrect header check", "Rename the file if it is not compressed; otherwise write it again."),
+    (csv("cut.csv.gz"), {}, "SOURCE_FAILED", "'~/cut.csv.gz' is not whole gzip data, which its name says it is: "
+     "Truncated compressed stream", "Rename the file if it is not compressed; otherwise write it again."),
+    (csv("packed.csv"), {}, "VALUE_UNREPRESENTABLE", "'~/packed.csv' is gzip-compressed, and its name does not end in "
+     ".gz.", "Rename it: Spark goes by the ending .gz."),
+    (csv("a.parquet"), {}, "VALUE_UNREPRESENTABLE", "'~/a.parquet' is a Parquet file, read as csv.",
+     "Set format: parquet."),
+    (csv("book.xlsx"), {}, "VALUE_UNREPRESENTABLE", "'~/book.xlsx' is a ZIP archive, as Excel workbooks are, read as "
+     "csv.", "Save its sheet or table as CSV or Parquet, and name that file."),
+    (csv("utf16.csv"), {}, "VALUE_UNREPRESENTABLE", "'~/utf16.csv' is UTF-16 text, read as UTF-8.", "Set options: "
+     "{encoding: UTF-16, multiLine: true}, or convert it."),
+    (csv("utf16.csv", encoding="UTF-16"), {}, "SOURCE_FAILED", "'~/utf16.csv' is read as utf-16, in which Spark does "
+     "not find the ends of lines.", "Set multiLine: true among its options as well, or convert the file to UTF-8."),
+    (csv("latin.csv"), {}, "VALUE_UNREPRESENTABLE", "'~/latin.csv', offset 13: byte 0xe9 is not UTF-8 (invalid "
+     "continuation byte); Spark would read another value.", "Correct the file, or give its encoding: options: "
+     "{encoding: ISO-8859-1}."),
+    (Read(format="parquet", path="named.parquet"), {}, "SOURCE_FAILED", "'~/named.parquet' is not a Parquet file: it "
+     "begins with 'id,name,zip'.", "Set format: csv, or name the file that is meant."),
+    (Read(format="orc", path="a.parquet"), {}, "SOURCE_FAILED", "'~/a.parquet' is not an ORC file: it is a Parquet "
+     "file.", "Set format: parquet, or name the file that is meant."),
+    (Read(format="json", path="a.csv"), {}, "SOURCE_FAILED", "'~/a.csv' is not JSON: it begins with 'id,name,zip'.",
+     "Set format: csv, or name the file that is meant."),
+    (Read(format="json", path="array.json"), {}, "SOURCE_FAILED", "'~/array.json' is one JSON document over several "
+     "lines, expected a document a line.", "Set options: {multiLine: true}."),
+    (Read(format="parquet", path="clash"), {}, "SCHEMA_INCOMPATIBLE", "column 'id' is bigint in '~/clash/1.parquet' "
+     "and string in '~/clash/2.parquet', and neither type holds all values of the other.", "Load the files as two "
+     "tables, or read each as a view of an sql: read that casts the column."),
+    (Read(sql="SELECT * FROM v", views={"v": csv("z.csv")}), {}, "SOURCE_FAILED", "there is no '~/z.csv'.",
+     "Did you mean '~/a.csv'?"),
+]  # fmt: skip
+
+
+def place(read: Read, folder: Path) -> Read:
+    views = {name: place(view, folder) for name, view in read.views.items()}
+    paths = tuple(path if ":" in path else f"{folder}/{path}" for path in read.paths)
+    return read.model_copy(update={"path": paths or None, "views": views})
+
+
+def make_spec(read: Read, folder: Path, **keys: Any) -> Spec:
+    own = spec(read=place(read, folder))
+    (table,) = own.tables
+    return own.model_copy(update={"tables": (table.model_copy(update=keys),)})
+
+
+def probe(wanted: Spec, spark: Callable[[], SparkSession], deployment: Deployment | None = None) -> list[Finding]:
+    return list(run_probes(SourceProbes(wanted, deployment, spark).list_probes()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_files(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize(("read", "keys", "code", "message", "remedy"), FAILURES)
+def test_a_fault_is_told_as_a_load_would_end(
+    folder: Path, spark: SparkSession, read: Read, keys: dict[str, Any], code: str, message: str, remedy: str
+) -> None:
+    wanted = make_spec(read, folder, **keys)
+
+    (found,) = probe(wanted, lambda: spark)
+
+    expected = f"table 'nyc_public.flights': {message}".replace("~", str(folder))
+    assert (found.status, found.code, found.message) == ("failed", code, expected)
+    assert found.remedy == remedy.replace("~", str(folder))
+    loaded = load(wanted, job_id="j", clients=Clients(wanted.access), spark=lambda: spark)
+    assert loaded.tables[0].code == code, loaded.tables[0].message
+
+
+def refuse_spark() -> SparkSession:
+    raise AssertionError("Spark is not needed to see this")
+
+
+@pytest.mark.parametrize(("read", "keys", "code", "message", "remedy"), FAILURES)
+def test_no_fault_of_files_needs_spark(
+    folder: Path, read: Read, keys: dict[str, Any], code: str, message: str, remedy: str
+) -> None:
+    (found,) = probe(make_spec(read, folder, **keys), refuse_spark)
+    assert found.code == code
+
+
+FLIGHTS = "table 'nyc_public.flights'"
+ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
+    # the source, the table's keys; status, message and remedy of what is found
+    (csv("a.csv"), {"primary_key": ("ID",), "columns": {"id": "bigint"}}, [
+        ("ok", "csv, 1 file, 36 B, 3 columns: id bigint, name string, zip string (2 rows looked at).", NO_REMEDY)]),
+    (csv("mark.csv"), {"primary_key": ("id",), "columns": {"id": "int"}}, [
+        ("ok", "csv, 1 file, 39 B, 3 columns: id int, name string, zip string (2 rows looked at).", NO_REMEDY)]),
+    (Read(format="parquet", path="a.parquet"), {}, [
+        ("ok", "parquet, 1 file, 808 B, 3 rows, 2 columns: id bigint, at timestamp.", NO_REMEDY)]),
+    (Read(format="parquet", path="a.parquet"), {"cursor": "AT"}, [
+        ("ok", "parquet, 1 file, 808 B, 3 rows, 2 columns: id bigint, at timestamp.", NO_REMEDY),
+        ("warning", "cursor 'at' of 'nyc_public.flights' is null in 1 of 3 rows looked at.",
+         "Only the first load reads such rows: null is above no cursor.")]),
+    (Read(format="csv", path="a.csv"), {}, [
+        ("warning", f"{FLIGHTS}: the first row of '~/a.csv' is read as data and looks like names: id, name, zip.",
+         "Set options: {header: true}."),
+        ("ok", "csv, 1 file, 36 B, 3 columns: _c0 string, _c1 string, _c2 string (3 rows looked at).", NO_REMEDY)]),
+    (csv("data.csv"), {}, [
+        ("warning", f"{FLIGHTS}: the first row of '~/data.csv' is read as the columns' names, and has 7, 2026-01-31.",
+         'If it is data, set options: {header: false}, and declare the names: read.columns: "id BIGINT, name STRING".'),
+        ("ok", "csv, 1 file, 34 B, 3 columns: 7 string, Ada string, 2026-01-31 string (1 row looked at).", NO_REMEDY)]),
+    (csv("semicolon.csv"), {}, [
+        ("warning", f"{FLIGHTS}: '~/semicolon.csv' has one column by the delimiter ',', and ';' in every row.",
+         'Set options: {sep: ";"}.'),
+        ("ok", "csv, 1 file, 36 B, 1 column: id;name;zip string (2 rows looked at).", NO_REMEDY)]),
+    (csv("tab.csv"), {}, [
+        ("warning", f"{FLIGHTS}: '~/tab.csv' has one column by the delimiter ',', and tabs in every row.",
+         'Set options: {sep: "\\t"}.'),
+        ("ok", "csv, 1 file, 36 B, 1 column: id\tname\tzip string (2 rows looked at).", NO_REMEDY)]),
+    (csv("twice.csv"), {}, [
+        ("warning", f"{FLIGHTS}: the header of '~/twice.csv' has no name for column 3 and the name id more than once.",
+         "The columns get names by their places. Name them where the file is written, or with an sql: read."),
+        ("ok", "csv, 1 file, 17 B, 4 columns: id string, ID string, _c2 string, x string (1 row looked at).",
+         NO_REMEDY)]),
+    (csv("lines.json"), {}, [
+        ("warning", f"{FLIGHTS}: '~/lines.json' begins like JSON, and is read as csv.",
+         "If it is JSON, set format: json."),
+        ("ok", 'csv, 1 file, 58 B, 2 columns: {"id": 1 string,  "at": "2026-01-31 10:00"} string (1 row looked at).',
+         NO_REMEDY)]),
+    (DECLARED.model_copy(update={"path": "empty.csv"}), {}, [
+        ("warning", f"{FLIGHTS}: '~/empty.csv' is empty, without any byte.", "Check what writes it; a file without "
+         "rows can be read if its columns are declared under read.columns."),
+        ("ok", "csv, 1 file, 0 B, 1 column: id bigint (0 rows looked at).", NO_REMEDY)]),
+    (Read(format="json", path="lines.json"), {"cursor": "at"}, [
+        ("ok", "json, 1 file, 58 B, 2 columns: at string, id bigint (2 rows looked at).", NO_REMEDY),
+        ("warning", "cursor 'at' of 'nyc_public.flights' is null in 1 of 2 rows looked at.",
+         "Only the first load reads such rows: null is above no cursor."),
+        ("warning", "cursor 'at' of 'nyc_public.flights' is text, compared letter by letter: all values (1) are times, "
+         "such as '2026-01-31 10:00'; taken as UTC where they name no zone.",
+         "Declare its type: columns: {at: timestamp}."),
+        ("warning", f"{FLIGHTS}: 1 column of text could have types. at: all values (1) are times, such as "
+         "'2026-01-31 10:00'; taken as UTC where they name no zone.",
+         "To have them, add to the table: columns: {at: timestamp}.")]),
+    (Read(format="parquet", path="drift"), {}, [
+        ("ok", "parquet, 2 files, 1.2 KB, 3 rows, 2 columns: id bigint, name string.", NO_REMEDY),
+        ("warning", f"{FLIGHTS}: column 'id' is bigint in '~/drift/1.parquet', int in '~/drift/2.parquet': read as "
+         "bigint.", MEANT),
+        ("warning", f"{FLIGHTS}: column 'name' is not in 1 of 2 files, such as '~/drift/2.parquet': null in their "
+         "rows.", MEANT)]),
+    (Read(sql="SELECT id, name AS who FROM v", views={"v": csv("a.csv")}), {"columns": {"id": "int"}}, [
+        ("ok", "sql, 2 columns: id int, who string (2 rows looked at).", NO_REMEDY)]),
+    (csv("a.csv"), {"primary_key": ("idd",), "cursor": "updated_at", "columns": {"nam": "string"}}, [
+        ("failed", "primary_key of 'nyc_public.flights': the source has no column 'idd'.", "Did you mean 'id'?"),
+        ("failed", "cursor of 'nyc_public.flights': the source has no column 'updated_at'.",
+         "It has: id, name, zip."),
+        ("failed", "columns of 'nyc_public.flights': the source has no column 'nam'.", "Did you mean 'name'?")]),
+    (csv("a.csv"), {"columns": {"name": "int", "id": "int"}}, [
+        ("failed", f"{FLIGHTS}: [CAST_INVALID_INPUT] The value 'Ada' of the type \"STRING\" cannot be cast to \"INT\" "
+         "because it is malformed. Correct the value as per the syntax, or change its target type. Use `try_cast` to "
+         "tolerate malformed input and return NULL instead.", "Correct the value, or declare another type under "
+         "columns:.")]),
+    (csv("a.csv"), {"deleted": "op = 'D'"}, [
+        ("failed", "tables.nyc_public.flights.deleted is \"op = 'D'\", which cannot be used: "
+         "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `op` cannot be "
+         "resolved. Did you mean one of the following? [`id`, `zip`, `name`]. SQLSTATE: 42703; line 1 pos 0;",
+         "Give a boolean SQL expression over the source's columns, such as \"op = 'D'\".")]),
+    (Read(format="exel", path="book.xlsx"), {}, [
+        ("failed", f"{FLIGHTS} cannot be read from exel '~/book.xlsx': [DATA_SOURCE_NOT_FOUND] Failed to find the data "
+         "source: exel. Make sure the provider name is correct and the package is properly registered and compatible "
+         "with your Spark version.", "Spark reads no Excel files: save each sheet as CSV or Parquet, or set "
+         "spark.jars.packages to a package that reads them.")]),
+    (Read(format="parqet", path="a.parquet"), {}, [
+        ("failed", f"{FLIGHTS} cannot be read from parqet '~/a.parquet': [DATA_SOURCE_NOT_FOUND] Failed to find the "
+         "data source: parqet. Make sure the provider name is correct and the package is properly registered and "
+         "compatible with your Spark version.", "Did you mean format: parquet?")]),
+    (Read(format="jdbc", options={"url": "jdbc:postgresql://127.0.0.1:1/x", "dbtable": "t"}), {}, [
+        ("failed", f"{FLIGHTS} cannot be read from jdbc t: org.postgresql.Driver", "The JDBC driver is not on Spark's "
+         "class path. Set spark.jars.packages to org.postgresql:postgresql:42.7.7, in spark-defaults.conf or with "
+         "--packages of spark-submit.")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "keys", "expected"), ODDITIES)
+def test_what_is_seen_and_what_is_odd(
+    folder: Path, spark: SparkSession, read: Read, keys: dict[str, Any], expected: list[tuple[str, str, str]]
+) -> None:
+    found = probe(make_spec(read, folder, **keys), lambda: spark)
+    shown = [tuple(text.replace(str(folder), "~") for text in (f.status, f.message, f.remedy)) for f in found]
+    assert shown == expected
+
+
+def test_programs_are_told_what_was_seen(folder: Path, spark: SparkSession) -> None:
+    found, proposal = probe(make_spec(csv("a.csv"), folder), lambda: spark)
+    assert found.source is not None
+    assert proposal.source == found.source
+    assert found.source.model_dump() == {
+        "table": "nyc_public.flights", "format": "csv", "files": 1, "looked_at": 1, "bytes": 36, "rows": None,
+        "sampled": 2, "proposed": {"id": "bigint"},
+        "columns": tuple(SeenColumn(name=name, type="string").model_dump() for name in ("id", "name", "zip")),
+    }  # fmt: skip
+
+
+def test_a_bare_parquet_scan_is_seen_without_spark(folder: Path) -> None:
+    (found,) = probe(make_spec(Read(format="parquet", path="a.parquet"), folder), refuse_spark)
+    assert (found.status, found.source and found.source.rows) == ("ok", 3)
+
+
+def test_the_columns_of_so_many_files_are_looked_at(tmp_path: Path) -> None:
+    for number in range(210):
+        write_parquet(tmp_path / f"many/{number:03}.parquet", id=[1])
+    (found,) = probe(make_spec(Read(format="parquet", path="many"), tmp_path), refuse_spark)
+    assert "210 files" in found.message
+    assert found.message.endswith("1 column: id bigint (columns of 200 files looked at, 1 row looked at).")
+
+
+S3 = Read(format="csv", path="s3://acme-lake/in/", options=HEADER)
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize(
+    ("deployment", "status", "code"),
+    [
+        (None, "failed", "SOURCE_FAILED"),
+        (Deployment(), "failed", "SOURCE_FAILED"),
+        (Deployment(protect=True), "warning", None),
+    ],
+)
+def test_spark_here_may_not_read_s3(tmp_path: Path, aws: Any, deployment: Any, status: str, code: str | None) -> None:
+    """Where the stacks are deployed, EMR has hadoop-aws, and a load there can read it."""
+    aws.client("s3").put_object(Bucket="acme-lake", Key="in/a.csv", Body=CSV)
+    (found,) = probe(make_spec(S3, tmp_path), refuse_spark, deployment)
+    assert (found.status, found.code) == (status, code)
+    assert "there is no hadoop-aws library here." in found.message
+
+
+@pytest.mark.usefixtures("bucket")
+def test_objects_that_are_not_there(tmp_path: Path) -> None:
+    (found,) = probe(make_spec(S3, tmp_path), refuse_spark)
+    assert (found.code, found.message) == (
+        "SOURCE_FAILED", "table 'nyc_public.flights': there is no object at or below 's3://acme-lake/in/'."
+    )  # fmt: skip
+
+
+def test_a_source_that_does_not_answer(folder: Path, spark: SparkSession) -> None:
+    probes = SourceProbes(make_spec(csv("a.csv"), folder), None, lambda: spark, seconds=0.0)
+    (found,) = run_probes(probes.list_probes())
+    assert (found.status, found.message) == (
+        "warning", "the source gave neither columns nor its first 1,000 rows in 0 s."
+    )  # fmt: skip
