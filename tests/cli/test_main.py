@@ -174,9 +174,22 @@ def test_queries_without_a_destination(tmp_path, bucket):
 def test_queries_say_that_glue_is_off(file, bucket, tmp_path):
     off = lakewriter("queries", file, "--json")
     assert "Glue, which is off" in off.stderr
-    assert {query["table"] for query in json.loads(off.stdout)["queries"]} == {"accounts"}
+    printed = json.loads(off.stdout)["queries"]
+    assert {query["table"] for query in printed} == {"accounts", "all"}
+    assert {tuple(query) for query in printed} == {("table", "title", "sql", "engine")}
     on = lakewriter("queries", in_production(tmp_path, s3_bucket_name=bucket, update_aws_glue_catalog=True))
     assert (on.stderr, "FROM supaflow.accounts" in on.stdout) == ("", True)
+
+
+def test_queries_of_one_engine(file, bucket):
+    of_duckdb = json.loads(lakewriter("queries", file, "--engine", "duckdb", "--json").stdout)["queries"]
+    assert {query["engine"] for query in of_duckdb} == {"duckdb"}
+    both = lakewriter("queries", file, "--engine", "trino", "--engine", "spark")
+    assert both.stderr == (
+        "warning: no SQL for Trino: files without a catalog are no tables to them; put the tables in AWS Glue\n"
+    )
+    assert "-- Spark, accounts: Make a view of the files\n" in both.stdout
+    assert lakewriter("queries", file, "--engine", "presto").exit_code == 2
 
 
 def test_check_as_json(tmp_path, aws):

@@ -14,7 +14,8 @@ import yaml
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
 from lakewriter.errors import LakeError
-from lakewriter.operate.queries import write_athena_queries
+from lakewriter.operate.queries import write_queries
+from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.specification import Encoding, IndexKind, Spec
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 
@@ -247,25 +248,38 @@ def test_keys_of_other_destinations(tmp_path, key_):
         load_spec(path)
 
 
-SQL: list[tuple[dict[str, Any], list[str]]] = [
-    ({}, ["SELECT *\nFROM read_parquet('s3://acme-lake/production/public/orders/load_date=*/part-*-*.parquet', "
-          "union_by_name = true)\nLIMIT 100;"]),
-    ({"format": "jsonl"}, ["SELECT *\nFROM read_json('s3://acme-lake/production/public/orders/load_date=*/"
-                           "part-*-*.jsonl.gz', union_by_name = true)\nLIMIT 100;"]),
-    ({"catalog": "glue", "tracking": []}, ["SELECT *\nFROM public.orders\nLIMIT 100;"]),
-    ({"catalog": "glue"}, [
+SQL: list[tuple[dict[str, Any], str, list[str]]] = [
+    # settings, engine, the statements for the table
+    ({}, "duckdb", [
+        "SELECT *\nFROM FILES\nLIMIT 100;",
+        "SELECT *\nFROM FILES\nWHERE \"_load_id\" = 'latest-job-id'\nLIMIT 100;",
+        "SELECT \"_load_id\", COUNT(*) as record_count, MIN(\"_loaded_at\") as sync_time\nFROM FILES\n"
+        "GROUP BY \"_load_id\"\nORDER BY sync_time DESC;"]),
+    ({"format": "jsonl", "tracking": []}, "duckdb", [
+        "SELECT *\nFROM read_json('s3://acme-lake/production/public/orders/load_date=*/part-*-*.jsonl.gz', "
+        "format = 'newline_delimited', union_by_name = true, hive_partitioning = true)\nLIMIT 100;"]),
+    ({"catalog": "glue", "tracking": []}, "athena", ["SELECT *\nFROM public.orders\nLIMIT 100;"]),
+    ({"catalog": "glue"}, "athena", [
+        "SELECT *\nFROM public.orders\nLIMIT 100;",
         "SELECT *\nFROM public.orders\nWHERE _load_id = 'latest-job-id'\nLIMIT 100;",
         "SELECT _load_id, COUNT(*) as record_count, MIN(_loaded_at) as sync_time\nFROM public.orders\n"
         "GROUP BY _load_id\nORDER BY sync_time DESC;"]),
-    ({"catalog": "iceberg", "tracking": ["row_id", "row_number", "loaded_at"]}, [
+    ({"catalog": "iceberg", "tracking": ["row_id", "row_number", "loaded_at"]}, "athena", [
+        "SELECT *\nFROM public.orders\nLIMIT 100;",
         "SELECT * FROM (\nSELECT *, ROW_NUMBER() OVER (PARTITION BY _row_id ORDER BY _loaded_at DESC, _row_number "
-        "DESC) as rn\nFROM public.orders\n) WHERE rn = 1;"]),
+        "DESC) as rn\nFROM public.orders\n) WHERE rn = 1;",
+        "SELECT *\nFROM public.orders\nFOR TIMESTAMP AS OF TIMESTAMP '2025-03-15 10:00:00 UTC';"]),
 ]  # fmt: skip
+FILES = (
+    "read_parquet('s3://acme-lake/production/public/orders/load_date=*/part-*-*.parquet', union_by_name = true, "
+    "hive_partitioning = true)"
+)
 
 
-@pytest.mark.parametrize(("settings", "expected"), SQL)
-def test_queries(tmp_path, settings, expected):
-    assert [query.sql for query in write_athena_queries(load_spec(lake(tmp_path, **settings)))] == expected
+@pytest.mark.parametrize(("settings", "engine", "expected"), SQL)
+def test_queries(tmp_path, settings, engine, expected):
+    written = write_queries(load_spec(lake(tmp_path, **settings)), [Engine(engine)])
+    assert [query.sql for query in written if query.table != "all"] == [sql.replace("FILES", FILES) for sql in expected]
 
 
 def test_example(tmp_path):

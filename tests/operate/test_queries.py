@@ -1,16 +1,43 @@
-"""The statements of the documents' section on Athena, for the table they are written for."""
+"""SQL for each engine: the statements of the documents' section on Athena, and the same for every other engine."""
 
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.operate.queries import READERS, write_athena_queries
+from lakewriter.operate.duckdb_sql import READERS
+from lakewriter.operate.queries import LastLoads, list_engines, write_queries
+from lakewriter.operate.sql_text import Engine, quote_name, quote_text
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import FileEncoding
 from tests.dialects.files import READ, lake
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SUPAFLOW = {"update_aws_glue_catalog": True, "destination_prefix": "postgres"}
+ICEBERG = {"table_format": "ICEBERG", "destination_prefix": "postgres"}
+OPEN_CATALOG = ICEBERG | {
+    "iceberg_catalog": "SNOWFLAKE_OPEN_CATALOG",
+    "catalog_endpoint": "https://a.example.com/polaris/api/catalog",
+    "catalog_name": "lake",
+    "client_id": "me",
+    "client_secret": "${env:CATALOG_SECRET}",
+}
+TABLES = [{"table": "accounts", "schema": "public", "read": READ}]
+
+
+def write(folder, engine, *, tables=None, jobs=None, **destination):
+    spec = load_spec(lake(folder, tables=tables or TABLES, **destination))
+    last = LastLoads(jobs=jobs or {})
+    return [query for query in write_queries(spec, [Engine(engine)], last) if query.table != "all"]
+
+
 EXPECTED = [
+    """SELECT *
+FROM supaflow_postgres_public.accounts
+LIMIT 100;""",
     """SELECT *
 FROM supaflow_postgres_public.accounts
 WHERE _supa_job_id = 'latest-job-id'
@@ -28,12 +55,48 @@ FROM supaflow_postgres_public.accounts
 
 
 def test_athena(tmp_path):
-    tables = [{"table": "accounts", "schema": "public", "read": READ}]
-    spec = load_spec(lake(tmp_path, tables=tables, update_aws_glue_catalog=True, destination_prefix="postgres"))
-    assert [query.sql for query in write_athena_queries(spec)] == EXPECTED
-    assert [query.table for query in write_athena_queries(spec)] == ["supaflow_postgres_public.accounts"] * 3
-    (latest, *_) = write_athena_queries(spec, {"supaflow_postgres_public.accounts": "abc123"})
-    assert latest.sql == EXPECTED[0].replace("latest-job-id", "abc123")
+    written = write(tmp_path, "athena", **SUPAFLOW)
+    assert [query.sql for query in written] == EXPECTED
+    assert [query.table for query in written] == ["supaflow_postgres_public.accounts"] * 4
+    latest = write(tmp_path, "athena", jobs={"supaflow_postgres_public.accounts": "abc123"}, **SUPAFLOW)[1]
+    assert latest.sql == EXPECTED[1].replace("latest-job-id", "abc123")
+
+
+SOURCES: list[tuple[str, dict[str, Any], str]] = [
+    # engine, destination, what it selects from: a name in the engine's quotes, or the files
+    ("trino", SUPAFLOW, "lake.supaflow_postgres_public.accounts"),
+    ("spark", SUPAFLOW, "`supaflow_postgres_public`.`accounts`"),
+    # a folder for each of year, month, day and hour
+    ("duckdb", SUPAFLOW, "read_parquet('s3://my-bucket/supaflow_postgres_public/accounts/*/*/*/*/part-*-*.gzip.parquet'"
+     ", union_by_name = true, hive_partitioning = false)"),
+    ("trino", ICEBERG, "lake.supaflow_postgres_public.accounts"),
+    ("spark", ICEBERG, "`lake`.`supaflow_postgres_public`.`accounts`"),
+    ("duckdb", ICEBERG, '"lake"."supaflow_postgres_public"."accounts"'),
+    ("spark", {}, "`public_accounts`"),
+    ("duckdb", OPEN_CATALOG, '"lake"."postgres_public"."accounts"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "destination", "source"), SOURCES)
+def test_what_an_engine_selects_from(tmp_path, engine, destination, source):
+    plain = next(query for query in write(tmp_path, engine, **destination) if query.title == "Query a table")
+    assert plain.sql == f"SELECT *\nFROM {source}\nLIMIT 100;"
+
+
+MOMENTS = [
+    ("athena", "FROM supaflow_postgres_public.accounts\nFOR TIMESTAMP AS OF TIMESTAMP '2025-03-15 10:00:00 UTC';"),
+    ("trino", "FROM lake.supaflow_postgres_public.accounts\nFOR TIMESTAMP AS OF TIMESTAMP '2025-03-15 10:00:00 UTC';"),
+    ("spark", "FROM `lake`.`supaflow_postgres_public`.`accounts`\nTIMESTAMP AS OF TIMESTAMP "
+     "'2025-03-15 10:00:00 UTC';"),
+    ("duckdb", 'FROM "lake"."supaflow_postgres_public"."accounts" AT (TIMESTAMP => TIMESTAMPTZ '
+     "'2025-03-15 10:00:00+00');"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "expected"), MOMENTS)
+def test_time_travel(tmp_path, engine, expected):
+    (moment,) = [query for query in write(tmp_path, engine, **ICEBERG) if query.title.startswith("Time travel")]
+    assert moment.sql == f"SELECT *\n{expected}"
 
 
 NAMES = [
@@ -48,21 +111,39 @@ NAMES = [
 
 @pytest.mark.parametrize(("table", "schema", "expected"), NAMES)
 def test_name(tmp_path, table, schema, expected):
-    spec = load_spec(lake(tmp_path, tables=[{"table": table, "schema": schema, "read": READ}]))
-    assert all(expected in query.sql.splitlines() for query in write_athena_queries(spec))
+    tables = [{"table": table, "schema": schema, "read": READ}]
+    assert all(expected in query.sql.splitlines() for query in write(tmp_path, "athena", tables=tables))
+
+
+QUOTED = [
+    # engine, name, as a name; text, as a text
+    (Engine.SPARK, "a`b", "`a``b`", "it's \\", r"'it\'s \\'"),
+    (Engine.DUCKDB, 'a"b', '"a""b"', "it's \\", "'it''s \\'"),
+    (Engine.TRINO, "Größe", '"Größe"', "it's", "'it''s'"),
+    (Engine.ATHENA, "_supa_id", "_supa_id", "a", "'a'"),
+    (Engine.SNOWFLAKE, "a", "a", "it's \\", r"'it''s \\'"),
+]
+
+
+@pytest.mark.parametrize(("engine", "name", "as_name", "text", "as_text"), QUOTED)
+def test_quotes(engine, name, as_name, text, as_text):
+    assert (quote_name(engine, name), quote_text(engine, text)) == (as_name, as_text)
 
 
 FILES = [
     # an example, what DuckDB reads of its first table: every load's files, by the function of their format
-    ("estuary-s3-parquet", "read_parquet('s3://my-bucket/recentchanges/v*/*.parquet', union_by_name = true)"),
+    ("estuary-s3-parquet", "read_parquet('s3://my-bucket/recentchanges/v*/*.parquet', union_by_name = true, "
+     "hive_partitioning = false)"),
     ("airbyte-s3", "read_avro('s3://my-bucket/data_sync/test/public/users/*_*_*_*_*.avro')"),
-    ("heropixel-s3", "read_csv('s3://my-bucket/data_output_path/public/users/*_*_*_*_*.csv.gz', union_by_name = true)"),
-]
+    ("heropixel-s3", "read_csv('s3://my-bucket/data_output_path/public/users/*_*_*_*_*.csv.gz', header = true, "
+     "allow_quoted_nulls = false, union_by_name = true, hive_partitioning = false)"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("example", "expected"), FILES)
 def test_files_without_tracking_columns(example, expected):
-    (query, *_) = write_athena_queries(load_spec(Path("examples", f"{example}.yaml")))
+    written = write_queries(load_spec(EXAMPLES / f"{example}.yaml"), [Engine.DUCKDB])
+    query = next(query for query in written if query.table != "all")
     assert query.sql == f"SELECT *\nFROM {expected}\nLIMIT 100;"
 
 
@@ -70,3 +151,80 @@ def test_every_format_has_a_reader():
     """Formats are told by their ``kind``, and DuckDB has a function for each."""
     kinds = [kind for form in get_args(FileEncoding) for kind in get_args(form.model_fields["kind"].annotation)]
     assert sorted(kinds) == sorted(READERS)
+
+
+ENGINES: list[tuple[dict[str, Any], list[str]]] = [
+    (SUPAFLOW, ["athena", "duckdb", "spark", "trino"]),
+    (ICEBERG, ["athena", "duckdb", "spark", "trino"]),
+    (OPEN_CATALOG, ["snowflake", "duckdb", "spark", "trino"]),
+    # the documents say how to register them by hand
+    ({}, ["athena", "duckdb", "spark"]),
+]
+
+
+@pytest.mark.parametrize(("destination", "engines"), ENGINES)
+def test_engines_by_catalog(tmp_path, destination, engines):
+    assert list_engines(load_spec(lake(tmp_path, tables=TABLES, **destination))) == tuple(engines)
+
+
+SECRETS: list[tuple[dict[str, Any], list[str]]] = [
+    # destination, lines of DuckDB's secret
+    ({}, ["PROVIDER credential_chain", "REGION 'us-east-1'", "SCOPE 's3://my-bucket'"]),
+    ({"custom_s3_endpoint": "http://localhost:9000"}, ["ENDPOINT 'localhost:9000'", "URL_STYLE 'path'",
+                                                       "USE_SSL false"]),
+    ({"custom_s3_endpoint": "https://s3.example.com"}, ["ENDPOINT 's3.example.com'", "USE_SSL true"]),
+    ({"access_key_id": "${env:KEY_ID}", "secret_access_key": "${ssm:key}"}, ["KEY_ID '<value of ${env:KEY_ID}>'",
+                                                                            "SECRET '<value of ${ssm:key}>'"]),
+    ({"access_key_id": "AKIALITERAL", "secret_access_key": "hush"}, ["KEY_ID '<the secret of the file>'",
+                                                                      "SECRET '<the secret of the file>'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("destination", "lines"), SECRETS)
+def test_secret_of_the_bucket(tmp_path, destination, lines):
+    spec = load_spec(lake(tmp_path, **destination))
+    secret = write_queries(spec, [Engine.DUCKDB])[0].sql
+    assert [line for line in lines if f"    {line}," not in f"{secret},".replace("\n)", ",\n)")] == []
+    everything = "".join(query.sql for query in write_queries(spec, list(Engine)))
+    assert "hush" not in everything
+    assert "AKIALITERAL" not in everything
+
+
+def test_account_of_glue(tmp_path):
+    def attach(**destination):
+        spec = load_spec(lake(tmp_path, tables=TABLES, **ICEBERG | destination))
+        return write_queries(spec, [Engine.DUCKDB], None, Deployment(account=destination.pop("account", None)))[1].sql
+
+    assert attach().startswith("ATTACH '<the AWS account''s 12 digits>' AS lake (")
+    assert attach(iam_role_arn="arn:aws:iam::123456789012:role/L").startswith("ATTACH '123456789012' AS lake (")
+
+
+AWKWARD = [
+    {"table": "Order", "schema": "group", "read": READ, "primary_key": ["id"]},
+    {"table": "it's", "schema": "a-b c", "read": READ, "primary_key": ["id"]},
+    {"table": "123", "schema": "ünï", "read": READ, "primary_key": ["id"]},
+]
+PARSED: list[dict[str, Any]] = [SUPAFLOW, ICEBERG, OPEN_CATALOG]
+
+
+@pytest.mark.parametrize("engine", ["athena", "trino", "snowflake"])
+@pytest.mark.parametrize("destination", PARSED)
+def test_statements_are_sql(tmp_path, engine, destination):
+    for query in write(tmp_path, engine, tables=AWKWARD, **destination):
+        if query.sql.startswith("SELECT"):
+            (parsed,) = sqlglot.parse(query.sql, dialect=engine)
+            assert isinstance(parsed, exp.Query), query.sql
+            assert parsed.find(exp.Table)
+
+
+@pytest.mark.parametrize("destination", PARSED)
+def test_settings_of_trino(tmp_path, destination):
+    """The parser knows no catalogs of Trino's: what it would call each property is looked at."""
+    spec = load_spec(lake(tmp_path, tables=TABLES, **destination))
+    (query,) = [query for query in write_queries(spec, [Engine.TRINO]) if query.table == "all"]
+    connector = "hive" if destination is SUPAFLOW else "iceberg"
+    assert query.sql.splitlines()[1] == f"CREATE CATALOG lake USING {connector}"
+    properties = sqlglot.parse_one(
+        f"CREATE TABLE t (a INT) {query.sql.partition(connector + chr(10))[2]}", dialect="trino"
+    )
+    assert {str(each.this.name) for each in properties.find_all(exp.Property)} >= {"fs.native-s3.enabled", "s3.region"}

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.operate.queries import write_time_travel_queries
 from lakewriter.operate.snowflake import write_statements
 from lakewriter.spec.catalogs import IcebergCatalog, RestService
 from lakewriter.spec.deployment import Deployment
@@ -168,11 +167,3 @@ def test_names_in_snowflake_are_distinct(tmp_path, sources, names):
     assert list(dict.fromkeys(made)) == names
     refreshed = [text.split()[3] for text in found if text.startswith("ALTER ICEBERG TABLE ")]
     assert refreshed == names
-
-
-def test_time_travel(tmp_path):
-    spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="postgres"))
-    assert [query.sql for query in write_time_travel_queries(spec)] == [
-        "SELECT *\nFROM supaflow_postgres.accounts\nLIMIT 100;",
-        "SELECT *\nFROM supaflow_postgres.accounts\nFOR TIMESTAMP AS OF TIMESTAMP '2025-03-15 10:00:00 UTC';",
-    ]

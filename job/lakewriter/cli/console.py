@@ -19,7 +19,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.doctor import Finding
 from lakewriter.operate.health import Health, describe
 from lakewriter.operate.planning import PlannedTable
-from lakewriter.operate.queries import Query
+from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
 from lakewriter.report import RunReport, format_count
 from lakewriter.run.table_staging import Progress
@@ -195,7 +195,8 @@ def show_findings(out: Console, findings: Sequence[Finding]) -> None:
 def show_queries(out: Console, queries: Sequence[Query]) -> None:
     """SQL with its title as a comment, ready to paste."""
     for query in queries:
-        out.print(f"-- {query.table}: {query.title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)
+        title = f"-- {query.engine.label}, {query.table}: {query.title}"
+        out.print(f"{title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)
 
 
 def format_size(size: float) -> str:

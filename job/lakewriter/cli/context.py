@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,9 +22,13 @@ class Context:
         loaded = load(lake, stage=stage)
         self.spec: Spec = loaded.spec.model_copy(update={"access": fill_region(loaded.spec.access)})
         self.deployment = loaded.deployment
-        self.clients = Clients(self.spec.access)
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()
+
+    @cached_property
+    def clients(self) -> Clients:
+        """The clients of the destination, with its credentials."""
+        return Clients(self.spec.access)
 
     def spark(self) -> SparkSession:
         """The one Spark session, started at its first use."""

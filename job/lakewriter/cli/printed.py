@@ -9,7 +9,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
 from lakewriter.operate.health import Health
-from lakewriter.operate.queries import Query
+from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
 from lakewriter.policy.roles import Role
 from lakewriter.spec.model import Model

@@ -6,14 +6,27 @@ import click
 
 from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
 
+ENGINES = ("athena", "duckdb", "spark", "trino", "snowflake")
+
 
 @click.command()
 @LAKE
+@click.option(
+    "--engine",
+    "engines",
+    type=click.Choice(ENGINES),
+    multiple=True,
+    help="Print only the SQL of this engine; may be given again.",
+)
 @STAGE
 @JSON
 @report_errors
-def queries(lake: Path, stage: str | None, as_json: bool) -> int:
-    """Print SQL that reads the tables."""
+def queries(lake: Path, engines: tuple[str, ...], stage: str | None, as_json: bool) -> int:
+    """Print SQL that reads the tables, for each engine that can.
+
+    Run what is for all tables first: it makes the bucket or the catalog known. What only you know, such as a secret,
+    is in angle brackets.
+    """
     from lakewriter.cli.queries_view import print_queries
 
-    return print_queries(lake, stage, as_json=as_json)
+    return print_queries(lake, stage, engines, as_json=as_json)

@@ -1,5 +1,6 @@
 """The work of ``lakewriter queries``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lakewriter.cli import console
@@ -8,32 +9,39 @@ from lakewriter.cli.shared import OUT, open_context, print_json, warn
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
-from lakewriter.operate import queries, snowflake
+from lakewriter.operate import queries
+from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.catalogs import NoCatalog
 
 
-def print_queries(lake: Path, stage: str | None, *, as_json: bool) -> int:
-    """Print the SQL of the file at ``lake``."""
+def print_queries(lake: Path, stage: str | None, engines: Sequence[str], *, as_json: bool) -> int:
+    """Print the SQL of the file at ``lake`` for ``engines``, or for all that can read its tables."""
     context = open_context(lake, stage)
-    if isinstance(context.spec.catalog, NoCatalog) and not queries.reads_files(context.spec):
+    possible = queries.list_engines(context.spec)
+    chosen = [engine for engine in possible if not engines or engine in engines]
+    _warn_of_missing(context, [engine for engine in Engine if engine in engines and engine not in possible])
+    if isinstance(context.spec.catalog, NoCatalog) and Engine.ATHENA in chosen:
         warn("Athena sees the tables once they are in Glue, which is off here")
-    found = _write_queries(context, stage)
+    states = _read_states(context) if chosen else {}
+    last = queries.LastLoads(
+        jobs={table_id: state.last_job for table_id, state in states.items() if state.last_job},
+        times={table_id: state.last_commit for table_id, state in states.items() if state.last_commit},
+    )
+    written = queries.write_queries(context.spec, chosen, last, context.deployment, stage)
     if as_json:
-        print_json({"version": 1, "queries": [vars(query) for query in found]})
+        print_json({"version": 1, "queries": [vars(query) for query in written]})
     else:
-        console.show_queries(OUT, found)
+        console.show_queries(OUT, written)
     return EXIT_OK
 
 
-def _write_queries(context: Context, stage: str | None) -> tuple[queries.Query, ...]:
-    spec = context.spec
-    if spec.rest_service:
-        return snowflake.write_statements(spec, context.deployment, spec.rest_service, stage)
-    states = _read_states(context)
-    jobs = {table_id: state.last_job for table_id, state in states.items() if state.last_job}
-    times = {table_id: state.last_commit for table_id, state in states.items() if state.last_commit}
-    more = queries.write_time_travel_queries(spec, times) if spec.iceberg else ()
-    return (*queries.write_athena_queries(spec, jobs), *more)
+def _warn_of_missing(context: Context, engines: Sequence[Engine]) -> None:
+    """Say which engines cannot read the tables where they are, and what would change that."""
+    names = " and ".join(engine.label for engine in engines)
+    if isinstance(context.spec.catalog, NoCatalog) and engines:
+        warn(f"no SQL for {names}: files without a catalog are no tables to them; put the tables in AWS Glue")
+    elif engines:
+        warn(f"no SQL for {names}: they cannot read a catalog of this kind")
 
 
 def _read_states(context: Context) -> dict[str, TableState]:

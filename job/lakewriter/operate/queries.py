@@ -1,57 +1,53 @@
-"""Write SQL that reads a pipeline's tables, for Athena and DuckDB; pure text."""
+"""Write SQL that reads a pipeline's tables, for each engine that can; pure text."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
+from lakewriter.operate import duckdb_sql, snowflake, spark_sql, trino_sql
+from lakewriter.operate.sql_text import Engine, Query, write_time_travel
+from lakewriter.operate.tracking_queries import write_tracking_queries
 from lakewriter.spec.catalogs import NoCatalog
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, TableSpec, Tracking
 
-_RESERVED: Final = re.compile(
-    r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
-    r"current_path|current_role|current_schema|current_time|current_timestamp|current_user|deallocate|delete|"
-    r"describe|distinct|drop|else|end|escape|except|execute|exists|extract|false|for|from|full|group|grouping|"
-    r"having|in|inner|insert|intersect|into|is|join|json_array|json_exists|json_object|json_query|json_table|"
-    r"json_value|left|like|listagg|localtime|localtimestamp|natural|normalize|not|null|on|or|order|outer|prepare|"
-    r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
-)
-"""Words that Trino accepts as names only in quotes."""
-READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
-"""DuckDB's functions by file format."""
+ALL: Final = "all"
+"""What stands in place of a table where a statement is for all of them."""
+_LATEST: Final = "latest-job-id"
 
 
 @dataclass(frozen=True)
-class Query:
-    """One statement for one table."""
+class LastLoads:
+    """What the tables' states say, by table: the last job id, and the time of the last commit (UTC)."""
 
-    table: str
-    title: str
-    sql: str
+    jobs: Mapping[str, str] = field(default_factory=dict)
+    times: Mapping[str, datetime] = field(default_factory=dict)
 
 
-def write_athena_queries(spec: Spec, latest: Mapping[str, str] | None = None) -> tuple[Query, ...]:
-    """Write the queries of the guides: latest sync, syncs by job, current rows.
+def list_engines(spec: Spec) -> tuple[Engine, ...]:
+    """The engines that can read the tables where they are."""
+    if spec.rest_service:
+        # Athena has no connection to another REST catalog than AWS's own.
+        return (Engine.SNOWFLAKE, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
+    if not isinstance(spec.catalog, NoCatalog):
+        return (Engine.ATHENA, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
+    return (Engine.DUCKDB, Engine.SPARK) if reads_files(spec) else (Engine.ATHENA, Engine.DUCKDB, Engine.SPARK)
 
-    ``latest`` is the last job id by table; without it a placeholder is written. A query is left out where the pipeline
-    lacks its tracking columns. Files without a catalog get a query for DuckDB.
+
+def write_queries(
+    spec: Spec,
+    engines: Sequence[Engine],
+    last: LastLoads | None = None,
+    deployment: Deployment | None = None,
+    stage: str | None = None,
+) -> tuple[Query, ...]:
+    """Write the statements of each engine: what to run once, how to read each table, the queries of the guides.
+
+    Without a table's last load, placeholders are written.
     """
-    if reads_files(spec):
-        return tuple(
-            Query(table.id, "Read the files with DuckDB", _write_files_query(spec, table)) for table in spec.tables
-        )
-    queries = []
-    for table in spec.tables:
-        job_id = (latest or {}).get(table.id, "latest-job-id")
-        statements = (
-            ("Query latest sync", _write_latest_sync_query(spec, table, job_id)),
-            ("Find all synced records for a table", _write_syncs_query(spec, table)),
-            ("Deduplicate (latest version of each record)", _write_current_rows_query(spec, table)),
-        )
-        known = [Query(table.id, title, sql) for title, sql in statements if sql]
-        queries += known or [Query(table.id, "Query a table", f"SELECT *\nFROM {_quote_table_name(table)}\nLIMIT 100;")]
-    return tuple(queries)
+    known, about = last or LastLoads(), deployment or Deployment()
+    return tuple(query for engine in engines for query in _write_for_engine(engine, spec, known, about, stage))
 
 
 def reads_files(spec: Spec) -> bool:
@@ -59,68 +55,49 @@ def reads_files(spec: Spec) -> bool:
     return isinstance(spec.catalog, NoCatalog) and {column.holds for column in spec.tracking} != set(Tracking)
 
 
-def _write_files_query(spec: Spec, table: TableSpec) -> str:
-    """Write a query by column names: backfills lie side by side, and files of one table may differ in columns."""
-    kind = (table.encoding or spec.encoding).kind
-    place = f"s3://{spec.access.bucket}/{table.layout.glob}".replace("'", "''")
-    by_name = "" if kind == "avro" else ", union_by_name = true"
-    return f"SELECT *\nFROM {READERS[kind]}('{place}'{by_name})\nLIMIT 100;"
+def _write_for_engine(
+    engine: Engine, spec: Spec, last: LastLoads, deployment: Deployment, stage: str | None
+) -> Iterator[Query]:
+    if engine is Engine.SNOWFLAKE:
+        if spec.rest_service:
+            yield from snowflake.write_statements(spec, deployment, spec.rest_service, stage)
+        return
+    for title, sql in _write_setup(engine, spec, deployment):
+        yield Query(ALL, title, sql, engine)
+    views = spark_sql.write_views(spec) if engine is Engine.SPARK else [("", "")] * len(spec.tables)
+    for table, source, (title, sql) in zip(spec.tables, _list_sources(engine, spec), views, strict=True):
+        if sql:
+            yield Query(table.id, title, sql, engine)
+        yield from _write_table_queries(engine, spec, table, source, last)
 
 
-def write_time_travel_queries(spec: Spec, times: Mapping[str, datetime] | None = None) -> tuple[Query, ...]:
-    """Write the queries for Iceberg tables; ``times`` is the last commit (UTC) by table, a placeholder without one."""
-    queries = []
-    for table in spec.tables:
-        at = (times or {}).get(table.id)
-        # A second later, so that the table is as that load left it.
-        text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
-        queries += [
-            Query(table.id, "Query an Iceberg table", f"SELECT *\nFROM {_quote_table_name(table)}\nLIMIT 100;"),
-            Query(
-                table.id,
-                "Time travel: the table as of a moment (UTC)",
-                f"SELECT *\nFROM {_quote_table_name(table)}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';",
-            ),
-        ]
-    return tuple(queries)
+def _write_setup(engine: Engine, spec: Spec, deployment: Deployment) -> list[tuple[str, str]]:
+    if engine is Engine.DUCKDB:
+        return duckdb_sql.write_setup(spec, find_account(spec, deployment))
+    if engine is Engine.SPARK:
+        return spark_sql.write_setup(spec)
+    return trino_sql.write_setup(spec) if engine is Engine.TRINO else []
 
 
-def _write_latest_sync_query(spec: Spec, table: TableSpec, job_id: str) -> str:
-    names = _find_tracking_names(spec)
-    if Tracking.JOB_ID not in names:
-        return ""
-    return f"SELECT *\nFROM {_quote_table_name(table)}\nWHERE {names[Tracking.JOB_ID]} = '{job_id}'\nLIMIT 100;"
+def find_account(spec: Spec, deployment: Deployment) -> str:
+    """The account of the Glue Data Catalog, or where to put it."""
+    of_role = (spec.access.role_arn or "").split(":")[4:5]
+    return deployment.account or "".join(of_role) or "<the AWS account's 12 digits>"
 
 
-def _write_syncs_query(spec: Spec, table: TableSpec) -> str:
-    names = _find_tracking_names(spec)
-    if not {Tracking.JOB_ID, Tracking.SYNCED} <= names.keys():
-        return ""
-    job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
-    return (
-        f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
-        f"FROM {_quote_table_name(table)}\nGROUP BY {job}\nORDER BY sync_time DESC;"
-    )
+def _list_sources(engine: Engine, spec: Spec) -> list[str]:
+    if engine is Engine.SPARK:
+        return spark_sql.list_sources(spec)
+    if engine is Engine.DUCKDB:
+        return [duckdb_sql.write_source(spec, table) for table in spec.tables]
+    return [trino_sql.write_source(engine, table) for table in spec.tables]
 
 
-def _write_current_rows_query(spec: Spec, table: TableSpec) -> str:
-    """Write a query for the last version of each record: the sync time decides, and the row's index within a load."""
-    names = _find_tracking_names(spec)
-    if not {Tracking.ID, Tracking.SYNCED, Tracking.INDEX} <= names.keys():
-        return ""
-    order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
-    there = f" AND {names[Tracking.DELETED]} = false" if Tracking.DELETED in names else ""
-    return (
-        "SELECT * FROM (\n"
-        f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
-        f"FROM {_quote_table_name(table)}\n"
-        f") WHERE rn = 1{there};"
-    )
-
-
-def _find_tracking_names(spec: Spec) -> dict[Tracking, str]:
-    return {column.holds: column.name for column in spec.tracking}
-
-
-def _quote_table_name(table: TableSpec) -> str:
-    return ".".join(f'"{part}"' if _RESERVED.fullmatch(part) else part for part in table.id.split("."))
+def _write_table_queries(engine: Engine, spec: Spec, table: TableSpec, source: str, last: LastLoads) -> Iterator[Query]:
+    statements = [("Query a table", f"SELECT *\nFROM {source}\nLIMIT 100;")]
+    statements += write_tracking_queries(engine, spec, source, last.jobs.get(table.id, _LATEST))
+    if spec.iceberg:
+        at = write_time_travel(engine, source, last.times.get(table.id))
+        statements.append(("Time travel: the table as of a moment (UTC)", at))
+    for title, sql in statements:
+        yield Query(table.id, title, sql, engine)

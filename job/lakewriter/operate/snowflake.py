@@ -1,10 +1,11 @@
 """Write the statements by which Snowflake reads the tables of an Iceberg REST catalog; pure text."""
 
 import json
+from functools import partial
 from typing import Final
 
 from lakewriter.naming import cut, join_key, make_unique, name_destination_stack, normalise
-from lakewriter.operate.queries import Query
+from lakewriter.operate.sql_text import Engine, Query, quote_text
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import RestService
 from lakewriter.spec.deployment import Deployment
@@ -13,6 +14,8 @@ from lakewriter.spec.trust import Snowflake, SnowflakePrincipal
 
 _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
 """The output with the role of Snowflake's compute, whose name CloudFormation chooses."""
+
+_query = partial(Query, engine=Engine.SNOWFLAKE)
 
 
 def write_statements(
@@ -28,17 +31,17 @@ def write_statements(
     namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
     only = namespaces[0] if len(namespaces) == 1 else None
     setting_up = [
-        Query("all", "Create an external volume", _write_volume(spec, compute, stage)),
-        Query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
-        Query(
+        _query("all", "Create an external volume", _write_volume(spec, compute, stage)),
+        _query("all", "See whom Snowflake will come as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
+        _query(
             "all",
             "Have the volume's role trust that user: set deployment.snowflake.compute.iam_user_arn and deploy, or, "
             "where no stack made the role, add this to its trust policy, beside Open Catalog's own entry",
             _write_trust(compute),
         ),
-        Query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_name_volume(spec)}');"),
-        Query("all", "Create a catalog integration", _write_integration(spec, service, only)),
-        Query(
+        _query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_name_volume(spec)}');"),
+        _query("all", "Create a catalog integration", _write_integration(spec, service, only)),
+        _query(
             "all",
             "List the catalog's tables",
             "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
@@ -58,7 +61,7 @@ def _name_snowflake_tables(spec: Spec, only: str | None) -> list[str]:
 def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:
     tracking = {column.holds: column.name for column in spec.tracking}
     created = (
-        [Query(table.id, "Create an externally managed table", _write_create_table(spec, table, name, None))]
+        [_query(table.id, "Create an externally managed table", _write_create_table(spec, table, name, None))]
         if only
         else []
     )
@@ -66,12 +69,12 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
     keys = [normalise(key) for key in table.primary_key or table.unique_key] or ["<a column of both>"]
     return [
         *created,
-        Query(table.id, title, _write_create_table(spec, table, name, table.schema_name)),
-        Query(table.id, "Keep the metadata in sync", f"ALTER ICEBERG TABLE {name} SET AUTO_REFRESH = TRUE;"),
-        Query(table.id, "Query synced data", f"SELECT *\nFROM {name}\nLIMIT 100;"),
+        _query(table.id, title, _write_create_table(spec, table, name, table.schema_name)),
+        _query(table.id, "Keep the metadata in sync", f"ALTER ICEBERG TABLE {name} SET AUTO_REFRESH = TRUE;"),
+        _query(table.id, "Query synced data", f"SELECT *\nFROM {name}\nLIMIT 100;"),
         *(
             [
-                Query(
+                _query(
                     table.id,
                     "Filter by tracking columns",
                     f"SELECT *\nFROM {name}\nWHERE {tracking[Tracking.DELETED]} = false\n"
@@ -81,7 +84,7 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
             if {Tracking.DELETED, Tracking.SYNCED} <= tracking.keys()
             else []
         ),
-        Query(
+        _query(
             table.id,
             "Join with other Snowflake tables",
             f"SELECT *\nFROM {name} a\nJOIN my_database.my_schema.my_table o ON "
@@ -158,9 +161,7 @@ def _write_create_table(spec: Spec, table: TableSpec, name: str, namespace: str 
 
 
 def _quote(text: str) -> str:
-    """https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants"""
-    escaped = text.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
+    return quote_text(Engine.SNOWFLAKE, text)
 
 
 def _name_pipeline(spec: Spec) -> str:

@@ -106,6 +106,13 @@ class Template:
         return "".join(part if isinstance(part, str) else "*" for part in self.parts)
 
     @property
+    def pattern(self) -> str:
+        """The same for readers whose ``*`` matches no slash: a date has as many as it has folders."""
+        return "".join(
+            part if isinstance(part, str) else "/".join("*" * (part[1].count("/") + 1)) for part in self.parts
+        )
+
+    @property
     def start(self) -> str:
         """The literal text before the first variable."""
         first = self.parts[0] if self.parts else ""
@@ -180,8 +187,13 @@ class Layout:
 
     @property
     def glob(self) -> str:
-        """Matches the keys of all loads."""
+        """Matches the keys of all loads. The record of a directory's writers is named by it: it never changes."""
         return join_key(self.directory, "*/" * self.depth, self.template.glob)
+
+    @property
+    def pattern(self) -> str:
+        """The same for readers whose ``*`` matches no slash."""
+        return join_key(self.directory, "*/" * self.depth, self.template.pattern)
 
     def matcher(self) -> re.Pattern[str]:
         """Matches every key that may be this table's, whichever load or writer gave it."""

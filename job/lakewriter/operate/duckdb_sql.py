@@ -1,0 +1,88 @@
+"""What DuckDB has to know before it reads a pipeline's tables, and how it names them; pure text."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.specification import Spec, TableSpec
+
+READERS: Final = {"parquet": "read_parquet", "avro": "read_avro", "csv": "read_csv", "jsonl": "read_json"}
+"""DuckDB's functions by file format."""
+_OPTIONS: Final = {
+    # Backfills lie side by side, and files of one table may differ in columns.
+    "parquet": ("union_by_name = true",),
+    "avro": (),
+    # The text "" is empty, where an empty field is null.
+    "csv": ("header = true", "allow_quoted_nulls = false", "union_by_name = true"),
+    "jsonl": ("format = 'newline_delimited'", "union_by_name = true"),
+}
+_CATALOG: Final = "lake"
+
+
+def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
+    """Titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
+    statements = [("Let DuckDB read the bucket", _write_s3_secret(spec.access))]
+    if spec.rest_service:
+        statements += [
+            ("Let DuckDB sign in to the catalog", _write_catalog_secret(spec.rest_service)),
+            ("Attach the catalog", _write_rest_catalog(spec.rest_service)),
+        ]
+    elif spec.iceberg:
+        attach = f"ATTACH {_text(account)} AS {_CATALOG} (\n    TYPE iceberg,\n    ENDPOINT_TYPE glue\n);"
+        statements.append(("Attach the Glue Data Catalog", attach))
+    return statements
+
+
+def write_source(spec: Spec, table: TableSpec) -> str:
+    """What stands behind FROM: the files of all loads, or the Iceberg table."""
+    if spec.iceberg:
+        return ".".join(quote_name(Engine.DUCKDB, part) for part in (_CATALOG, table.schema_name, table.name))
+    kind = (table.encoding or spec.encoding).kind
+    place = _text(f"s3://{spec.access.bucket}/{table.layout.pattern}")
+    hive = () if kind == "avro" else (f"hive_partitioning = {str(bool(spec.folder_keys)).lower()}",)
+    return f"{READERS[kind]}({', '.join((place, *_OPTIONS[kind], *hive))})"
+
+
+def _write_s3_secret(access: Access) -> str:
+    options = ["TYPE s3"]
+    if access.access_key_id is not None and access.secret_access_key is not None:
+        options += [
+            f"KEY_ID {_text(write_secret(access.access_key_id))}",
+            f"SECRET {_text(write_secret(access.secret_access_key))}",
+        ]
+    else:
+        options.append("PROVIDER credential_chain")
+    if access.region:
+        options.append(f"REGION {_text(access.region)}")
+    if access.endpoint:
+        url = urlsplit(access.endpoint)
+        secure = str(url.scheme == "https").lower()
+        options += [f"ENDPOINT {_text(url.netloc + url.path.rstrip('/'))}", "URL_STYLE 'path'", f"USE_SSL {secure}"]
+    options.append(f"SCOPE {_text(f's3://{access.bucket}')}")
+    return _write_statement("CREATE OR REPLACE SECRET lakewriter_s3", options)
+
+
+def _write_catalog_secret(service: RestService) -> str:
+    options = [
+        "TYPE iceberg",
+        f"CLIENT_ID {_text(write_client_id(service.client_id))}",
+        f"CLIENT_SECRET {_text(write_secret(service.client_secret))}",
+        f"OAUTH2_SCOPE {_text(service.scope)}",
+        f"OAUTH2_SERVER_URI {_text(f'{service.uri}/v1/oauth/tokens')}",
+    ]
+    return _write_statement("CREATE OR REPLACE SECRET lakewriter_catalog", options)
+
+
+def _write_rest_catalog(service: RestService) -> str:
+    options = ["TYPE iceberg", f"ENDPOINT {_text(service.uri)}", "SECRET lakewriter_catalog"]
+    return _write_statement(f"ATTACH {_text(service.warehouse)} AS {_CATALOG}", options)
+
+
+def _write_statement(beginning: str, options: list[str]) -> str:
+    return f"{beginning} (\n    " + ",\n    ".join(options) + "\n);"
+
+
+def _text(text: str) -> str:
+    return quote_text(Engine.DUCKDB, text)

@@ -1,0 +1,106 @@
+"""What Spark has to know before it reads a pipeline's tables, and how it names them; pure text."""
+
+from typing import Final
+
+from lakewriter.naming import cut, join_key, make_unique
+from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import GlueCatalog, RestService
+from lakewriter.spec.specification import Spec, TableSpec
+
+_SOURCES: Final = {"parquet": "parquet", "avro": "avro", "csv": "csv", "jsonl": "json"}
+"""Spark's data sources by file format."""
+_OPTIONS: Final = {
+    # Files of one table may differ in columns.
+    "parquet": {"mergeSchema": "true"},
+    "avro": {},
+    # https://datatracker.ietf.org/doc/html/rfc4180: quotes are doubled, and a line may end inside them.
+    "csv": {"header": "true", "quote": '"', "escape": '"', "multiLine": "true", "inferSchema": "true"},
+    "jsonl": {},
+}
+_PACKAGES: Final = {"avro": "org.apache.spark:spark-avro_2.13:4.1.1"}
+"""What Spark does not bring along, by file format."""
+_CATALOG: Final = "lake"
+_ICEBERG: Final = f"spark.sql.catalog.{_CATALOG}"
+
+
+def write_setup(spec: Spec) -> list[tuple[str, str]]:
+    """Titles and statements to run once: the store, and the Iceberg catalog."""
+    statements = []
+    if spec.access.endpoint and not spec.iceberg:
+        statements.append(("Let Spark find the store", _write_store(spec.access.endpoint)))
+    if spec.rest_service:
+        statements.append(("Let Spark find the catalog", _write_catalog(_list_rest_settings(spec.rest_service))))
+    elif spec.iceberg:
+        settings = {"type": "glue", "client.region": spec.access.region}
+        statements.append(("Let Spark find the Glue Data Catalog", _write_catalog(settings)))
+    return statements
+
+
+def write_views(spec: Spec) -> list[tuple[str, str]]:
+    """For each table a title and the statement that makes it known; blank where its catalog does."""
+    if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
+        return [("", "") for _ in spec.tables]
+    return [("Make a view of the files", _write_view(spec, table)) for table in spec.tables]
+
+
+def list_sources(spec: Spec) -> list[str]:
+    """For each table what stands behind FROM: the table of the catalog, or the view of its files."""
+    if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
+        first = (_CATALOG,) if spec.iceberg else ()
+        return [".".join(map(_name, (*first, table.schema_name, table.name))) for table in spec.tables]
+    return list(map(_name, name_views(spec)))
+
+
+def name_views(spec: Spec) -> list[str]:
+    """The names of the views: a temporary view has no schema, so that its name contains it."""
+    return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
+
+
+def _write_view(spec: Spec, table: TableSpec) -> str:
+    kind = (table.encoding or spec.encoding).kind
+    name = dict(zip((each.id for each in spec.tables), name_views(spec), strict=True))[table.id]
+    options = {"path": f"s3a://{spec.access.bucket}/{table.layout.pattern}", **_OPTIONS[kind]}
+    if spec.folder_keys:
+        options["basePath"] = f"s3a://{join_key(spec.access.bucket, table.layout.directory)}"
+    listed = ",\n    ".join(f"{key} {quote_text(Engine.SPARK, value)}" for key, value in options.items())
+    packages = filter(None, ["org.apache.hadoop:hadoop-aws:3.4.2", _PACKAGES.get(kind, "")])
+    return (
+        f"-- spark-sql --packages {','.join(packages)}, where they are not there\n"
+        f"CREATE OR REPLACE TEMPORARY VIEW {_name(name)}\nUSING {_SOURCES[kind]}\nOPTIONS (\n    {listed}\n);"
+    )
+
+
+def _write_store(endpoint: str) -> str:
+    return "\n".join([_set("fs.s3a.endpoint", endpoint), _set("fs.s3a.path.style.access", "true")])
+
+
+def _list_rest_settings(service: RestService) -> dict[str, str]:
+    secret = write_secret(service.client_secret)
+    return {
+        "type": "rest",
+        "uri": service.uri,
+        "warehouse": service.warehouse,
+        "credential": f"{write_client_id(service.client_id)}:{_write_reference(service.client_secret) or secret}",
+        "scope": service.scope,
+        "header.X-Iceberg-Access-Delegation": "vended-credentials",
+    }
+
+
+def _write_reference(secret: SecretText) -> str:
+    """A variable of the environment, which Spark fills in itself."""
+    return secret.text if secret.reference and secret.reference[0] == "env" else ""
+
+
+def _write_catalog(settings: dict[str, str]) -> str:
+    lines = [_set(_ICEBERG, "org.apache.iceberg.spark.SparkCatalog")]
+    lines += [_set(f"{_ICEBERG}.{key}", value) for key, value in settings.items()]
+    return "-- spark-sql with the Iceberg runtime for Spark 4 and iceberg-aws-bundle\n" + "\n".join(lines)
+
+
+def _set(key: str, value: str) -> str:
+    return f"SET {_name(key)} = {_name(value)};"
+
+
+def _name(name: str) -> str:
+    return quote_name(Engine.SPARK, name)

@@ -1,0 +1,89 @@
+"""Names, texts and moments as each engine writes them in SQL; pure text."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from lakewriter.spec.access import SecretText
+
+_RESERVED: Final = re.compile(
+    r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
+    r"current_path|current_role|current_schema|current_time|current_timestamp|current_user|deallocate|delete|"
+    r"describe|distinct|drop|else|end|escape|except|execute|exists|extract|false|for|from|full|group|grouping|"
+    r"having|in|inner|insert|intersect|into|is|join|json_array|json_exists|json_object|json_query|json_table|"
+    r"json_value|left|like|listagg|localtime|localtimestamp|natural|normalize|not|null|on|or|order|outer|prepare|"
+    r"recursive|right|rollup|select|skip|table|then|trim|true|uescape|union|unnest|using|values|when|where|with"
+)
+"""Words that Trino accepts as names only in quotes."""
+_PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+
+
+class Engine(StrEnum):
+    """What reads the tables."""
+
+    ATHENA = "athena"
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+    TRINO = "trino"
+    SNOWFLAKE = "snowflake"
+
+    @property
+    def label(self) -> str:
+        """Its name as its vendor writes it."""
+        return {"duckdb": "DuckDB"}.get(self.value, self.value.capitalize())
+
+
+@dataclass(frozen=True)
+class Query:
+    """One statement for one table, or for ``all``."""
+
+    table: str
+    title: str
+    sql: str
+    engine: Engine
+
+
+def quote_name(engine: Engine, name: str) -> str:
+    """The name of a table or a column. Athena's and Trino's only where they need quotes, as the vendors' pages do."""
+    if engine is Engine.SPARK:
+        return f"`{name.replace('`', '``')}`"
+    if engine is not Engine.DUCKDB and _PLAIN.fullmatch(name) and not _RESERVED.fullmatch(name.lower()):
+        return name
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def quote_text(engine: Engine, text: str) -> str:
+    """A text. Spark and Snowflake take a backslash for the beginning of an escape, the others for itself."""
+    if engine is Engine.SPARK:
+        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    elif engine is Engine.SNOWFLAKE:
+        # https://docs.snowflake.com/en/sql-reference/data-types-text#single-quoted-string-constants
+        escaped = text.replace("\\", "\\\\").replace("'", "''")
+    else:
+        escaped = text.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def write_time_travel(engine: Engine, source: str, at: datetime | None) -> str:
+    """Read ``source`` as it was at a moment, a placeholder without one."""
+    # A second later, so that the table is as that load left it.
+    text = f"{at.astimezone(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}" if at else "2025-03-15 10:00:00"
+    if engine is Engine.DUCKDB:
+        return f"SELECT *\nFROM {source} AT (TIMESTAMP => TIMESTAMPTZ '{text}+00');"
+    if engine is Engine.SPARK:
+        return f"SELECT *\nFROM {source}\nTIMESTAMP AS OF TIMESTAMP '{text} UTC';"
+    return f"SELECT *\nFROM {source}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';"
+
+
+def write_client_id(client_id: str) -> str:
+    """An id is no secret: it is written as the file has it, or where it is found."""
+    return f"<value of {client_id}>" if SecretText.parse(client_id).reference else client_id
+
+
+def write_secret(secret: SecretText | str) -> str:
+    """What to put in a secret's place: the reference by which its value is found, or that the file has it."""
+    parsed = SecretText.parse(secret)
+    return f"<value of {parsed.text}>" if parsed.reference else "<the secret of the file>"

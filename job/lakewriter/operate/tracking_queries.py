@@ -1,0 +1,45 @@
+"""The vendors' own queries by tracking columns, for each engine: latest sync, syncs by job, current rows; pure text."""
+
+from lakewriter.operate.sql_text import Engine, quote_name, quote_text
+from lakewriter.spec.specification import Spec, Tracking
+
+
+def write_tracking_queries(engine: Engine, spec: Spec, source: str, job_id: str) -> list[tuple[str, str]]:
+    """Titles and statements over ``source``; a query is left out where the pipeline lacks its tracking columns."""
+    names = {column.holds: quote_name(engine, column.name) for column in spec.tracking}
+    statements = (
+        ("Query latest sync", _write_latest_sync(engine, names, source, job_id)),
+        ("Find all synced records for a table", _write_syncs(names, source)),
+        ("Deduplicate (latest version of each record)", _write_current_rows(names, source)),
+    )
+    return [(title, sql) for title, sql in statements if sql]
+
+
+def _write_latest_sync(engine: Engine, names: dict[Tracking, str], source: str, job_id: str) -> str:
+    if Tracking.JOB_ID not in names:
+        return ""
+    return f"SELECT *\nFROM {source}\nWHERE {names[Tracking.JOB_ID]} = {quote_text(engine, job_id)}\nLIMIT 100;"
+
+
+def _write_syncs(names: dict[Tracking, str], source: str) -> str:
+    if not {Tracking.JOB_ID, Tracking.SYNCED} <= names.keys():
+        return ""
+    job, synced = names[Tracking.JOB_ID], names[Tracking.SYNCED]
+    return (
+        f"SELECT {job}, COUNT(*) as record_count, MIN({synced}) as sync_time\n"
+        f"FROM {source}\nGROUP BY {job}\nORDER BY sync_time DESC;"
+    )
+
+
+def _write_current_rows(names: dict[Tracking, str], source: str) -> str:
+    """Write a query for the last version of each record: the sync time decides, and the row's index within a load."""
+    if not {Tracking.ID, Tracking.SYNCED, Tracking.INDEX} <= names.keys():
+        return ""
+    order = f"{names[Tracking.SYNCED]} DESC, {names[Tracking.INDEX]} DESC"
+    there = f" AND {names[Tracking.DELETED]} = false" if Tracking.DELETED in names else ""
+    return (
+        "SELECT * FROM (\n"
+        f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[Tracking.ID]} ORDER BY {order}) as rn\n"
+        f"FROM {source}\n"
+        f") WHERE rn = 1{there};"
+    )

@@ -1,0 +1,60 @@
+"""What Trino has to know before it reads a pipeline's tables, and how Trino and Athena name them; pure text."""
+
+from typing import Final
+
+from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import RestService
+from lakewriter.spec.specification import Spec, TableSpec
+
+_CATALOG: Final = "lake"
+
+
+def write_setup(spec: Spec) -> list[tuple[str, str]]:
+    """A title and the statement that makes the catalog known."""
+    if spec.rest_service:
+        connector, settings = "iceberg", _list_rest_settings(spec.rest_service)
+    elif spec.iceberg:
+        connector, settings = "iceberg", {"iceberg.catalog.type": "glue"}
+    else:
+        connector, settings = "hive", {"hive.metastore": "glue"}
+    if not spec.rest_service:
+        settings["hive.metastore.glue.region"] = spec.access.region
+    settings |= _list_store_settings(spec.access)
+    listed = ",\n".join(f"    {_quote(key)} = {quote_text(Engine.TRINO, value)}" for key, value in settings.items())
+    return [
+        (
+            "Make the catalog known",
+            f"-- Where catalogs are files: connector.name={connector} and these, in etc/catalog/{_CATALOG}.properties\n"
+            f"CREATE CATALOG {_CATALOG} USING {connector}\nWITH (\n{listed}\n);",
+        )
+    ]
+
+
+def write_source(engine: Engine, table: TableSpec) -> str:
+    """What stands behind FROM: the table of the catalog."""
+    first = (_CATALOG,) if engine is Engine.TRINO else ()
+    names = filter(None, (*first, table.schema_name, table.name))
+    return ".".join(quote_name(engine, name) for name in names)
+
+
+def _list_rest_settings(service: RestService) -> dict[str, str]:
+    return {
+        "iceberg.catalog.type": "rest",
+        "iceberg.rest-catalog.uri": service.uri,
+        "iceberg.rest-catalog.warehouse": service.warehouse,
+        "iceberg.rest-catalog.security": "OAUTH2",
+        "iceberg.rest-catalog.oauth2.credential": f"{write_client_id(service.client_id)}:"
+        f"{write_secret(service.client_secret)}",
+        "iceberg.rest-catalog.oauth2.scope": service.scope,
+        "iceberg.rest-catalog.vended-credentials-enabled": "true",
+    }
+
+
+def _list_store_settings(access: Access) -> dict[str, str]:
+    store = {"fs.native-s3.enabled": "true"} | ({"s3.region": access.region} if access.region else {})
+    return store | ({"s3.endpoint": access.endpoint, "s3.path-style-access": "true"} if access.endpoint else {})
+
+
+def _quote(key: str) -> str:
+    return f'"{key}"'

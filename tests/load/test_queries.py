@@ -1,0 +1,158 @@
+"""The SQL that ``queries`` prints, run on what two loads have written, in every format; DuckDB reads from S3 itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import yaml
+
+from lakewriter.aws import Clients
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.operate.queries import LastLoads, write_queries
+from lakewriter.operate.sql_text import Engine, Query
+from lakewriter.run.load import run
+from lakewriter.spec.specification import Spec
+from tests.iceberg.test_readers import extension
+from tests.load.lakes import BUCKET, PREFIX
+
+pytestmark = pytest.mark.spark
+
+FIRST = 'id,name,at\n1,it\'s,2027-01-03\n2,"a\n""b"",c",2027-01-04\n'
+SECOND = "id,name,at\n1,new,2027-01-05\n3,,2027-01-05\n"
+DDL = "id BIGINT, name STRING, at DATE"
+TRACKING = ["loaded_at", "load_id", "row_number", "row_id", "deleted"]
+EXTRA = {
+    # A column that only the second load has, where a reader can tell columns by their names in each file.
+    "parquet": ("id,name,at,more\n1,new,2027-01-05,x\n3,,2027-01-05,y\n", f"{DDL}, more STRING"),
+}
+
+
+class Orders:
+    """A pipeline of one table, loaded twice."""
+
+    def __init__(self, lake: Any) -> None:
+        self.lake = lake
+
+    def load(self, job_id: str, rows: str, ddl: str, **destination: Any) -> Spec:
+        self.lake.csv("orders.csv", rows)
+        options = {"header": "true", "escape": '"', "multiLine": "true"}
+        read = {"format": "csv", "path": "orders.csv", "options": options, "columns": ddl}
+        entry = {"table": "Orders", "schema": "public", "read": read, "primary_key": ["id"], "deleted": "id = 3"}
+        base = {"type": "lakewriter-s3", "location": f"s3://{BUCKET}/{PREFIX}", "region": "us-east-1"}
+        content = {"pipeline": "flights", "destination": base | destination, "tables": [entry]}
+        self.lake.file.write_text(yaml.safe_dump(content), "utf-8")
+        spec: Spec = self.lake.spec
+        spark = self.lake._spark
+        report = run(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: spark)
+        assert [table.status for table in report.tables] == ["done"]
+        return spec
+
+    def load_twice(self, **destination: Any) -> Spec:
+        rows, ddl = EXTRA.get(destination.get("format", ""), (SECOND, DDL))
+        self.load("first", FIRST, DDL, tracking=TRACKING, **destination)
+        return self.load("second", rows, ddl, tracking=TRACKING, **destination)
+
+
+@pytest.fixture
+def orders(lake) -> Orders:
+    return Orders(lake)
+
+
+@pytest.fixture
+def connection(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with duckdb.connect() as opened:
+        opened.execute("SET autoinstall_known_extensions = false; SET TimeZone = 'UTC'")
+        for name in ("httpfs", "aws", "avro"):
+            opened.execute(f"LOAD '{extension(name)}'")
+        yield opened
+
+
+def list_queries(spec: Spec, engine: Engine) -> list[Query]:
+    return list(write_queries(spec, [engine], LastLoads(jobs={"public.orders": "second"})))
+
+
+def count_rows(results: dict[str, list[Any]]) -> dict[str, int]:
+    return {title: len(rows) for title, rows in results.items()}
+
+
+COUNTS = {
+    "Query a table": 4,
+    "Query latest sync": 2,
+    "Find all synced records for a table": 2,
+    # 1 in its second version, and 2; 3 is deleted
+    "Deduplicate (latest version of each record)": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "partition_strategy"),
+    [("parquet", "day"), ("parquet", "hour"), ("parquet", "none"), ("avro", "day"), ("csv", "load"), ("jsonl", "day")],
+)
+def test_duckdb(orders, connection, kind, partition_strategy):
+    spec = orders.load_twice(format=kind, partition_strategy=partition_strategy, endpoint=orders.lake.aws.url)
+    results = {query.title: connection.execute(query.sql).fetchall() for query in list_queries(spec, Engine.DUCKDB)}
+    del results["Let DuckDB read the bucket"]
+    assert count_rows(results) == COUNTS
+    names = {(str(row[0]), row[1]) for row in results["Query a table"]}
+    assert names == {("1", "it's"), ("1", "new"), ("2", 'a\n"b",c'), ("3", None)}
+    assert [(row[0], row[1]) for row in results["Find all synced records for a table"]] == [("second", 2), ("first", 2)]
+
+
+@pytest.mark.parametrize("strategy", ["HOUR", "DAY", "SYNC_ID", "NONE"])
+def test_duckdb_reads_every_folder_of_supaflow(lake, connection, strategy):
+    entry = {"table": "accounts", "read": {"format": "csv", "path": lake.csv("a.csv", "1,a\n2,b\n3,c\n")}}
+    lake.write(entry, partition_strategy=strategy, update_aws_glue_catalog=None, custom_s3_endpoint=lake.aws.url)
+    for job_id in ("first", "second"):
+        assert lake.load(job_id).tables[0].status == "done"
+    for query in write_queries(lake.spec, [Engine.DUCKDB], LastLoads(jobs={"nyc.accounts": "first"})):
+        rows = connection.execute(query.sql).fetchall()
+        if query.title in ("Query a table", "Query latest sync"):
+            assert len(rows) == {"Query a table": 6, "Query latest sync": 3}[query.title]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_spark(orders, kind):
+    """Spark's library for S3 is not here: it reads copies of the objects."""
+    spec = orders.load_twice(format=kind)
+    copies = orders.lake.folder / "copies"
+    for key, body in orders.lake.aws.objects(BUCKET).items():
+        (copies / key).parent.mkdir(parents=True, exist_ok=True)
+        (copies / key).write_bytes(body)
+    spark = orders.lake._spark
+    results = {}
+    for query in list_queries(spec, Engine.SPARK):
+        rows = spark.sql(query.sql.replace(f"s3a://{BUCKET}", str(copies)).rstrip(";")).collect()
+        results[query.title] = rows
+    del results["Make a view of the files"]
+    assert count_rows(results) == COUNTS
+    names = {(row["id"], row["name"]) for row in results["Query a table"]}
+    assert names == {(1, "it's"), (1, "new"), (2, 'a\n"b",c'), (3, None)}
+    spark.catalog.dropTempView("public_orders")
+
+
+CATALOGS: list[dict[str, Any]] = [
+    {"catalog": "glue", "database": "shop"},
+    {"catalog": "iceberg", "database": "shop"},
+    {"catalog": "open_catalog", "catalog_endpoint": "https://a.example.com/api", "catalog_name": "it's a lake",
+     "client_id": "me", "client_secret": "${env:S}"},
+    {"format": "avro"},
+    {"endpoint": "http://localhost:9000", "format": "csv"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("destination", CATALOGS, ids=lambda value: json.dumps(value)[:40])
+def test_spark_parses_every_statement(tmp_path, spark, destination):
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    base = {"type": "lakewriter-s3", "location": f"s3://{BUCKET}/{PREFIX}", "region": "us-east-1"}
+    table = {"table": "Order`s", "schema": "group", "read": {"format": "csv", "path": "a.csv"}}
+    content = {"pipeline": "p", "destination": base | {"tracking": TRACKING} | destination, "tables": [table]}
+    path = Path(tmp_path, "lake.yaml")
+    path.write_text(yaml.safe_dump(content), "utf-8")
+    statements = [query.sql for query in write_queries(load_spec(path), [Engine.SPARK])]
+    assert len(statements) >= 4
+    for statement in ";\n".join(statements).split(";\n"):
+        assert parser.parsePlan(statement.rstrip(";")) is not None
