@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, open_context, print_json, report_errors
 from lakewriter.exit_codes import EXIT_OK
 
 
@@ -12,6 +12,7 @@ from lakewriter.exit_codes import EXIT_OK
 @LAKE
 @STAGE
 @click.option("--no-sources", is_flag=True, help="Leave out the sources, on a machine that cannot reach them.")
+@LOCAL
 @JSON
 @report_errors
 def check(lake: Path, stage: str | None, no_sources: bool, as_json: bool) -> int:

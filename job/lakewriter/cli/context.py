@@ -11,17 +11,24 @@ from lakewriter.aws import Clients, fill_region
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load
+from lakewriter.local.local_spec import localize
+from lakewriter.local.server import LocalServer, make_bucket
 from lakewriter.source.session import open_spark_session
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
 
 
 class Context:
     """One command's."""
 
-    def __init__(self, lake: Path, stage: str | None) -> None:
+    def __init__(self, lake: Path, stage: str | None, *, local: bool = False) -> None:
         loaded = load(lake, stage=stage)
-        self.spec: Spec = loaded.spec.model_copy(update={"access": fill_region(loaded.spec.access)})
-        self.deployment = loaded.deployment
+        if local:
+            self.spec = _open_locally(lake, loaded.spec)
+        else:
+            self.spec = loaded.spec.model_copy(update={"access": fill_region(loaded.spec.access)})
+        # The stacks have no part in what is on this machine.
+        self.deployment = Deployment() if local else loaded.deployment
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()
 
@@ -39,3 +46,10 @@ class Context:
     def controls(self) -> Mapping[str, Control]:
         """The control objects of every table, by its id."""
         return Pipeline.open(self.spec, self.clients).controls
+
+
+def _open_locally(lake: Path, spec: Spec) -> Spec:
+    """The same pipeline, on the S3 server beside its file, which is started where it does not run."""
+    localized = localize(spec, LocalServer.beside(lake))
+    make_bucket(localized.access)
+    return localized

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli import job_ids
-from lakewriter.cli.shared import JSON, LAKE, OUT, STAGE, open_context, print_json, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, OUT, STAGE, open_context, print_json, report_errors
 from lakewriter.exit_codes import EXIT_OK
 
 
@@ -13,6 +13,7 @@ from lakewriter.exit_codes import EXIT_OK
 @LAKE
 @click.option("--job-id", help="Show the keys that a load with this job id would write.")
 @STAGE
+@LOCAL
 @JSON
 @report_errors
 def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 
 ENGINES = ("athena", "duckdb", "spark", "trino", "snowflake")
 
@@ -19,6 +19,7 @@ ENGINES = ("athena", "duckdb", "spark", "trino", "snowflake")
     help="Print only the SQL of this engine; may be given again.",
 )
 @STAGE
+@LOCAL
 @JSON
 @report_errors
 def queries(lake: Path, engines: tuple[str, ...], stage: str | None, as_json: bool) -> int:

@@ -1,14 +1,16 @@
 """The work of ``lakewriter queries``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lakewriter.cli import console
 from lakewriter.cli.context import Context
-from lakewriter.cli.shared import OUT, open_context, print_json, warn
+from lakewriter.cli.shared import OUT, is_local, open_context, print_json, warn
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
+from lakewriter.local.server import fill_keys
 from lakewriter.operate import queries
 from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.catalogs import NoCatalog
@@ -17,6 +19,8 @@ from lakewriter.spec.catalogs import NoCatalog
 def print_queries(lake: Path, stage: str | None, engines: Sequence[str], *, as_json: bool) -> int:
     """Print the SQL of the file at ``lake`` for ``engines``, or for all that can read its tables."""
     context = open_context(lake, stage)
+    # A server of this machine is looked at with what reads it without a cluster.
+    engines = engines or ([Engine.DUCKDB] if is_local() else [])
     possible = queries.list_engines(context.spec)
     chosen = [engine for engine in possible if not engines or engine in engines]
     _warn_of_missing(context, [engine for engine in Engine if engine in engines and engine not in possible])
@@ -28,6 +32,8 @@ def print_queries(lake: Path, stage: str | None, engines: Sequence[str], *, as_j
         times={table_id: state.last_commit for table_id, state in states.items() if state.last_commit},
     )
     written = queries.write_queries(context.spec, chosen, last, context.deployment, stage)
+    if is_local():
+        written = tuple(replace(query, sql=fill_keys(query.sql)) for query in written)
     if as_json:
         print_json({"version": 1, "queries": [vars(query) for query in written]})
     else:

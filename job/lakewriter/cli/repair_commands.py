@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli import job_ids
-from lakewriter.cli.shared import LAKE, STAGE, report_errors
+from lakewriter.cli.shared import LAKE, LOCAL, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
 
 REASON = click.option("--reason", required=True, help="The reason, kept in the table's state.")
@@ -19,6 +19,7 @@ REASON = click.option("--reason", required=True, help="The reason, kept in the t
 )
 @REASON
 @STAGE
+@LOCAL
 @report_errors
 def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | None) -> int:
     """Give up a pending load that cannot be finished. This acts on every table in which it is pending.
@@ -42,6 +43,7 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 @click.option("--adopt", "way", flag_value="adopt", help="Let a continuous run follow single loads, or the reverse.")
 @REASON
 @STAGE
+@LOCAL
 @report_errors
 def reset(
     lake: Path,
@@ -73,6 +75,7 @@ def reset(
 @click.option("--no-cursor", "from_start", is_flag=True, help="If no record has one, the next load reads everything.")
 @REASON
 @STAGE
+@LOCAL
 @report_errors
 def rebuild(
     lake: Path, table: str, cursor: str | None, kind: str | None, from_start: bool, reason: str, stage: str | None

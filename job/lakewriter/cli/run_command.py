@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from lakewriter.cli import job_ids
-from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import SpecInvalidError
 
@@ -29,6 +29,7 @@ from lakewriter.errors import SpecInvalidError
 )
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @STAGE
+@LOCAL
 @JSON
 @report_errors
 def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **options: Any) -> int:

@@ -13,7 +13,7 @@ from lakewriter.cli import console, job_ids
 from lakewriter.cli.context import Context
 from lakewriter.cli.continuous_view import show_batches, show_continuous
 from lakewriter.cli.json_output import print_failure, remember_job_id
-from lakewriter.cli.shared import ERR, OUT, open_context, print_json, warn
+from lakewriter.cli.shared import ERR, OUT, is_local, open_context, print_json, warn
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import LakeError, SpecInvalidError
@@ -96,7 +96,8 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
         "--outcome": wanted.outcome,
     }
     given = [part for option, value in options.items() if value is not None for part in (option, str(value))]
-    return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *given])}"
+    local = ["--local"] if is_local() else []
+    return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *given, *local])}"
 
 
 def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:

@@ -13,16 +13,38 @@ from lakewriter.cli.json_output import print_json
 if TYPE_CHECKING:
     from lakewriter.cli.context import Context
 
-__all__ = ["ERR", "JSON", "LAKE", "OUT", "STAGE", "open_context", "print_json", "report_errors", "warn"]
+__all__ = [
+    "ERR",
+    "JSON",
+    "LAKE",
+    "LOCAL",
+    "OUT",
+    "STAGE",
+    "is_local",
+    "open_context",
+    "print_json",
+    "report_errors",
+    "warn",
+]
 
 WIDE: Final = 160
 """Columns for output that no terminal bounds."""
+
+_LOCAL: Final = "lakewriter.local"
 
 OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 ERR = Console(stderr=True, highlight=False)
 
 LAKE = click.argument("lake", type=click.Path(path_type=Path))
 STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
+LOCAL = click.option(
+    "--local",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({_LOCAL: value}),
+    help="Use an S3 server on this machine; its data stay in .lakewriter, beside LAKE.",
+)
+"""For commands that call ``open_context``, which reads it; so none of them has to hand it on."""
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
@@ -30,10 +52,16 @@ def open_context(lake: Path, stage: str | None) -> "Context":
     """The file at ``lake``; its warnings are printed."""
     from lakewriter.cli.context import Context
 
-    context = Context(lake, stage)
+    context = Context(lake, stage, local=is_local())
     for warning in context.spec.warnings:
         warn(warning)
     return context
+
+
+def is_local() -> bool:
+    """True if the command was called with ``--local``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_LOCAL))
 
 
 def warn(text: str) -> None:

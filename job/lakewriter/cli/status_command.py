@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 
 WATCH_SECONDS: Final = 5
 
@@ -21,6 +21,7 @@ WATCH_SECONDS: Final = 5
     help=f"Repeat every SECONDS ({WATCH_SECONDS} by default) until Ctrl-C.",
 )
 @STAGE
+@LOCAL
 @JSON
 @report_errors
 def status(lake: Path, watch: int | None, stage: str | None, as_json: bool) -> int:

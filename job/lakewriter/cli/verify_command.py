@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli import job_ids
-from lakewriter.cli.shared import JSON, LAKE, STAGE, report_errors
+from lakewriter.cli.shared import JSON, LAKE, LOCAL, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
 
 
@@ -15,6 +15,7 @@ from lakewriter.errors import SpecInvalidError
 @click.option("--all", "every", is_flag=True, help="Compare every load whose records are kept.")
 @click.option("--rows", is_flag=True, help="Also read the files; count rows and repeated row ids.")
 @STAGE
+@LOCAL
 @JSON
 @report_errors
 def verify(lake: Path, job: str | None, every: bool, rows: bool, stage: str | None, as_json: bool) -> int:

