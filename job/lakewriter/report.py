@@ -33,6 +33,15 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def format_size(size: float) -> str:
+    """Bytes in the unit a person would choose."""
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
 class TableHealth(ControlObject):
     """What small loads make of an Iceberg table; files under 32 MiB are small, and too many to count are None."""
 

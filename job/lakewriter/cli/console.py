@@ -21,7 +21,7 @@ from lakewriter.operate.health import Health, describe
 from lakewriter.operate.planning import PlannedTable
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
-from lakewriter.report import RunReport, format_count
+from lakewriter.report import RunReport, format_count, format_size
 from lakewriter.run.table_staging import Progress
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -197,15 +197,6 @@ def show_queries(out: Console, queries: Sequence[Query]) -> None:
     for query in queries:
         title = f"-- {query.engine.label}, {query.table}: {query.title}"
         out.print(f"{title}\n{query.sql}\n", markup=False, highlight=False, soft_wrap=True)
-
-
-def format_size(size: float) -> str:
-    """Bytes in the unit a person would choose."""
-    for unit in ("B", "KB", "MB"):
-        if size < 1000:
-            return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
 
 
 def make_right_column(name: str) -> Column:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from lakewriter.errors import (

@@ -26,6 +26,12 @@ def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, An
     return list_keys(found) if found else []
 
 
+def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:
+    """Parquet: of the formats the one whose columns have types, and that all readers take."""
+    keys = {"type": kind, "s3_bucket_name": bucket, "s3_bucket_path": "lake", "s3_bucket_region": region}
+    return {**keys, "format": {"format_type": "Parquet"}}
+
+
 DIALECT: Final = Dialect[AirbyteForm](
     types=TYPES,
     translate=translate,
@@ -39,4 +45,5 @@ DIALECT: Final = Dialect[AirbyteForm](
     foreign_files=FILES,
     policies=dict.fromkeys(TYPES, POLICY),
     principals={"airbyte-s3": "airbyte-cloud", "heropixel-s3": "heropixel-cloud"},
+    first_keys=_begin_destination,
 )

@@ -70,6 +70,14 @@ def _list_keys(model: type[Model], steps: Location, destination: Mapping[str, An
     return list_keys(find_model(model, steps))
 
 
+def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:
+    return {"type": kind, "s3_bucket_name": bucket, "bucket_region": region}
+
+
+def _begin_table(name: str, schema: str) -> dict[str, Any]:
+    return {"table": name, "schema": schema} if schema else {"table": name}
+
+
 def _keep_limits(destination: Any, limits: Limits) -> Limits:
     return limits
 
@@ -92,6 +100,8 @@ class Dialect(Generic[D]):
     foreign_files    the vendor's files, by which one that is given in the place of another is recognised
     policies         for each type the policy document of its vendor's set-up page
     principals       for each type the name of its vendor in ``deployment.trust``
+    first_keys       the keys that a new file of a type begins with, for a bucket and a region
+    first_table_keys the keys that name a table in a new file, for its name and its schema
     """
 
     types: Mapping[str, type[Destination]]
@@ -108,6 +118,8 @@ class Dialect(Generic[D]):
     foreign_files: tuple[ForeignFile, ...] = ()
     policies: Mapping[str, VendorPolicy] = field(default_factory=dict)
     principals: Mapping[str, str] = field(default_factory=dict)
+    first_keys: Callable[[str, str, str], dict[str, Any]] = _begin_destination
+    first_table_keys: Callable[[str, str], dict[str, Any]] = _begin_table
 
     @property
     def models(self) -> dict[str, type[Destination]]:

@@ -1,9 +1,12 @@
 """A lake.yaml: read with the place of every key, stages merged over it."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from lakewriter.dialects.common.source_files import (
     Location,
@@ -98,3 +101,9 @@ def require_file_name(document: Document, location: Location) -> str:
             f"{document.describe_place(location)}: {describe_kind(value)}, expected the name of a file."
         )
     return value
+
+
+def write_flow(value: Any) -> str:
+    """``value`` as YAML in one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False, allow_unicode=True)
+    return text.removesuffix("\n").removesuffix("\n...")

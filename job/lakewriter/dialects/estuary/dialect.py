@@ -1,6 +1,6 @@
 """Estuary's Apache Parquet in S3."""
 
-from typing import Final
+from typing import Any, Final
 
 from lakewriter.dialects.common.dialect import Dialect, TableForm, Variant
 from lakewriter.dialects.estuary.current_settings import EstuaryConnector, is_current
@@ -8,6 +8,16 @@ from lakewriter.dialects.estuary.flow_file import KIND, with_flow
 from lakewriter.dialects.estuary.foreign_files import FILES
 from lakewriter.dialects.estuary.settings import BindingEntry, EstuaryDestination, EstuaryS3Parquet
 from lakewriter.dialects.estuary.translate import choose_limits, make_form_fields, translate
+
+
+def _begin_destination(kind: str, bucket: str, region: str) -> dict[str, Any]:
+    return {"type": kind, "bucket": bucket, "region": region, "uploadIntervalInSeconds": 300}
+
+
+def _begin_table(name: str, schema: str) -> dict[str, Any]:
+    source = f"{schema}/{name}" if schema else name
+    return {"source": source, "resource": {"pathPrefix": source}}
+
 
 DIALECT: Final = Dialect[EstuaryDestination](
     types={KIND: EstuaryS3Parquet},
@@ -18,4 +28,6 @@ DIALECT: Final = Dialect[EstuaryDestination](
     table_form=TableForm("a binding", BindingEntry, ("source", "resource")),
     read_files=with_flow,
     foreign_files=FILES,
+    first_keys=_begin_destination,
+    first_table_keys=_begin_table,
 )

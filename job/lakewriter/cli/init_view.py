@@ -1,0 +1,148 @@
+"""The work of ``lakewriter init``."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from lakewriter.cli.shared import OUT, warn
+from lakewriter.dialects.lake_schema import make_lake_schema
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.errors import SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
+from lakewriter.init.draft import NO_BUCKET, SCHEMA_FILE, Draft, write_draft
+from lakewriter.init.start import Wishes, choose_region, make_draft
+
+_PRINT: Final = Path("-")
+_EXAMPLES: Final = "Name what there is, such as: lakewriter init data/ or lakewriter init jdbc:postgresql://host/shop."
+
+
+def run_init(
+    places: tuple[str, ...],
+    output: Path,
+    schemas: tuple[str, ...],
+    *,
+    kind: str | None,
+    bucket: str | None,
+    region: str | None,
+    pipeline: str | None,
+) -> int:
+    """Look at ``places``, write the file, and say what comes next."""
+    if output != _PRINT and output.exists():
+        raise SpecInvalidError(
+            f"{output} exists, and is not overwritten.", remedy="Name another file with --output, or move it away."
+        )
+    asks = output != _PRINT and sys.stdin.isatty() and sys.stdout.isatty()
+    places = places or _ask_for_places(asks=asks)
+    wishes = Wishes(
+        folder=Path() if output == _PRINT else output.parent,
+        kind=kind,
+        bucket=bucket or _ask("Bucket (blank: later)", asks=asks and not _has_vendor_file(places)),
+        region=region or choose_region(),
+        pipeline=pipeline,
+        schemas=schemas,
+        spark=_make_spark(),
+    )
+    drafted = make_draft(places, wishes)
+    text = write_draft(drafted.draft, shlex.join(["lakewriter", "init", *map(_hide_password, places)]))
+    if output == _PRINT:
+        click.echo(text, nl=False)
+        return EXIT_OK
+    for name, content in drafted.beside.items():
+        if not _create(output.parent / name, _write_json(content)):
+            raise SpecInvalidError(
+                f"{output.parent / name} exists, and is not overwritten.",
+                remedy=f"Move it away, or name it in place of the connection: lakewriter init {name}.",
+            )
+    _create(output.parent / SCHEMA_FILE, _write_json(make_lake_schema()))
+    if not _create(output, text):
+        raise SpecInvalidError(f"{output} was written by another program in the meantime.", remedy="Look at it.")
+    _show(drafted.draft, output, list(drafted.beside))
+    return _check(output)
+
+
+def _ask_for_places(*, asks: bool) -> tuple[str, ...]:
+    answer = _ask("Files, a folder, a vendor's configuration, or jdbc: URL", asks=asks)
+    if not answer:
+        raise SpecInvalidError("expected a PATH or a jdbc: URL to begin with.", remedy=_EXAMPLES)
+    return tuple(shlex.split(answer))
+
+
+def _ask(question: str, *, asks: bool) -> str | None:
+    """The answer on a terminal; None for a blank one, and wherever nobody answers."""
+    return click.prompt(question, default="", show_default=False) or None if asks else None
+
+
+def _has_vendor_file(places: tuple[str, ...]) -> bool:
+    """True if a place may name the bucket itself."""
+    return any(place.endswith((".json", ".yaml", ".yml")) for place in places)
+
+
+def _make_spark() -> Callable[[], Any]:
+    def start() -> Any:
+        from lakewriter.source.session import open_spark_session
+
+        return open_spark_session("lakewriter init")
+
+    return start
+
+
+def _hide_password(place: str) -> str:
+    return place.partition("?")[0].partition(";")[0] if place.startswith("jdbc:") else place
+
+
+def _write_json(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _create(path: Path, text: str) -> bool:
+    """Write a new file; False where there is one."""
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise SpecInvalidError(
+            f"{path} cannot be written ({error.strerror}).", remedy="Name another with --output."
+        ) from error
+    return True
+
+
+def _show(draft: Draft, output: Path, beside: list[str]) -> None:
+    if draft.tables:
+        grid = Table("table", "format", "primary key", "cursor", "types proposed", box=None, pad_edge=False)
+        for table in draft.tables:
+            key = ", ".join(table.key[0]) if table.key[2] else "?" if table.key[0] else "none"
+            cursor = "none" if table.cursor is None else table.cursor[0] if table.cursor[2] else f"{table.cursor[0]}?"
+            name = f"{table.schema}.{table.name}" if table.schema else table.name
+            grid.add_row(*map(escape, (name, str(table.read["format"]), key, cursor, str(len(table.columns)))))
+        OUT.print(grid)
+    what = ", ".join([str(output), *beside])
+    OUT.print(f"Wrote {what}. Read it: each line says why it is there, and ? stands for what only you can tell.")
+    for note in draft.notes:
+        warn(note)
+
+
+def _check(output: Path) -> int:
+    """Say what comes next; first what only the user can put in, where something of it is missing."""
+    lake = shlex.quote(str(output))
+    try:
+        load(output)
+    except SpecInvalidError as error:
+        OUT.print("Mend this first:", soft_wrap=True)
+        click.echo(error.report, err=True)
+    OUT.print("Next, without an account, on an S3 server of this machine:")
+    for verb in ("check", "plan", "run"):
+        OUT.print(f"  lakewriter {verb} {lake} --local", markup=False, soft_wrap=True)
+    bucket = (
+        " once your bucket stands in place of" + f" {NO_BUCKET!r}" if NO_BUCKET in output.read_text("utf-8") else ""
+    )
+    OUT.print(f"In your own account: the same without --local{bucket}.", markup=False, soft_wrap=True)
+    return EXIT_OK

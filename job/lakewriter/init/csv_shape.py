@@ -1,0 +1,117 @@
+"""Tell how a CSV file is written: its encoding, separator, quotes and header."""
+
+import csv
+import io
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from lakewriter.source.text_types import propose_type
+
+_SEPARATORS: Final = (",", "\t", ";", "|")
+_LINES: Final = 50
+"""Lines that tell the separator and the header."""
+_BOMS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_SPARK_NAMES: Final = {"utf-16": "UTF-16", "cp1252": "windows-1252"}
+
+
+@dataclass(frozen=True)
+class CsvShape:
+    """What is known of a file; ``names`` are its header's, or those that Spark gives columns without one."""
+
+    names: tuple[str, ...]
+    separator: str = ","
+    has_header: bool = True
+    encoding: str = "utf-8"
+    doubles_quotes: bool = False
+    spans_lines: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The options of ``spark.read`` for such a file."""
+        options: dict[str, object] = {"header": self.has_header}
+        if self.separator != ",":
+            options["sep"] = self.separator
+        if self.encoding in _SPARK_NAMES:
+            options["encoding"] = _SPARK_NAMES[self.encoding]
+        if self.doubles_quotes:
+            # Spark's own escape is a backslash: https://spark.apache.org/docs/4.1.1/sql-data-sources-csv.html
+            options["escape"] = '"'
+        if self.spans_lines:
+            options["multiLine"] = True
+        return options
+
+
+def find_encoding(data: bytes) -> str:
+    """Find the encoding of a file from its first bytes: UTF-8, UTF-16 by its mark, else Windows' Western one."""
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            return name
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The sample may end within a character.
+        return "utf-8" if error.start >= len(data) - 3 else "cp1252"
+    return "utf-8"
+
+
+def read_shape(data: bytes) -> CsvShape:
+    """Read the shape of a file from its first bytes."""
+    encoding = find_encoding(data)
+    text = data.decode(encoding, errors="replace").removeprefix("\ufeff")
+    separator = _find_separator(text)
+    rows = _read_rows(text, separator)
+    if not rows:
+        return CsvShape(())
+    has_header = _has_header(rows)
+    first = tuple(name.strip() for name in rows[0])
+    names = first if has_header else tuple(f"_c{number}" for number in range(len(first)))
+    cells = [cell for row in rows for cell in row]
+    return CsvShape(
+        names=names,
+        separator=separator,
+        has_header=has_header,
+        encoding="utf-8" if encoding == "utf-8-sig" else encoding,
+        doubles_quotes=any('"' in cell for cell in cells) and '""' in text,
+        spans_lines=any("\n" in cell for cell in cells),
+        notes=() if has_header else ("the first row holds values, so columns are named by their number",),
+    )
+
+
+def _read_rows(text: str, separator: str) -> list[list[str]]:
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            if row:
+                rows.append(row)
+            if len(rows) == _LINES:
+                break
+    except csv.Error:
+        return rows
+    return rows
+
+
+def _find_separator(text: str) -> str:
+    """The separator that gives most rows the same number of cells, and more than one."""
+    best, most = ",", (0, 0)
+    for separator in _SEPARATORS:
+        widths = Counter(len(row) for row in _read_rows(text, separator))
+        width, count = max(widths.items(), key=lambda item: item[1], default=(1, 0))
+        if width > 1 and (count, width) > most:
+            best, most = separator, (count, width)
+    return best
+
+
+def _has_header(rows: list[list[str]]) -> bool:
+    """True unless the first row has a blank, twice the same, or something that is a number, a date or a truth value."""
+    first = [cell.strip() for cell in rows[0]]
+    if len(set(first)) < len(first) or "" in first:
+        return False
+    return not any(_is_value(cell) for cell in first)
+
+
+def _is_value(cell: str) -> bool:
+    return propose_type(pa.array([cell])).type is not None

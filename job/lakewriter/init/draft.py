@@ -1,0 +1,159 @@
+"""Draft a lake.yaml from what there is: files, a vendor's configuration, a catalog, a database."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter.dialects.descriptions import describe
+from lakewriter.dialects.registry import BY_TYPE
+from lakewriter.errors import SpecInvalidError
+from lakewriter.init.listing import is_remote
+from lakewriter.init.yaml_draft import Line, write_comment, write_lines, write_mapping
+
+SCHEMA_FILE: Final = "lake.schema.json"
+NO_BUCKET: Final = "change-me"
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
+_LONGEST_NAME: Final = 63
+
+
+@dataclass(frozen=True)
+class TableDraft:
+    """One entry of ``tables``. ``seen`` says what was looked at.
+
+    ``key``, ``cursor`` and ``columns`` come with their evidence; what is not certain is commented out.
+    """
+
+    name: str
+    read: Mapping[str, Any]
+    seen: str
+    schema: str = ""
+    key: tuple[tuple[str, ...], str, bool] = ((), "", False)
+    cursor: tuple[str, str, bool] | None = None
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    names: Mapping[str, Any] | None = None
+    """The keys that name it, where they are not the dialect's for ``name`` and ``schema``."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A whole file. ``destination`` are its keys, ``source`` is in place of ``tables`` for messages."""
+
+    pipeline: str
+    destination: Mapping[str, Any]
+    tables: tuple[TableDraft, ...] = ()
+    source: Mapping[str, tuple[Any, str]] | None = None
+    comments: Mapping[str, str] = field(default_factory=dict)
+    """For keys of ``destination``, in place of the key's description."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The destination's type."""
+        return str(self.destination["type"])
+
+
+def make_destination(kind: str, bucket: str | None, region: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Make the keys of a new destination, and comments on what its user has still to put in."""
+    if kind not in BY_TYPE:
+        raise SpecInvalidError(f"--type {kind!r} is no destination; expected one of: {', '.join(BY_TYPE)}.")
+    keys = BY_TYPE[kind].first_keys(kind, bucket or NO_BUCKET, region)
+    place = next(key for key, value in keys.items() if NO_BUCKET in str(value)) if bucket is None else None
+    return keys, {place: "put your own bucket here; --local needs none"} if place else {}
+
+
+def name_pipeline(text: str) -> str:
+    """A pipeline's name from a folder's, a file's or a database's."""
+    name = _NOT_IN_NAMES.sub("-", text.lower()).strip("-_")[:_LONGEST_NAME].rstrip("-_")
+    return name or "lake"
+
+
+def make_relative(path: str, folder: Path) -> str:
+    """``path`` as a lake.yaml in ``folder`` names it: from there where it lies near, else whole."""
+    if is_remote(path):
+        return path
+    whole = os.path.abspath(path)  # noqa: PTH100 - a pattern is no path that can be resolved
+    relative = os.path.relpath(whole, folder.resolve())
+    return whole if relative.startswith(os.path.join("..", "..")) else relative  # noqa: PTH118
+
+
+def write_draft(draft: Draft, command: str) -> str:
+    """Write the file's text; ``command`` is what drafted it."""
+    lines: list[Line | str] = [
+        f"# yaml-language-server: $schema={SCHEMA_FILE}",
+        *write_comment(f"Drafted by: {command}"),
+        *[text for note in draft.notes for text in write_comment(f"NOTE: {note}")],
+        Line(0, "pipeline", draft.pipeline, describe(draft.kind, "pipeline")),
+        "",
+        Line(0, "destination", is_mapping=True),
+        *[Line(1, key, value, _comment_on(draft, key)) for key, value in draft.destination.items()],
+        "",
+    ]
+    if draft.source is not None:
+        lines += write_mapping("source", draft.source, 0)
+    if draft.tables:
+        lines.append(Line(0, "tables", is_mapping=True))
+        for number, table in enumerate(draft.tables):
+            lines += _write_table(draft.kind, table, is_first=number == 0)
+    return "\n".join(write_lines(lines)).rstrip("\n") + "\n"
+
+
+def _comment_on(draft: Draft, key: str) -> str:
+    if key == "type":
+        others = [kind for kind in BY_TYPE if kind != draft.kind]
+        return f"whose layout; or {', '.join(others)}"
+    return draft.comments.get(key) or _describe(draft.kind, f"destination.{key}")
+
+
+def _describe(kind: str, path: str) -> str:
+    try:
+        return describe(kind, path)
+    except LookupError:
+        return ""
+
+
+def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line | str]:
+    """A table's lines, a blank one before all but the first."""
+    names = table.names or BY_TYPE[kind].first_table_keys(table.name, table.schema)
+    lines: list[Line | str] = [] if is_first else [""]
+    for number, (key, value) in enumerate(names.items()):
+        lines.append(Line(2, key, value, table.seen if number == 0 else "", is_item=number == 0))
+    lines += [text for note in table.notes for text in write_comment(f"NOTE: {note}", 2)]
+    lines.append(Line(2, "read", dict(table.read)))
+    lines += [Line(2, key, value) for key, value in table.more.items()]
+    lines += _write_key(table)
+    lines += _write_cursor(table)
+    if table.columns:
+        lines += write_mapping("columns", table.columns, 2)
+    return lines
+
+
+def _write_key(table: TableDraft) -> list[Line | str]:
+    columns, evidence, is_certain = table.key
+    if columns:
+        return [Line(2, "primary_key", list(columns), evidence, is_off=not is_certain)]
+    return [Line(2, "primary_key", [], evidence, is_off=True)] if evidence else []
+
+
+def _write_cursor(table: TableDraft) -> list[Line | str]:
+    if table.cursor is None:
+        return []
+    column, evidence, is_certain = table.cursor
+    return [Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain)]
+
+
+def require_plain_names(tables: Sequence[TableDraft]) -> tuple[TableDraft, ...]:
+    """The tables with a number behind every name that occurred before."""
+    seen, renamed = set[tuple[str, str]](), []
+    for table in tables:
+        name, number = table.name, 1
+        while (table.schema.lower(), name.lower()) in seen:
+            number += 1
+            name = f"{table.name}_{number}"
+        seen.add((table.schema.lower(), name.lower()))
+        renamed.append(table if name == table.name else TableDraft(**{**vars(table), "name": name}))
+    return tuple(renamed)

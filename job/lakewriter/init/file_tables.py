@@ -1,0 +1,162 @@
+"""Find the tables that files hold: a file, or a folder of equal files."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from lakewriter.errors import LakeError, SourceFailedError
+from lakewriter.init.listing import list_folder
+from lakewriter.init.samples import Head, read_head
+from lakewriter.source.packing import SourceFile
+
+_THREADS: Final = 16
+_MOST_FILES: Final = 200
+"""Of a folder, whose beginnings are compared; of more, so many are, evenly spread."""
+_ALIKE: Final = 0.7
+"""Columns in common of all that two files have: as many make them one table."""
+_ALIKE_BY_NAME: Final = 0.5
+"""The same for files whose names begin alike."""
+_PARTITION: Final = re.compile(r"[^=/]+=[^/]*")
+_PART: Final = re.compile(r"(part|data|file|run|batch|chunk|split)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
+_DATED: Final = re.compile(r"[-_. ]*\d[\d\-_.T: ]*Z?$")
+_COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """Files of one table; ``paths`` are what ``spark.read`` is given, ``problems`` are files that were passed over."""
+
+    name: str
+    paths: tuple[str, ...]
+    files: tuple[SourceFile, ...]
+    head: Head
+    problems: tuple[str, ...] = ()
+
+
+def find_tables(path: str) -> list[FileTable]:
+    """Find the tables in a file or a folder, folders inside it included; ``SOURCE_FAILED`` where there is none."""
+    bare = path.rstrip("/") or path
+    tables, problems = _find_below(bare)
+    if not tables:
+        said = f"{problems[0]}" if problems else f"there is no file in {path!r} that can be a table."
+        raise SourceFailedError(said, remedy="Give files of CSV, JSON, Parquet or ORC, or a folder of them.")
+    return [FileTable(t.name, t.paths, t.files, t.head, tuple(problems) if not n else ()) for n, t in enumerate(tables)]
+
+
+def _find_below(path: str) -> tuple[list[FileTable], list[str]]:
+    files, folders = list_folder(path)
+    if folders and all(_PARTITION.fullmatch(_get_base(folder)) for folder in folders):
+        leaves = [file for folder in folders for file in _list_leaves(folder)]
+        heads, problems = _read_heads(leaves)
+        first = next(iter(heads.values()), None)
+        whole = [FileTable(_name_table(_get_base(path)), (path,), tuple(leaves), first)] if first else []
+        return whole, problems
+    tables, problems = _group_files(path, files)
+    for folder in folders:
+        inner, more = _find_below(folder)
+        tables += inner
+        problems += more
+    return tables, problems
+
+
+def _list_leaves(folder: str) -> Iterator[SourceFile]:
+    files, folders = list_folder(folder)
+    yield from files
+    for inner in folders:
+        yield from _list_leaves(inner)
+
+
+def _group_files(folder: str, files: Sequence[SourceFile]) -> tuple[list[FileTable], list[str]]:
+    heads, problems = _read_heads(files)
+    groups: list[list[SourceFile]] = []
+    for file in files:
+        if file in heads:
+            group = next((own for own in groups if _is_alike(heads, own[0], file)), None)
+            if group is None:
+                groups.append([file])
+            else:
+                group.append(file)
+    if len(groups) == 1 and files[0].path != folder and not problems and len(heads) == len(files):
+        (group,) = groups
+        if len(group) > 1 or _PART.fullmatch(_get_stem(group[0].path)):
+            return [FileTable(_name_table(_get_base(folder)), (folder,), tuple(group), heads[group[0]])], problems
+    return [_make_table(group, heads[group[0]], files) for group in groups], problems
+
+
+def _make_table(group: Sequence[SourceFile], head: Head, files: Sequence[SourceFile]) -> FileTable:
+    paths = [file.path for file in group]
+    if len(paths) == 1:
+        return FileTable(_name_table(_get_stem(paths[0])), tuple(paths), tuple(group), head)
+    start = _find_common_start(paths)
+    ends = {path.rpartition("/")[2].partition(".")[2] for path in paths}
+    pattern = f"{start}*.{next(iter(ends))}"
+    others = [file.path for file in files if file not in group]
+    is_pattern = len(ends) == 1 and not any(PurePosixPath(other).match(pattern) for other in others)
+    chosen = (pattern,) if is_pattern and not set(start) & set("*?[]{}") else tuple(paths)
+    return FileTable(_name_table(_get_base(start) or _get_stem(paths[0])), chosen, tuple(group), head)
+
+
+def _read_heads(files: Sequence[SourceFile]) -> tuple[dict[SourceFile, Head], list[str]]:
+    """The beginnings of the files, and why others have none."""
+    if len(files) > _MOST_FILES:
+        step = len(files) / _MOST_FILES
+        looked = [files[int(number * step)] for number in range(_MOST_FILES)]
+    else:
+        looked = list(files)
+
+    def read(file: SourceFile) -> Head | LakeError:
+        try:
+            return read_head(file)
+        except LakeError as error:
+            return error
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        heads = dict(zip(looked, pool.map(read, looked), strict=True))
+    problems = [head.message for head in heads.values() if isinstance(head, LakeError)]
+    known = {file: head for file, head in heads.items() if isinstance(head, Head)}
+    if len(files) > len(looked) and known:
+        first = next(iter(known))
+        if all(_is_alike(known, first, file) for file in known):
+            known = {file: known.get(file, known[first]) for file in files}
+        else:
+            problems.append(
+                f"{len(files):,} files lie in one folder and are not alike: give folders, one for each table"
+            )
+    return known, problems
+
+
+def _is_alike(heads: dict[SourceFile, Head], one: SourceFile, other: SourceFile) -> bool:
+    first, second = heads[one], heads[other]
+    if first.format != second.format or (first.csv and second.csv and first.csv.separator != second.csv.separator):
+        return False
+    names, others = {name.lower() for name in first.names}, {name.lower() for name in second.names}
+    if not names and not others:
+        return True
+    stems = _find_common_start([_get_stem(one.path).lower(), _get_stem(other.path).lower()])
+    least = _ALIKE_BY_NAME if len(stems.rstrip("0123456789-_. ")) > 2 else _ALIKE
+    return len(names & others) >= least * len(names | others)
+
+
+def _find_common_start(texts: Sequence[str]) -> str:
+    # By characters, not by folders: names such as orders_1 and orders_2 begin alike.
+    return os.path.commonprefix(texts)  # noqa: RUF071
+
+
+def _get_base(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _get_stem(path: str) -> str:
+    base = _get_base(path)
+    for ending in _COMPRESSED:
+        base = base.removesuffix(ending)
+    return base.rpartition(".")[0] or base
+
+
+def _name_table(text: str) -> str:
+    """A table's name from that of a file or folder, without the date or number that such a name ends with."""
+    return _DATED.sub("", text).strip("-_. ") or text or "table"

@@ -1,0 +1,211 @@
+"""Draft a lake.yaml from the paths and URLs that a user gives."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from lakewriter.dialects.registry import BY_TYPE
+from lakewriter.errors import SpecInvalidError
+from lakewriter.init.databases import draft_database
+from lakewriter.init.draft import Draft, TableDraft, make_destination, make_relative, name_pipeline, require_plain_names
+from lakewriter.init.estuary_flow import draft_bindings, make_first_binding
+from lakewriter.init.file_tables import FileTable, find_tables
+from lakewriter.init.proposals import describe_columns, propose_cursor, propose_key, propose_types
+from lakewriter.init.samples import Sample, read_sample
+from lakewriter.init.vendor_files import VendorFile, holds_messages, make_catalog, read_vendor_file
+from lakewriter.report import format_count, format_size
+
+CATALOG_FILE: Final = "configured_catalog.json"
+_LAKEWRITER: Final = "lakewriter-s3"
+_AIRBYTE: Final = "airbyte-s3"
+_ESTUARY: Final = "estuary-s3-parquet"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user has said: the destination's type, bucket and region, the pipeline's name, and where the file goes.
+
+    ``spark`` starts Spark, which only a database needs; ``schemas`` are those to read of it.
+    """
+
+    folder: Path
+    kind: str | None = None
+    bucket: str | None = None
+    region: str = "us-east-1"
+    pipeline: str | None = None
+    schemas: tuple[str, ...] = ()
+    spark: Callable[[], Any] | None = None
+
+
+@dataclass
+class _Given:
+    """The user's paths by what they are."""
+
+    files: list[FileTable] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    databases: list[str] = field(default_factory=list)
+    vendor: dict[str, VendorFile] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """The draft, and the files to write beside it by their names."""
+
+    draft: Draft
+    beside: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make_draft(places: Sequence[str], wishes: Wishes) -> Drafted:
+    """Look at each place, and draft the file; ``SPEC_INVALID`` or ``SOURCE_FAILED`` where that cannot be."""
+    given = _recognise(places)
+    name = wishes.pipeline or name_pipeline(_name_place(places[0]))
+    without_data = not given.files and not given.databases
+    if {"catalog", "connection"} & given.vendor.keys() or given.messages:
+        return _draft_messages(given, name, wishes)
+    if "airbyte destination" in given.vendor and without_data:
+        return _draft_messages(given, name, wishes)
+    tables = [draft_table(table, wishes.folder) for table in given.files]
+    for url in given.databases:
+        tables += draft_database(url, wishes.schemas, wishes.spark)
+    destination, comments, kind = _choose_destination(given, wishes)
+    notes = tuple(problem for table in given.files for problem in table.problems)
+    if "flow" in given.vendor:
+        tables, unmatched = draft_bindings(given.vendor["flow"], tables)
+        notes += unmatched
+    elif "endpoint" in given.vendor and without_data:
+        tables = [make_first_binding()]
+    elif BY_TYPE[kind].table_form is not None:
+        tables = [_require_key(table) for table in tables]
+    return Drafted(Draft(name, destination, require_plain_names(tables), comments=comments, notes=notes))
+
+
+def _name_place(place: str) -> str:
+    if place.startswith("jdbc:"):
+        return place.partition("?")[0].partition(";")[0].rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    bare = place.rstrip("/")
+    base = Path(bare).resolve().name if bare in (".", "..", "") else bare.rpartition("/")[2]
+    return base.partition(".")[0] or base
+
+
+def _recognise(places: Sequence[str]) -> _Given:
+    given = _Given()
+    for place in places:
+        if place.startswith("jdbc:"):
+            given.databases.append(place)
+        elif (vendor := read_vendor_file(place)) is not None:
+            if vendor.kind in given.vendor:
+                raise SpecInvalidError(f"{given.vendor[vendor.kind].path} and {place} are both a {vendor.kind}.")
+            given.vendor[vendor.kind] = vendor
+        elif holds_messages(place):
+            given.messages.append(place)
+        else:
+            given.files += find_tables(place)
+    return given
+
+
+def _choose_destination(given: _Given, wishes: Wishes) -> tuple[dict[str, Any], dict[str, str], str]:
+    """The destination that a vendor's file describes, or a new one."""
+    own: Mapping[str, str] = {"airbyte destination": _AIRBYTE, "flow": _ESTUARY, "endpoint": _ESTUARY}
+    file = next((given.vendor[kind] for kind in own if kind in given.vendor), None)
+    if file is None:
+        kind = wishes.kind or _LAKEWRITER
+        return (*make_destination(kind, wishes.bucket, wishes.region), kind)
+    kind = wishes.kind or own[file.kind]
+    path = make_relative(file.path, wishes.folder)
+    if file.kind == "endpoint":
+        keys, comments = _write_endpoint(file.content)
+        return {"type": kind, **keys}, comments, kind
+    keys = {"type": kind, "config_file": path}
+    keys |= {key: f"${{env:{key.upper()}}}" for key in file.masked}
+    comments = {"config_file": "taken as it is; keys beside it come first"}
+    return keys, comments | dict.fromkeys(file.masked, "masked in the file: export the variable"), kind
+
+
+def _write_endpoint(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """An endpoint's keys, its secrets by reference."""
+    secrets = {"awsAccessKeyId": "AWS_ACCESS_KEY_ID", "awsSecretAccessKey": "AWS_SECRET_ACCESS_KEY"}
+    keys = {key: f"${{env:{secrets[key]}}}" if key in secrets else value for key, value in content.items()}
+    return keys, dict.fromkeys(secrets.keys() & keys.keys(), "kept out of the file: export the variable")
+
+
+def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
+    """A pipeline of Airbyte's messages, whose configured catalog gives the tables."""
+    if given.files or given.databases:
+        raise SpecInvalidError(
+            "messages of Airbyte's and other sources do not go into one pipeline.",
+            remedy="Draft a lake.yaml for each, with --output.",
+        )
+    beside: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()
+    if "catalog" in given.vendor:
+        catalog = make_relative(given.vendor["catalog"].path, wishes.folder)
+    elif "connection" in given.vendor:
+        catalog = CATALOG_FILE
+        beside[catalog], notes = make_catalog(given.vendor["connection"].content)
+    elif given.messages:
+        raise SpecInvalidError(
+            f"{given.messages[0]} holds messages of Airbyte's protocol, and no catalog says which streams they are.",
+            remedy="Name the configured catalog as well: lakewriter init messages.jsonl configured_catalog.json.",
+        )
+    else:
+        catalog = CATALOG_FILE
+        notes = (f"put the connection's configured catalog into {CATALOG_FILE}, or name where it is",)
+    destination, comments, kind = _choose_destination(given, replace(wishes, kind=wishes.kind or _AIRBYTE))
+    if "source" not in BY_TYPE[kind].top_keys:
+        raise SpecInvalidError(f"--type {kind!r} takes no messages; expected {_AIRBYTE!r} or 'heropixel-s3'.")
+    paths = [make_relative(path, wishes.folder) for path in given.messages]
+    if paths:
+        messages: tuple[Any, str] = (paths[0] if len(paths) == 1 else paths, "files, folders or s3:// paths; - is "
+                                     "standard input")  # fmt: skip
+    else:
+        messages = ("-", "standard input; or files that hold the messages. Or in place of this key, a connector that "
+                    "the job runs: command: [source-faker, read, --config, c.json, --catalog, k.json]")  # fmt: skip
+    source = {"messages": messages, "catalog": (catalog, "the streams, and what is to be done with each")}
+    return Drafted(Draft(name, destination, source=source, comments=comments, notes=notes), beside)
+
+
+def draft_table(table: FileTable, folder: Path) -> TableDraft:
+    """Draft the entry of a table of files, with what a look at its rows proposes."""
+    sample = read_sample(table.files, table.head)
+    columns = describe_columns(sample.rows)
+    types = propose_types(columns)
+    key = propose_key(table.name, sample.rows, columns, is_whole=sample.is_whole) if columns else None
+    cursor = propose_cursor(sample.rows, columns)
+    paths = [make_relative(path, folder) for path in table.paths]
+    read: dict[str, Any] = {"format": table.head.format, "path": paths[0] if len(paths) == 1 else paths}
+    if sample.options:
+        read["options"] = dict(sample.options)
+    return TableDraft(
+        name=table.name,
+        read=read,
+        seen=_describe_sample(table, sample),
+        key=(key.columns, key.evidence, key.is_certain) if key else ((), "", False),
+        cursor=(cursor.columns[0], cursor.evidence, cursor.is_certain) if cursor else None,
+        columns={name: (kind, reason) for name, (kind, reason) in types.items()},
+        notes=sample.notes,
+    )
+
+
+def _describe_sample(table: FileTable, sample: Sample) -> str:
+    size = format_size(sum(file.length for file in table.files))
+    rows = format_count(sample.rows.num_rows, "row")
+    looked = f"all {rows}" if sample.is_whole else f"the first {rows}"
+    files = format_count(len(table.files), "file")
+    return f"{files}, {size}; looked at {looked}, {format_count(len(sample.rows.column_names), 'column')}"
+
+
+def _require_key(table: TableDraft) -> TableDraft:
+    """A destination of collections has no table without a key."""
+    columns, evidence, is_certain = table.key
+    if columns and is_certain:
+        return table
+    if columns:
+        return replace(table, key=(columns, evidence, True))
+    return replace(table, key=(("CHANGE-ME",), f"this destination needs a key; {evidence}", True))
+
+
+def choose_region() -> str:
+    """The region of this machine's AWS configuration, else N. Virginia's."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"

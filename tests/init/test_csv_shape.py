@@ -1,0 +1,33 @@
+"""How a CSV file is written, and the options with which Spark reads it so."""
+
+import pytest
+
+from lakewriter.init.csv_shape import read_shape
+
+SHAPES = [
+    # bytes, columns, options of spark.read
+    (b"id,name\n1,a\n", ("id", "name"), {"header": True}),
+    (b"\xef\xbb\xbfid,name\r\n1,a\r\n", ("id", "name"), {"header": True}),
+    (b"id;price\n1;2,50\n2;3,10\n", ("id", "price"), {"header": True, "sep": ";"}),
+    (b"id\tname\n1\ta\n", ("id", "name"), {"header": True, "sep": "\t"}),
+    (b"id|name\n1|a\n", ("id", "name"), {"header": True, "sep": "|"}),
+    (b"id\n1\n2\n", ("id",), {"header": True}),
+    # A first row of values is no header; Spark names columns by their number then.
+    (b"1,a\n2,b\n", ("_c0", "_c1"), {"header": False}),
+    (b"a,2026-01-01\nb,2026-01-02\n", ("_c0", "_c1"), {"header": False}),
+    (b"a,a\nb,c\n", ("_c0", "_c1"), {"header": False}),
+    # A comma inside quotes separates nothing; a doubled quote is a quote, which Spark takes only if it is told.
+    (b'id,name\n1,"a, b"\n', ("id", "name"), {"header": True}),
+    (b'id,name\n1,"say ""hi"""\n', ("id", "name"), {"header": True, "escape": '"'}),
+    (b'id,name\n1,"two\nlines"\n', ("id", "name"), {"header": True, "multiLine": True}),
+    ("id,name\n1,Müller\n".encode("cp1252"), ("id", "name"), {"header": True, "encoding": "windows-1252"}),
+    ("id,name\n1,Müller\n".encode("utf-16"), ("id", "name"), {"header": True, "encoding": "UTF-16"}),
+    ("id,name\n1,Müller\n".encode(), ("id", "name"), {"header": True}),
+    (b" id , name \n1,a\n", ("id", "name"), {"header": True}),
+]
+
+
+@pytest.mark.parametrize(("data", "names", "options"), SHAPES)
+def test_shapes(data, names, options):
+    shape = read_shape(data)
+    assert (shape.names, shape.options) == (names, options)

@@ -1,0 +1,279 @@
+"""A lake.yaml from every starting point: what is written, and that it loads as it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakewriter.dialects.lake_yaml import load
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.init.draft import write_draft
+from lakewriter.init.start import Wishes, make_draft
+
+AIRBYTE = Path(__file__).parents[2] / "examples" / "airbyte"
+
+ORDERS = """order_id,zip,amount,updated_at
+1,01234,2.50,2026-01-01T10:00:00Z
+2,90210,7.10,2026-01-02T10:00:00Z
+"""
+
+# The text for a folder with this one file: each line with what it means, or why it is there.
+DRAFT = """\
+# yaml-language-server: $schema=lake.schema.json
+# Drafted by: lakewriter init data
+# The pipeline's name, which its records in the bucket lie under: lower-case letters, digits, `-` and `_`. Never
+# change it once a load has run.
+pipeline: data
+
+destination:
+  # whose layout; or supaflow-s3, supaflow-s3-data-lake, airbyte-s3, heropixel-s3, estuary-s3-parquet
+  type: lakewriter-s3
+  location: s3://change-me/lake  # put your own bucket here; --local needs none
+  # The region of the bucket, where Glue and STS are called too. With `endpoint` the store's own name for it.
+  region: us-east-1
+
+tables:
+  - table: orders  # 1 file, 99 B; looked at all 2 rows, 4 columns
+    read: {format: csv, path: data/orders.csv, options: {header: true}}
+    primary_key: [order_id]  # 2 distinct values in 2 rows, none null
+    # later loads read only what is newer; never null, from 2026-01-01T10:00:00Z to 2026-01-02T10:00:00Z
+    cursor: updated_at
+    columns:
+      order_id: bigint  # all values (2) are whole numbers, from 1 to 2
+      amount: double  # all values (2) are numbers, such as '2.50'
+      updated_at: timestamp  # all values (2) are times, such as '2026-01-01T10:00:00Z'
+"""
+
+
+def write(folder, places, **wishes):
+    """The drafted file, written with what goes beside it."""
+    drafted = make_draft([str(folder / place) for place in places], Wishes(folder, **wishes))
+    for name, content in drafted.beside.items():
+        (folder / name).write_text(json.dumps(content), "utf-8")
+    lake = folder / "lake.yaml"
+    lake.write_text(write_draft(drafted.draft, f"lakewriter init {' '.join(places)}"), "utf-8")
+    return lake
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "orders.csv").write_text(ORDERS, "utf-8")
+    for name in ("destination.json", "configured_catalog.json", "messages.jsonl"):
+        (tmp_path / name).write_bytes((AIRBYTE / name).read_bytes())
+    return tmp_path
+
+
+def test_a_folder_of_files(folder):
+    assert write(folder, ["data"]).read_text("utf-8") == DRAFT
+
+
+# In the order in which messages list them.
+KINDS = ["supaflow-s3", "supaflow-s3-data-lake", "airbyte-s3", "heropixel-s3", "estuary-s3-parquet", "lakewriter-s3"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_for_every_destination(folder, kind):
+    loaded = load(write(folder, ["data"], kind=kind, bucket="acme-lake", region="eu-west-1"))
+    (table,) = loaded.spec.tables
+    assert (loaded.spec.access.bucket, loaded.spec.access.region) == ("acme-lake", "eu-west-1")
+    key = tuple(key.strip("/") for key in table.collection.keys) if table.collection else table.primary_key
+    assert (loaded.spec.pipeline, table.name, key) == ("data", "orders", ("order_id",))
+
+
+API = {
+    "destinationId": "d",
+    "destinationType": "s3",
+    "configuration": {
+        "destinationType": "s3",
+        "s3_bucket_name": "acme",
+        "s3_bucket_path": "raw",
+        "s3_bucket_region": "eu-west-1",
+        "access_key_id": "**********",
+        "secret_access_key": "**********",
+        "format": {"format_type": "JSONL"},
+    },
+}
+PUBLIC = {
+    "connectionId": "c",
+    "configurations": {
+        "streams": [
+            {"name": "users", "syncMode": "incremental_deduped_history", "primaryKey": [["id"]]},
+            {"name": "events", "namespace": "app", "syncMode": "full_refresh_overwrite"},
+        ]
+    },
+}
+SYNCED = {
+    "connectionId": "c",
+    "syncCatalog": {
+        "streams": [
+            {
+                "stream": {"name": "users", "jsonSchema": {"properties": {"id": {"type": "integer"}}}},
+                "config": {"syncMode": "incremental", "destinationSyncMode": "append", "cursorField": ["id"]},
+            },
+            {"stream": {"name": "left_out"}, "config": {"selected": False}},
+        ]
+    },
+}
+FLOW = {
+    "collections": {
+        "acmeCo/orders": {"key": ["/order_id"], "schema": {"properties": {"order_id": {"type": "string"}}}}
+    },
+    "materializations": {
+        "acmeCo/s3": {
+            "endpoint": {
+                "connector": {
+                    "image": "ghcr.io/estuary/materialize-s3-parquet:v1",
+                    "config": {
+                        "bucket": "acme", "region": "us-east-1", "uploadIntervalInSeconds": 60,
+                        "awsAccessKeyId": "k", "awsSecretAccessKey": "s",
+                    },
+                }
+            },
+            "bindings": [{"source": "acmeCo/orders", "resource": {"pathPrefix": "orders"}}],
+        }
+    },
+}  # fmt: skip
+ENDPOINT = {"bucket": "acme", "awsAccessKeyId": "AKIA", "awsSecretAccessKey": "x", "region": "us-east-1",
+            "uploadIntervalInSeconds": 300}  # fmt: skip
+
+STARTS: list[tuple[dict[str, object], list[str], list[str]]] = [
+    # files beside the folder's own, places, lines of the lake.yaml
+    (
+        {},
+        ["destination.json", "configured_catalog.json", "messages.jsonl"],
+        ["  config_file: destination.json", "  messages: messages.jsonl", "  catalog: configured_catalog.json"],
+    ),
+    ({}, ["configured_catalog.json"], ["  type: airbyte-s3", "  messages: '-'"]),
+    (
+        {"api.json": API},
+        ["api.json", "configured_catalog.json"],
+        [
+            "  config_file: api.json",
+            "  access_key_id: ${env:ACCESS_KEY_ID}",
+            "  secret_access_key: ${env:SECRET_ACCESS_KEY}",
+        ],
+    ),
+    (
+        {"flow.json": FLOW},
+        ["flow.json"],
+        ["  config_file: flow.json", "  - source: acmeCo/orders", "    read: {format: text, path: orders.jsonl}"],
+    ),
+    # The folder's table has the collection's name, and is where its rows are.
+    (
+        {"flow.json": FLOW},
+        ["flow.json", "data"],
+        ["  - source: acmeCo/orders", "    read: {format: csv, path: data/orders.csv, options: {header: true}}"],
+    ),
+    (
+        {"endpoint.json": ENDPOINT},
+        ["endpoint.json", "data"],
+        ["  awsSecretAccessKey: ${env:AWS_SECRET_ACCESS_KEY}", "    resource: {pathPrefix: orders}"],
+    ),
+    ({"endpoint.json": ENDPOINT}, ["endpoint.json"], ["    collection: {key: [/id]}"]),
+]
+
+
+@pytest.mark.parametrize(("files", "places", "lines"), STARTS)
+def test_vendors_own_files(folder, files, places, lines):
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content), "utf-8")
+    lake = write(folder, places)
+    text = [line.partition("  #")[0] for line in lake.read_text("utf-8").splitlines()]
+    assert [line for line in lines if line not in text] == []
+    assert load(lake).spec.tables
+
+
+CONNECTIONS = [
+    # what the API exports, the configured catalog, notes
+    (
+        {"data": [PUBLIC]},
+        [
+            {"stream": {"name": "users"}, "sync_mode": "incremental", "destination_sync_mode": "append",
+             "primary_key": [["id"]]},
+            {"stream": {"name": "events", "namespace": "app"}, "sync_mode": "full_refresh",
+             "destination_sync_mode": "overwrite"},
+        ],
+        (
+            "stream 'users' has 'deduped_history', which files on S3 cannot have: it is 'append' here",
+            "the connection has no schemas: put each stream's json_schema into the catalog, as the source discovers "
+            "it, for columns with types",
+        ),
+    ),
+    (
+        SYNCED,
+        [
+            {"stream": {"name": "users", "json_schema": {"properties": {"id": {"type": "integer"}}}},
+             "sync_mode": "incremental", "destination_sync_mode": "append", "cursor_field": ["id"]},
+        ],
+        (),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "streams", "notes"), CONNECTIONS)
+def test_a_connection_gives_the_catalog(folder, content, streams, notes):
+    (folder / "connection.json").write_text(json.dumps(content), "utf-8")
+    drafted = make_draft([str(folder / "destination.json"), str(folder / "connection.json")], Wishes(folder))
+    assert drafted.beside == {"configured_catalog.json": {"streams": streams}}
+    assert drafted.draft.notes == notes
+    (folder / "configured_catalog.json").unlink()
+    spec = load(write(folder, ["destination.json", "connection.json"])).spec
+    assert [table.source_table for table in spec.tables] == [stream["stream"]["name"] for stream in streams]
+
+
+REFUSED = [
+    # files, places, the error
+    (
+        {"discovered.json": {"type": "CATALOG", "catalog": {"streams": []}}},
+        ["discovered.json"],
+        "discovered.json is the catalog that an Airbyte source discovers, in which no stream is configured. Give the "
+        "configured catalog of the connection, whose streams have 'stream' and 'sync_mode'.",
+    ),
+    (
+        {"mine.json": {"pipeline": "p", "destination": {}}},
+        ["mine.json"],
+        "mine.json is a lake.yaml already. Go on with: lakewriter check mine.json.",
+    ),
+    (
+        {},
+        ["messages.jsonl"],
+        "messages.jsonl holds messages of Airbyte's protocol, and no catalog says which streams they are. Name the "
+        "configured catalog as well: lakewriter init messages.jsonl configured_catalog.json.",
+    ),
+    (
+        {},
+        ["configured_catalog.json", "data"],
+        "messages of Airbyte's and other sources do not go into one pipeline. Draft a lake.yaml for each, with "
+        "--output.",
+    ),
+    (
+        {"flow.json": {"materializations": {"a": {}, "b": {}}}},
+        ["flow.json"],
+        "flow.json has 2 materializations, expected one. Draft the file from one with a single materialization; "
+        "destination.materialization names it later.",
+    ),
+    ({}, ["nowhere"], "there is no file or folder 'nowhere'. Give a path that exists."),
+]
+
+
+@pytest.mark.parametrize(("files", "places", "message"), REFUSED)
+def test_what_cannot_begin_a_lake_yaml(folder, files, places, message):
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content), "utf-8")
+    with pytest.raises((SpecInvalidError, SourceFailedError)) as raised:
+        make_draft([str(folder / place) for place in places], Wishes(folder))
+    assert str(raised.value).partition(": ")[2].replace(f"{folder}/", "") == message
+
+
+def test_an_unknown_type_names_those_that_there_are(folder):
+    with pytest.raises(SpecInvalidError) as raised:
+        make_draft([str(folder / "data")], Wishes(folder, kind="s3"))
+    assert raised.value.message == f"--type 's3' is no destination; expected one of: {', '.join(KINDS)}."
+
+
+def test_tables_of_one_name_are_told_apart(folder):
+    (folder / "more").mkdir()
+    (folder / "more" / "orders.csv").write_text(ORDERS, "utf-8")
+    spec = load(write(folder, ["data", "more"])).spec
+    assert [table.name for table in spec.tables] == ["orders", "orders_2"]
