@@ -98,7 +98,7 @@ def test_fault_of_the_program(file, monkeypatch):
     assert content["error"]["message"] == "the command: KeyError: 'gone'."
 
 
-COMMANDS = ["check", "status", "policy --account 123456789012", "queries"]
+COMMANDS = ["check --no-sources", "status", "policy --account 123456789012", "queries"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -165,3 +165,4 @@ def test_plan_lists_what_an_overwrite_deletes(lake):
                       controls={"shop.items": lake.control("shop.items")})  # fmt: skip
     assert planned.error is None
     assert planned.deletes == (f"s3://{BUCKET}/{key}",)
+    assert planned.deleted_bytes == len(lake.data()[key])

@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
@@ -18,7 +17,6 @@ from rich.text import Text
 from lakewriter.commit.state import TableState
 from lakewriter.doctor import Finding
 from lakewriter.operate.health import Health, describe
-from lakewriter.operate.planning import PlannedTable
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
 from lakewriter.report import RunReport, format_count, format_size
@@ -94,31 +92,6 @@ def show_run(out: Console, report: RunReport) -> None:
         f"load {report.job_id} {status}: {format_count(rows, 'row')}, {format_count(files, 'file')} "
         f"in {report.seconds:.1f} s ({calls})"
     )
-
-
-def show_plan(out: Console, tables: Sequence[PlannedTable]) -> None:
-    """One block per table."""
-    for table in tables:
-        out.print(f"[bold]{escape(table.table)}[/]  from {escape(table.source)}")
-        out.print(f"  first key  {escape(table.key)}", soft_wrap=True)
-        if table.error:
-            out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
-            continue
-        rows = "" if table.rows is None else f", {format_count(table.rows, 'row')}"
-        tasks = format_count(table.tasks, "task")
-        out.print(f"  feed       {table.feed}: {escape(table.reason)} ({tasks}{rows})", soft_wrap=True)
-        out.print(f"  reads      {escape(table.reads)}", soft_wrap=True)
-        for change in table.catalog:
-            out.print(f"  catalog    {escape(change)}", soft_wrap=True)
-        for key in table.deletes:
-            out.print(f"  deletes    {escape(key)}", soft_wrap=True)
-        for warning in table.warnings:
-            out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
-        grid = Table("column", "type", "from", box=None, pad_edge=False)
-        for column in table.columns:
-            origin = column.source if not column.change else f"{column.source} ({column.change})".strip()
-            grid.add_row(escape(column.name), escape(column.type), escape(origin))
-        out.print(_indent(grid))
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:
@@ -202,7 +175,3 @@ def show_queries(out: Console, queries: Sequence[Query]) -> None:
 def make_right_column(name: str) -> Column:
     """A column of numbers."""
     return Column(name, justify="right")
-
-
-def _indent(grid: Table) -> Padding:
-    return Padding(grid, (0, 0, 1, 2))

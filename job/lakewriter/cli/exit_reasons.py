@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lakewriter.doctor import Finding
 from lakewriter.errors import CODES, LakeError
-from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
+from lakewriter.exit_codes import EXIT_BREAKS, EXIT_FAILED, EXIT_OK
 from lakewriter.operate.health import Health, RunHealth
 from lakewriter.operate.planning import PlannedTable
 from lakewriter.operate.verification import Verified, choose_exit_code
@@ -21,10 +21,13 @@ def find_check_error(findings: Sequence[Finding]) -> ErrorReport | None:
     return ErrorReport.of(CODES[finding.code](finding.message, remedy=finding.remedy))
 
 
-def find_plan_error(tables: Sequence[PlannedTable]) -> ErrorReport | None:
-    """The error of the first table that a load would fail on."""
+def find_plan_error(tables: Sequence[PlannedTable], *, exit_code: bool = False) -> ErrorReport | None:
+    """The error of the first table that a load would fail on; with ``exit_code`` else what readers would fail on."""
     text = next((table.error for table in tables if table.error), None)
-    return None if text is None else ErrorReport.of(_parse_error(text))
+    if text is not None:
+        return ErrorReport.of(_parse_error(text))
+    breaks = next((f"{table.table}: {what}" for table in tables for what in table.breaks), None)
+    return ErrorReport.of_exit(EXIT_BREAKS, breaks) if breaks is not None and exit_code else None
 
 
 def find_verify_error(loads: Sequence[Verified]) -> ErrorReport | None:

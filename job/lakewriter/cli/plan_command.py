@@ -12,13 +12,18 @@ from lakewriter.exit_codes import EXIT_OK
 @click.command()
 @LAKE
 @click.option("--job-id", help="Show the keys that a load with this job id would write.")
+@click.option("--all-columns", is_flag=True, help="Show every column, not only those that change.")
+@click.option("--all", "show_all", is_flag=True, help="Show every column, and every object that would be deleted.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 where readers of a table would break.")
 @STAGE
 @LOCAL
 @JSON
 @report_errors
-def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> int:
+def plan(
+    lake: Path, job_id: str | None, stage: str | None, as_json: bool, all_columns: bool, show_all: bool, exit_code: bool
+) -> int:
     """Show the keys, columns and catalog changes of a run. Write nothing."""
-    from lakewriter.cli import console
+    from lakewriter.cli import plan_view
     from lakewriter.cli.exit_reasons import find_plan_error
     from lakewriter.operate.planning import PlanReport
     from lakewriter.operate.planning import plan as plan_tables
@@ -28,9 +33,9 @@ def plan(lake: Path, job_id: str | None, stage: str | None, as_json: bool) -> in
     tables = plan_tables(
         context.spec, job_id=job, clients=context.clients, spark=context.spark, controls=context.controls()
     )
-    error = find_plan_error(tables)
+    error = find_plan_error(tables, exit_code=exit_code)
     if as_json:
         print_json(PlanReport(pipeline=context.spec.pipeline, tables=tables), error)
     else:
-        console.show_plan(OUT, tables)
+        plan_view.show_plan(OUT, tables, columns=all_columns or show_all, deletes=show_all)
     return error.exit_code if error else EXIT_OK

@@ -64,7 +64,8 @@ class S3Store:
         pages = {"PageSize": min(limit or 1000, 1000)} | ({"MaxItems": limit} if limit else {})
         listing = self._clients.s3.get_paginator("list_objects_v2").paginate(**arguments, PaginationConfig=pages)
         for page in self._read_pages("ListBucket", prefix, listing):
-            yield from (Entry(entry["Key"], entry["LastModified"], entry["ETag"]) for entry in page.get("Contents", ()))
+            for entry in page.get("Contents", ()):
+                yield Entry(entry["Key"], entry["LastModified"], entry["ETag"], entry["Size"])
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """See ``Store``: ListObjectsV2 with a delimiter."""

@@ -53,6 +53,7 @@ class Entry:
     key: str
     modified: datetime
     etag: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True)

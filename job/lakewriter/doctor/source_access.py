@@ -116,7 +116,7 @@ class SourceProbes:
         feed = looker.feed
         assert feed is not None
         try:
-            rows = feed.read_all() if _is_sampled(table) else None
+            rows = feed.read_first(SAMPLE_ROWS) if _is_sampled(table) else None
         except LakeError as error:
             yield _make_failure(name, error)
             return
@@ -124,7 +124,7 @@ class SourceProbes:
         yield from list_column_findings(name, table, prepared, rows, seen)
         # Where the first row or the delimiter is in doubt, so is what the columns hold.
         if not is_odd and not (isinstance(self.spec.encoding, TextEncoding) and self.spec.encoding.kind == "csv"):
-            yield from list_type_findings(name, table, prepared, rows, seen)
+            yield from list_type_findings(name, table, rows, seen)
 
     def _find_missing(self, name: str, table: TableSpec) -> list[Finding]:
         """Every column that the file names and the source lacks, found by opening the source without these keys."""

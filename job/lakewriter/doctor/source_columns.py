@@ -1,7 +1,6 @@
 """Say what the columns of a table's source are, which of those that the file names it lacks, and what looks odd."""
 
 import difflib
-import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -14,12 +13,11 @@ from lakewriter.report import format_count
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import DELETED
 from lakewriter.source.file_look import FileLook
-from lakewriter.source.text_types import Proposal, propose_type
+from lakewriter.source.text_types import Proposal, propose_types, write_columns_line
 from lakewriter.spec.specification import TableSpec
 
 _MOST_COLUMNS: Final = 12
 _MOST_NOTES: Final = 20
-_YAML_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "null", "true", "false"})
 
 
 def describe_seen(
@@ -29,6 +27,7 @@ def describe_seen(
     counts = prepared.feed.counts if prepared.feed.kind == "splits" else None
     is_whole = look.files is not None and looked_at == len(look.files)
     fields = [field for field in prepared.feed.schema if field.name != DELETED]
+    proposals = _propose_types(table, rows)
     return SeenSource(
         table=table.id,
         format="sql" if table.read.sql is not None else str(table.read.format),
@@ -38,7 +37,7 @@ def describe_seen(
         rows=sum(counts) if counts is not None and is_whole else None,
         sampled=None if rows is None else len(rows),
         columns=tuple(SeenColumn(name=field.name, type=name_type(field.type)) for field in fields),
-        proposed={name: str(found.type) for name, found in propose_types(table, prepared, rows).items() if found.type},
+        proposed={name: str(found.type) for name, found in proposals.items() if found.type},
     )
 
 
@@ -57,41 +56,25 @@ def list_column_findings(
             yield Finding(name, "warning", message, "Only the first load reads such rows: null is above no cursor.")
 
 
-def list_type_findings(
-    name: str, table: TableSpec, prepared: Prepared, rows: pa.Table | None, seen: SeenSource
-) -> Iterator[Finding]:
+def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen: SeenSource) -> Iterator[Finding]:
     """The types that columns of text could be declared with, the cursor's before all."""
-    fitting = {column: found for column, found in propose_types(table, prepared, rows).items() if found.type}
+    fitting = {column: found for column, found in _propose_types(table, rows).items() if found.type}
     if not fitting:
         return
     cursor = next((column for column in fitting if column.lower() == (table.cursor or "").lower()), None)
     if cursor is not None:
         message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
-        line = write_columns_line([(cursor, str(fitting[cursor].type))])
+        line = write_columns_line({cursor: str(fitting[cursor].type)})
         yield Finding(name, "warning", message, f"Declare its type: {line}.")
     said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_COLUMNS])
-    line = write_columns_line([(column, str(found.type)) for column, found in fitting.items()])
+    line = write_columns_line({column: str(found.type) for column, found in fitting.items()})
     columns = "1 column of text" if len(fitting) == 1 else f"{len(fitting):,} columns of text"
     message = f"table {table.id!r}: {columns} could have types. {said}."
     yield Finding(name, "warning", message, f"To have them, add to the table: {line}.", source=seen)
 
 
-def propose_types(table: TableSpec, prepared: Prepared, rows: pa.Table | None) -> dict[str, Proposal]:
-    """A proposal for each column of text whose type the table does not declare; none where a name occurs twice."""
-    if rows is None or table.collection is not None:
-        return {}
-    declared = {column.lower() for column in table.columns}
-    names = prepared.feed.schema.names
-    return {
-        field.name: propose_type(rows.column(place))
-        for place, field in enumerate(prepared.feed.schema)
-        if pa.types.is_string(field.type) and field.name.lower() not in declared and names.count(field.name) == 1
-    }
-
-
-def write_columns_line(proposed: Sequence[tuple[str, str]]) -> str:
-    """The line of lake.yaml that declares the types."""
-    return f"columns: {{{', '.join(f'{_quote(column)}: {_quote_type(kind)}' for column, kind in proposed)}}}"
+def _propose_types(table: TableSpec, rows: pa.Table | None) -> dict[str, Proposal]:
+    return {} if rows is None or table.collection is not None else propose_types(rows, table.columns)
 
 
 def list_missing_columns(name: str, table: TableSpec, known: Sequence[str]) -> list[Finding]:
@@ -141,17 +124,6 @@ def _summarise(seen: SeenSource) -> str:
         looks.append(f"{format_count(seen.sampled, 'row')} looked at")
     shown = f" ({', '.join(looks)})" if looks else ""
     return f"{facts}: {columns}{shown}."
-
-
-def _quote(column: str) -> str:
-    """A column's name as YAML reads it as text."""
-    is_plain = column.isidentifier() and column.isascii() and column.lower() not in _YAML_WORDS
-    return column if is_plain else json.dumps(column, ensure_ascii=False)
-
-
-def _quote_type(kind: str) -> str:
-    """A type as the value of a YAML mapping in one line, where a comma ends it."""
-    return f'"{kind}"' if "," in kind else kind
 
 
 def _shorten(names: Sequence[str]) -> str:

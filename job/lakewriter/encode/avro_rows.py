@@ -40,6 +40,12 @@ def read_first_fields(file: BinaryIO, name: str | None) -> Iterator[tuple[int, l
         yield rows, [_read_text(block, skips) for _ in range(rows)] if is_wanted else []
 
 
+def read_schema(file: BinaryIO) -> dict[str, Any]:
+    """The schema in a file's header; ``ValueError`` for what is no such file."""
+    schema: dict[str, Any] = json.loads(_read_header(file)["avro.schema"])
+    return schema
+
+
 def read_first_long(file: BinaryIO, path: Sequence[str]) -> int | None:
     """The number at ``path``, the names of records inside each other, in the first row; None where there is none."""
     header = _read_header(file)

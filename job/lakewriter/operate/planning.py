@@ -1,6 +1,7 @@
 """Plan a load for ``lakewriter plan``: say what it would do, without doing it."""
 
 import logging
+import os
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +11,11 @@ import pyarrow as pa
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
+from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError
+from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
+from lakewriter.operate.written_columns import Written, describe_columns, find_written
+from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.kinds import TablePart
 from lakewriter.run.placement import find_in_catalog, number_objects
@@ -23,10 +28,15 @@ from lakewriter.run.prepare import (
     prepare,
 )
 from lakewriter.run.sync import make_ownership, plan_sync
+from lakewriter.source.look import SAMPLE_ROWS
+from lakewriter.source.parquet_splits import SplitsFeed
+from lakewriter.source.spark_rows import RowsFeed
+from lakewriter.source.text_types import propose_types
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.stream import TextEncoding
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -41,7 +51,15 @@ class PlannedColumn(Model):
 
 
 class PlannedTable(Model):
-    """The plan of one table; ``error`` is set where a load would fail, and then other fields may be empty."""
+    """The plan of one table; ``error`` is set where a load would fail, and then other fields may be empty.
+
+    loads          committed so far
+    compared_with  where the columns of before were found, None for a first load and where they could not be
+    changes        how the columns would differ from those
+    breaks         what readers of the table would fail on
+    deleted_bytes  of the objects in ``deletes``
+    proposed       types for columns of text, as ``columns:`` takes them
+    """
 
     table: str
     source: str
@@ -56,6 +74,12 @@ class PlannedTable(Model):
     deletes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    loads: int = 0
+    compared_with: str | None = None
+    changes: tuple[ColumnChange, ...] = ()
+    breaks: tuple[str, ...] = ()
+    deleted_bytes: int = 0
+    proposed: Mapping[str, str] = {}
 
 
 class PlanReport(Model):
@@ -107,17 +131,82 @@ def _plan_table(
     check_empty(control.store, table, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)
+    written = find_written(spec, table, control, state, entry, clients)
     state = with_earlier_columns(control.store, clients, table, state, names)
     prepared = prepare(spec, table, state, entry, spark)
     try:
         deletes = _list_deletes(spec, table, control)
-        # A pipeline with a checkpoint is run continuously, and reads nothing twice.
-        again = None if spec.checkpoint else describe_repeated_append(table, state.committed)
-        warnings = (*_list_warnings(table, prepared), *filter(None, [again]))
-        fields |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "warnings": warnings}
+        fields |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "loads": state.committed}
+        fields["deleted_bytes"] = _sum_sizes(control, spec, deletes)
         fields |= _describe_plan(table, prepared)
+        fields |= _compare(spec, table, prepared, written, str(fields["key"]))
+        fields["proposed"] = _propose_types(spec, table, prepared, written)
+        warnings = [*_list_warnings(table, prepared), *_warn_of_repetition(spec, table, control, state, fields)]
+        if isinstance(written, str):
+            warnings.append(f"columns are not compared with those of before: {written}")
+        fields["warnings"] = tuple(warnings)
     finally:
         prepared.feed.close()
+
+
+def _compare(
+    spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None, uri: str
+) -> dict[str, object]:
+    """What of the columns and the files would change for their readers."""
+    if isinstance(written, str):
+        return {}
+    if written is None:
+        columns = describe_columns(prepared.shape.schema, "table" if spec.iceberg else spec.encoding.kind)
+        return {"changes": tuple(ColumnChange(name=name, change="added", after=t) for name, t in columns.items())}
+    schema, kind = prepared.shape.schema, "table" if written.kind == "table" else spec.encoding.kind
+    changes = list_changes(written, describe_columns(schema, kind), kind)
+    breaks = [f"{change.text.removeprefix('! ')}: {change.effect}" for change in changes if change.breaks]
+    if written.kind != "table":
+        is_known = table.layout.matcher().fullmatch(written.key) is not None
+        key = uri.removeprefix(f"s3://{spec.access.bucket}/")
+        breaks += list_layout_changes(written, key, kind, is_known=is_known)
+    return {"compared_with": written.place, "changes": changes, "breaks": tuple(breaks)}
+
+
+def _propose_types(spec: Spec, table: TableSpec, prepared: Prepared, written: Written | str | None) -> dict[str, str]:
+    """The types that columns of text could have, by the first rows; none where files have no types.
+
+    A column that was loaded as text keeps its type: another one would break its readers.
+    """
+    feed = prepared.feed
+    has_types = not isinstance(spec.encoding, TextEncoding) or spec.encoding.kind != "csv"
+    if table.collection is not None or not has_types or not isinstance(feed, RowsFeed | SplitsFeed):
+        return {}
+    if isinstance(written, str):
+        return {}
+    before = set() if written is None else {name.lower() for name in written.columns}
+    loaded = [column.source for column in prepared.shape.columns if column.name.lower() in before]
+    proposals = propose_types(feed.read_first(SAMPLE_ROWS), [*table.columns, *loaded])
+    return {name: found.type for name, found in proposals.items() if found.type}
+
+
+def _warn_of_repetition(
+    spec: Spec, table: TableSpec, control: Control, state: TableState, fields: Mapping[str, object]
+) -> tuple[str, ...]:
+    """The warning of rows that every load appends again, with how many they are."""
+    # A pipeline with a checkpoint is run continuously, and reads nothing twice.
+    again = None if spec.checkpoint else describe_repeated_append(table, state.committed)
+    if again is None:
+        return ()
+    rows = fields.get("rows")
+    if isinstance(rows, int):
+        return (f"{again} ({format_count(rows, 'row')})",)
+    report = control.read_report(state.last_job) if state.last_job is not None else None
+    return (again if report is None else f"{again} (the last one had {format_count(report['rows'], 'row')})",)
+
+
+def _sum_sizes(control: Control, spec: Spec, uris: tuple[str, ...]) -> int:
+    """The bytes of objects, from one listing of what their keys have in common."""
+    if not uris:
+        return 0
+    keys = {uri.removeprefix(f"s3://{spec.access.bucket}/") for uri in uris}
+    entries = control.store.list_entries(os.path.commonpath(keys))
+    return sum(entry.size for entry in entries if entry.key in keys)
 
 
 def name_first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.feed import Feed, explain_need_of_spark
-from lakewriter.source.parquet_splits import Splits, find_splits, read_first_batch
+from lakewriter.source.parquet_splits import Splits, find_splits, read_first_rows
 from lakewriter.source.spark_rows import RowsFeed, open_sample
 from lakewriter.spec.specification import TableSpec
 
@@ -32,13 +32,11 @@ class FootersFeed:
 
     def run(self, body: Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]) -> list[str]:
         """What ``body`` yields of the first rows."""
-        return list(body(0, iter(self.read_all().to_batches())))
+        return list(body(0, iter(self.read_first(SAMPLE_ROWS).to_batches())))
 
-    def read_all(self) -> pa.Table:
+    def read_first(self, rows: int) -> pa.Table:
         """The first rows."""
-        batch = read_first_batch(self._splits)
-        rows = [] if batch is None else [batch.slice(0, SAMPLE_ROWS)]
-        return pa.Table.from_batches(rows, self.schema)
+        return read_first_rows(self._splits, rows)
 
     def close(self) -> None:
         """Nothing is held."""

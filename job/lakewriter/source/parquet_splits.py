@@ -49,44 +49,6 @@ class Piece:
     row_groups: tuple[int, ...]
 
 
-class SplitsFeed:
-    """Batches read by the tasks, at most 65,536 rows and about 16 MiB each."""
-
-    kind = "splits"
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        store: Store,
-        footers: dict[str, Footer],
-        chunks: list[tuple[Chunk, ...]],
-        origin: Origin,
-        schema: pa.Schema,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.schema = schema
-        self.notes = notes
-        self.reason = (
-            f"a bare Parquet scan of {len(footers)} file{'s'[: len(footers) != 1]}, read by the tasks themselves"
-        )
-        self.partitions = len(chunks)
-        self.counts: tuple[int, ...] | None = tuple(_count_rows(partition, footers) for partition in chunks)
-        self._pieces = [tuple(_select_pieces(partition, footers)) for partition in chunks]
-        self._spark, self._store, self._origin = spark, store, origin
-
-    def run(self, body: Body) -> list[str]:
-        """What ``body`` yields in the tasks, in the order of the partitions."""
-        pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
-        task = partial(_run_task, self.schema, self._store, body)
-        try:
-            return list(pieces.mapPartitionsWithIndex(task, preservesPartitioning=False).collect())
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
 @dataclass(frozen=True)
 class Splits:
     """The files of a bare Parquet scan, as their footers describe them."""
@@ -96,6 +58,40 @@ class Splits:
     footers: dict[str, Footer]
     schema: pa.Schema
     notes: tuple[str, ...]
+
+
+class SplitsFeed:
+    """Batches read by the tasks, at most 65,536 rows and about 16 MiB each."""
+
+    kind = "splits"
+
+    def __init__(self, spark: SparkSession, splits: Splits, chunks: list[tuple[Chunk, ...]], origin: Origin) -> None:
+        footers = splits.footers
+        self.schema = splits.schema
+        self.notes = splits.notes
+        self.reason = (
+            f"a bare Parquet scan of {len(footers)} file{'s'[: len(footers) != 1]}, read by the tasks themselves"
+        )
+        self.partitions = len(chunks)
+        self.counts: tuple[int, ...] | None = tuple(_count_rows(partition, footers) for partition in chunks)
+        self._pieces = [tuple(_select_pieces(partition, footers)) for partition in chunks]
+        self._spark, self._splits, self._origin = spark, splits, origin
+
+    def run(self, body: Body) -> list[str]:
+        """What ``body`` yields in the tasks, in the order of the partitions."""
+        pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
+        task = partial(_run_task, self.schema, self._splits.store, body)
+        try:
+            return list(pieces.mapPartitionsWithIndex(task, preservesPartitioning=False).collect())
+        except SPARK_ERRORS as error:
+            raise self._origin.make_error(error) from error
+
+    def read_first(self, rows: int) -> pa.Table:
+        """The first rows in one table, under the source's own names."""
+        return read_first_rows(self._splits, rows)
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def find_splits(table: TableSpec) -> Splits | str:
@@ -126,15 +122,14 @@ def open_splits(spark_factory: Callable[[], SparkSession], table: TableSpec) -> 
     spark = spark_factory()
     origin = Origin(table.id, f"parquet {', '.join(map(repr, table.read.paths))}")
     chunks = pack(list(splits.files), read_sizes(spark))
-    return SplitsFeed(spark, splits.store, splits.footers, chunks, origin, splits.schema, splits.notes)
+    return SplitsFeed(spark, splits, chunks, origin)
 
 
-def read_first_batch(splits: Splits) -> pa.RecordBatch | None:
+def read_first_rows(splits: Splits, rows: int) -> pa.Table:
     """The first rows of the first file that has any."""
-    for file in splits.files:
-        if any(splits.footers[file.path].rows):
-            return next(_read(splits.store.open(), Piece(file.path, (0,)), splits.schema), None)
-    return None
+    path = next((file.path for file in splits.files if any(splits.footers[file.path].rows)), None)
+    batch = None if path is None else next(_read(splits.store.open(), Piece(path, (0,)), splits.schema), None)
+    return pa.Table.from_batches([] if batch is None else [batch.slice(0, rows)], splits.schema)
 
 
 def _merge_schemas(table: str, footers: dict[str, Footer]) -> tuple[pa.Schema, tuple[str, ...]] | str:

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from enum import StrEnum
 from typing import Final
@@ -48,6 +48,7 @@ _OTHER_DATE: Final = re.compile(
 )
 _COMMA: Final = re.compile(r"[+-]?[0-9]{1,3}(?:[.,'_ ]?[0-9]{3})*(?:,[0-9]+)?")
 _STAND_IN: Final = re.compile(r"[A-Za-z/.?\\ -]+")
+_YAML_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "null", "true", "false"})
 _SECONDS: Final = range(10**9, 4 * 10**9)
 _ODDITIES: Final = (
     (_ZEROS, "has a leading zero, as codes have"),
@@ -131,6 +132,33 @@ def propose_type(values: pa.Array | pa.ChunkedArray) -> Proposal:
     kind, reason = _propose(_Values(counts))
     examples = tuple(_cut(text) for text in list(counts)[:_EXAMPLES])
     return Proposal(type=kind, looked_at=looked_at, nulls=nulls, reason=reason, examples=examples)
+
+
+def propose_types(rows: pa.Table, declared: Collection[str] = ()) -> dict[str, Proposal]:
+    """A proposal for each column of text that is not ``declared`` and whose name no other column has."""
+    known = {name.lower() for name in declared}
+    names = rows.column_names
+    return {
+        name: propose_type(rows.column(place))
+        for place, name in enumerate(names)
+        if pt.is_string(rows.schema.types[place]) and name.lower() not in known and names.count(name) == 1
+    }
+
+
+def write_columns_line(types: Mapping[str, str]) -> str:
+    """The line of lake.yaml that declares ``types``."""
+    return f"columns: {{{', '.join(f'{_quote_name(name)}: {_quote_type(kind)}' for name, kind in types.items())}}}"
+
+
+def _quote_name(name: str) -> str:
+    """A column's name as YAML reads it as text."""
+    is_plain = name.isidentifier() and name.isascii() and name.lower() not in _YAML_WORDS
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
+
+
+def _quote_type(kind: str) -> str:
+    """A type as the value of a YAML mapping in one line, where a comma ends it."""
+    return f'"{kind}"' if "," in kind else kind
 
 
 def _propose(values: _Values) -> tuple[str | None, str]:

@@ -1,0 +1,112 @@
+"""A plan as a person reads it: what would change first, what stays as it is folded into a count."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from lakewriter.cli.console import format_size
+from lakewriter.operate.column_changes import ColumnChange
+from lakewriter.operate.planning import PlannedTable
+from lakewriter.report import format_count
+from lakewriter.source.text_types import write_columns_line
+
+_MOST_NEW: Final = 30
+_STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order": "red"}
+
+
+def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = False, deletes: bool = False) -> None:
+    """One block per table; ``columns`` shows those that stay too, ``deletes`` every object that would go."""
+    for table in tables:
+        out.print(f"[bold]{escape(table.table)}[/]  from {escape(table.source)}")
+        out.print(f"  first key  {escape(table.key)}", soft_wrap=True)
+        if table.error:
+            out.print(f"  [red]{escape(table.error)}[/]", soft_wrap=True)
+            continue
+        tasks = format_count(table.tasks, "task")
+        out.print(f"  feed       {table.feed}: {escape(table.reason)} ({tasks})", soft_wrap=True)
+        rows = "" if table.rows is None else f" ({format_count(table.rows, 'row')})"
+        out.print(f"  reads      {escape(table.reads)}{rows}", soft_wrap=True)
+        for change in table.catalog:
+            out.print(f"  catalog    {escape(change)}", soft_wrap=True)
+        _show_columns(out, table, every=columns)
+        _show_deletes(out, table, every=deletes)
+        # What columns would break stands beside them.
+        for what in table.breaks[sum(change.breaks for change in table.changes) :]:
+            out.print(f"  [red]breaks     {escape(what)}[/]", soft_wrap=True)
+        for warning in table.warnings:
+            out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
+        if table.proposed:
+            out.print(f"  [yellow]text       {escape(_describe_proposals(table))}[/]", soft_wrap=True)
+
+
+def _describe_proposals(table: PlannedTable) -> str:
+    count = len(table.proposed)
+    columns = "1 column of text could have a type" if count == 1 else f"{count:,} columns of text could have types"
+    return f"{columns}: {write_columns_line(table.proposed)}"
+
+
+def _show_columns(out: Console, table: PlannedTable, *, every: bool) -> None:
+    if every:
+        out.print(_make_grid(table))
+    if not table.loads:
+        if not every:
+            _show_new_columns(out, table)
+        return
+    if table.compared_with is None:
+        out.print(f"  columns    {format_count(len(table.columns), 'column')}; --all-columns shows them")
+    else:
+        out.print(f"  columns    {escape(_summarise(table))}", soft_wrap=True)
+    width = max((len(change.text) for change in table.changes), default=0)
+    for change in table.changes:
+        style = "red" if change.breaks else _STYLES[change.change]
+        effect = f"breaks readers: {change.effect}" if change.breaks else change.effect
+        line = f"{change.text:<{width}}  {effect}".rstrip()
+        out.print(f"             [{style}]{escape(line)}[/]", soft_wrap=True)
+
+
+def _show_new_columns(out: Console, table: PlannedTable) -> None:
+    names = [f"{change.name} {change.after}".rstrip() for change in table.changes[:_MOST_NEW]]
+    more = len(table.changes) - _MOST_NEW
+    text = f"{len(table.changes):,} new: {', '.join(names)}" + (f" and {more:,} more" if more > 0 else "")
+    indent = " " * len("  columns    ")
+    lines = textwrap.wrap(text, out.width, initial_indent="  columns    ", subsequent_indent=indent)
+    out.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _summarise(table: PlannedTable) -> str:
+    """How many columns change in each way, and how many do not."""
+    counts = list(_count_changes(table.changes))
+    touched = sum(change.change in ("added", "type") for change in table.changes)
+    same = f"{len(table.columns) - touched:,} as before"
+    return ", ".join([*counts, same])
+
+
+def _count_changes(changes: Sequence[ColumnChange]) -> Iterator[str]:
+    words = {"added": "new", "gone": "gone", "type": "of another type", "order": "in another place"}
+    for kind, word in words.items():
+        count = sum(change.change == kind for change in changes)
+        if count:
+            yield f"{count:,} {word}"
+
+
+def _show_deletes(out: Console, table: PlannedTable, *, every: bool) -> None:
+    if not table.deletes:
+        return
+    count = format_count(len(table.deletes), "object")
+    shown = "" if every else "; --all lists them"
+    out.print(f"  deletes    {count}, {format_size(table.deleted_bytes)}{shown}")
+    for key in table.deletes if every else ():
+        out.print(f"             {escape(key)}", soft_wrap=True)
+
+
+def _make_grid(table: PlannedTable) -> Padding:
+    grid = Table("column", "type", "from", box=None, pad_edge=False)
+    for column in table.columns:
+        origin = column.source if not column.change else f"{column.source} ({column.change})".strip()
+        grid.add_row(escape(column.name), escape(column.type), escape(origin))
+    return Padding(grid, (0, 0, 1, 2))

@@ -1,0 +1,123 @@
+"""Compare what a load would write with what readers have now, and say for whom a change would be one too many."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+from lakewriter.column_types import can_hold, to_arrow_type
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.operate.written_columns import Written
+from lakewriter.spec.model import Model
+
+Kind = Literal["added", "gone", "type", "order"]
+
+_VARIABLE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
+
+
+class ColumnChange(Model):
+    """How a column would differ; ``effect`` says what its readers would see, ``breaks`` whether some would fail."""
+
+    name: str
+    change: Kind
+    before: str | None = None
+    after: str | None = None
+    effect: str = ""
+    breaks: bool = False
+
+    @property
+    def text(self) -> str:
+        """The change as a line of a diff."""
+        if self.change == "added":
+            return f"+ {self.name} {self.after}".rstrip()
+        if self.change == "gone":
+            return f"- {self.name} {self.before}".rstrip()
+        return f"! {self.name} {self.before} -> {self.after}"
+
+
+def list_changes(written: Written, now: Mapping[str, str], kind: str) -> tuple[ColumnChange, ...]:
+    """The columns that differ, those that are there now first, in their order; ``kind`` is the format of new files."""
+    before = {name.lower(): (name, t) for name, t in written.columns.items()}
+    after = {name.lower(): (name, t) for name, t in now.items()}
+    changes = [_compare_types(name, before[key][1], t, written.kind)
+               for key, (name, t) in after.items() if key in before and kind == written.kind]  # fmt: skip
+    found = [change for change in changes if change is not None]
+    found += _list_added(before, after)
+    found += _list_gone(before, after)
+    if kind == written.kind == "csv":
+        found += _compare_order(list(before), list(after))
+    return tuple(found)
+
+
+def _list_added(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> Iterator[ColumnChange]:
+    for key, (name, t) in after.items():
+        if key not in before:
+            yield ColumnChange(name=name, change="added", after=t, effect="null in the rows of earlier loads")
+
+
+def _list_gone(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> Iterator[ColumnChange]:
+    for key, (name, t) in before.items():
+        if key not in after:
+            yield ColumnChange(name=name, change="gone", before=t, effect="null in the rows of this load")
+
+
+def _compare_types(name: str, before: str, after: str, kind: str) -> ColumnChange | None:
+    if before == after:
+        return None
+    if is_widened(before, after):
+        effect = "a longer type of the same values, which readers take"
+        return ColumnChange(name=name, change="type", before=before, after=after, effect=effect)
+    effect = "the table has one type for all its rows" if kind == "table" else (
+        "old and new files together fail, or give values of another type"
+    )  # fmt: skip
+    return ColumnChange(name=name, change="type", before=before, after=after, effect=effect, breaks=True)
+
+
+def _compare_order(before: Sequence[str], after: Sequence[str]) -> list[ColumnChange]:
+    """CSV is read by position too: what was there must be there still, and new columns come behind."""
+    if list(after[: len(before)]) == list(before) or list(before[: len(after)]) == list(after):
+        return []
+    place = next(place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new)
+    effect = "by position, one column is taken for another"
+    return [
+        ColumnChange(
+            name=f"column {place + 1}", change="order", before=before[place], after=after[place], effect=effect,
+            breaks=True,
+        )
+    ]  # fmt: skip
+
+
+def is_widened(before: str, after: str) -> bool:
+    """True if every value of the old type is one of the new, and Iceberg, Spark and Parquet's readers promote it.
+
+    See: https://iceberg.apache.org/spec/#schema-evolution
+    """
+    whole, floats = ("tinyint", "smallint", "int", "bigint"), ("float", "double")
+    for family in (whole, floats):
+        if before in family and after in family:
+            return family.index(before) < family.index(after)
+    try:
+        old, new = to_arrow_type(before), to_arrow_type(after)
+    except SchemaIncompatibleError:
+        return False
+    is_decimal = before.startswith("decimal") and after.startswith("decimal")
+    return is_decimal and can_hold(new, old) and old.scale == new.scale
+
+
+def list_layout_changes(written: Written, key: str, kind: str, *, is_known: bool) -> tuple[str, ...]:
+    """What would be different about the files themselves and break their readers; ``key`` is the first new file's.
+
+    ``is_known`` says that the present layout could have named the old file, whatever the load.
+    """
+    changes = []
+    if written.kind != kind:
+        changes.append(f"the files become {kind}, they were {written.kind}")
+    old, new = (name.rpartition("/")[0] for name in (written.key, key))
+    is_same = is_known or _VARIABLE.sub("*", old) == _VARIABLE.sub("*", new)
+    if not is_same or _list_partition_keys(old) != _list_partition_keys(new):
+        changes.append(f"the files go to the folder {new}, they were in {old}")
+    return tuple(changes)
+
+
+def _list_partition_keys(folder: str) -> list[str]:
+    """For each folder of a path its key, ``load_date`` of ``load_date=2026-01-31``: readers make columns of them."""
+    return [part.partition("=")[0] if "=" in part else "" for part in folder.split("/")]
