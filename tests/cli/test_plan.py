@@ -57,6 +57,10 @@ PLANS: list[tuple[dict[str, Any], dict[str, Any], int, list[str]]] = [
         "  columns    1 new, 3 as before",
         "             + vip string  null in the rows of earlier loads", AGAIN,
         "  text       1 column of text could have a type: columns: {vip: boolean}"]),
+    ({}, {"text": "id,name,zip,vip\n1,Ada,01234,true\n", "columns": {"zip": "string"}}, 0, [
+        "  columns    1 new, 3 as before",
+        "             + vip string  null in the rows of earlier loads", AGAIN,
+        "  text       1 column of text could have a type: columns: {zip: string, vip: boolean}"]),
     ({}, {"text": "id,zip\n1,01234\n"}, 0, [
         "  columns    1 gone, 2 as before",
         "             - name string  null in the rows of this load", AGAIN]),

@@ -217,10 +217,10 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
          "Only the first load reads such rows: null is above no cursor."),
         ("warning", "cursor 'at' of 'nyc_public.flights' is text, compared letter by letter: all values (1) are times, "
          "such as '2026-01-31 10:00'; taken as UTC where they name no zone.",
-         "Declare its type: columns: {at: timestamp}."),
-        ("warning", f"{FLIGHTS}: 1 column of text could have types. at: all values (1) are times, such as "
+         "To compare values, set columns: {at: timestamp}."),
+        ("warning", f"{FLIGHTS}: 1 column of text could have a type. at: all values (1) are times, such as "
          "'2026-01-31 10:00'; taken as UTC where they name no zone.",
-         "To have them, add to the table: columns: {at: timestamp}.")]),
+         "To have them, set columns: {at: timestamp}.")]),
     (Read(format="parquet", path="drift"), {}, [
         ("ok", "parquet, 2 files, 1.2 KB, 3 rows, 2 columns: id bigint, name string.", NO_REMEDY),
         ("warning", f"{FLIGHTS}: column 'id' is bigint in '~/drift/1.parquet', int in '~/drift/2.parquet': read as "
@@ -234,6 +234,10 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
         ("failed", "cursor of 'nyc_public.flights': the source has no column 'updated_at'.",
          "It has: id, name, zip."),
         ("failed", "columns of 'nyc_public.flights': the source has no column 'nam'.", "Did you mean 'name'?")]),
+    (csv("a.csv"), {"columns": {"zip": "string"}}, [
+        ("ok", "csv, 1 file, 36 B, 3 columns: id string, name string, zip string (2 rows looked at).", NO_REMEDY),
+        ("warning", f"{FLIGHTS}: 1 column of text could have a type. id: all values (2) are whole numbers, from 1 to "
+         "2.", "To have them, set columns: {zip: string, id: bigint}.")]),
     (csv("a.csv"), {"columns": {"name": "int", "id": "int"}}, [
         ("failed", f"{FLIGHTS}: [CAST_INVALID_INPUT] The value 'Ada' of the type \"STRING\" cannot be cast to \"INT\" "
          "because it is malformed. Correct the value as per the syntax, or change its target type. Use `try_cast` to "

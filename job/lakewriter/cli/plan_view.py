@@ -9,13 +9,12 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from lakewriter.cli.console import format_size
 from lakewriter.operate.column_changes import ColumnChange
 from lakewriter.operate.planning import PlannedTable
-from lakewriter.report import format_count
-from lakewriter.source.text_types import write_columns_line
+from lakewriter.report import format_count, format_size
 
 _MOST_NEW: Final = 30
+_TOGETHER: Final = "\u2060"
 _STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order": "red"}
 
 
@@ -47,7 +46,7 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
 def _describe_proposals(table: PlannedTable) -> str:
     count = len(table.proposed)
     columns = "1 column of text could have a type" if count == 1 else f"{count:,} columns of text could have types"
-    return f"{columns}: {write_columns_line(table.proposed)}"
+    return f"{columns}: {table.columns_line}"
 
 
 def _show_columns(out: Console, table: PlannedTable, *, every: bool) -> None:
@@ -70,12 +69,13 @@ def _show_columns(out: Console, table: PlannedTable, *, every: bool) -> None:
 
 
 def _show_new_columns(out: Console, table: PlannedTable) -> None:
-    names = [f"{change.name} {change.after}".rstrip() for change in table.changes[:_MOST_NEW]]
+    # A column and its type stay on one line.
+    names = [f"{change.name}{_TOGETHER}{change.after}".rstrip(_TOGETHER) for change in table.changes[:_MOST_NEW]]
     more = len(table.changes) - _MOST_NEW
     text = f"{len(table.changes):,} new: {', '.join(names)}" + (f" and {more:,} more" if more > 0 else "")
     indent = " " * len("  columns    ")
     lines = textwrap.wrap(text, out.width, initial_indent="  columns    ", subsequent_indent=indent)
-    out.print("\n".join(lines), markup=False, soft_wrap=True)
+    out.print("\n".join(lines).replace(_TOGETHER, " "), markup=False, soft_wrap=True)
 
 
 def _summarise(table: PlannedTable) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewriter.column_types import to_glue_type, to_stored_type
 from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.report import format_count
+from lakewriter.report import format_count, format_size
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import DELETED
 from lakewriter.source.file_look import FileLook
@@ -64,13 +64,14 @@ def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen:
     cursor = next((column for column in fitting if column.lower() == (table.cursor or "").lower()), None)
     if cursor is not None:
         message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
-        line = write_columns_line({cursor: str(fitting[cursor].type)})
-        yield Finding(name, "warning", message, f"Declare its type: {line}.")
+        line = write_columns_line({**table.columns, cursor: str(fitting[cursor].type)})
+        yield Finding(name, "warning", message, f"To compare values, set {line}.")
     said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_COLUMNS])
-    line = write_columns_line({column: str(found.type) for column, found in fitting.items()})
-    columns = "1 column of text" if len(fitting) == 1 else f"{len(fitting):,} columns of text"
-    message = f"table {table.id!r}: {columns} could have types. {said}."
-    yield Finding(name, "warning", message, f"To have them, add to the table: {line}.", source=seen)
+    line = write_columns_line({**table.columns, **{column: str(found.type) for column, found in fitting.items()}})
+    one = "1 column of text could have a type"
+    columns = one if len(fitting) == 1 else f"{len(fitting):,} columns of text could have types"
+    message = f"table {table.id!r}: {columns}. {said}."
+    yield Finding(name, "warning", message, f"To have them, set {line}.", source=seen)
 
 
 def _propose_types(table: TableSpec, rows: pa.Table | None) -> dict[str, Proposal]:
@@ -113,7 +114,7 @@ def _suggest(column: str, known: Sequence[str]) -> str:
 
 def _summarise(seen: SeenSource) -> str:
     files = [] if seen.files is None else [format_count(seen.files, "file")]
-    size = [] if seen.bytes is None else [_format_size(seen.bytes)]
+    size = [] if seen.bytes is None else [format_size(seen.bytes)]
     rows = [] if seen.rows is None else [format_count(seen.rows, "row")]
     facts = ", ".join([seen.format, *files, *size, *rows, format_count(len(seen.columns), "column")])
     columns = _shorten([f"{column.name} {column.type}" for column in seen.columns])
@@ -129,11 +130,3 @@ def _summarise(seen: SeenSource) -> str:
 def _shorten(names: Sequence[str]) -> str:
     more = len(names) - _MOST_COLUMNS
     return ", ".join(names[:_MOST_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _format_size(size: float) -> str:
-    for unit in ("B", "KB", "MB"):
-        if size < 1000:
-            return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

@@ -31,7 +31,7 @@ from lakewriter.run.sync import make_ownership, plan_sync
 from lakewriter.source.look import SAMPLE_ROWS
 from lakewriter.source.parquet_splits import SplitsFeed
 from lakewriter.source.spark_rows import RowsFeed
-from lakewriter.source.text_types import propose_types
+from lakewriter.source.text_types import propose_types, write_columns_line
 from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.model import Model
@@ -59,6 +59,7 @@ class PlannedTable(Model):
     breaks         what readers of the table would fail on
     deleted_bytes  of the objects in ``deletes``
     proposed       types for columns of text, as ``columns:`` takes them
+    columns_line   the line of lake.yaml that declares these beside what the table declares
     """
 
     table: str
@@ -80,6 +81,7 @@ class PlannedTable(Model):
     breaks: tuple[str, ...] = ()
     deleted_bytes: int = 0
     proposed: Mapping[str, str] = {}
+    columns_line: str = ""
 
 
 class PlanReport(Model):
@@ -140,7 +142,8 @@ def _plan_table(
         fields["deleted_bytes"] = _sum_sizes(control, spec, deletes)
         fields |= _describe_plan(table, prepared)
         fields |= _compare(spec, table, prepared, written, str(fields["key"]))
-        fields["proposed"] = _propose_types(spec, table, prepared, written)
+        if proposed := _propose_types(spec, table, prepared, written):
+            fields |= {"proposed": proposed, "columns_line": write_columns_line({**table.columns, **proposed})}
         warnings = [*_list_warnings(table, prepared), *_warn_of_repetition(spec, table, control, state, fields)]
         if isinstance(written, str):
             warnings.append(f"columns are not compared with those of before: {written}")
