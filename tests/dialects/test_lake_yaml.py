@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lakewriter.dialects.common.tables import make_absolute
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError, TlsRequiredError
 from lakewriter.spec.specification import Encoding
@@ -209,6 +210,23 @@ def test_endpoint(tmp_path, endpoint, insecure, accepted):
 def test_store_names_its_own_region(tmp_path):
     store: dict[str, Any] = {"custom_s3_endpoint": "https://nyc3.digitaloceanspaces.com", "bucket_region": "nyc3"}
     assert load_spec(lake(tmp_path, **store)).access.region == "nyc3"
+
+
+PATHS = [
+    # path, where relative ones start, the path that is read
+    ("a.csv", "/srv", "/srv/a.csv"),
+    ("/data/a.csv", "s3://acme", "/data/a.csv"),
+    ("a.csv", "s3://acme/", "s3://acme/a.csv"),
+    ("s3a://b/a.csv", "/srv", "s3a://b/a.csv"),
+    ("file:/data/a.csv", "/srv", "file:/data/a.csv"),
+    # one letter is a drive of Windows, not a scheme
+    ("a.csv", "C:\\lake", str(Path("C:\\lake", "a.csv"))),
+]
+
+
+@pytest.mark.parametrize(("path", "root", "expected"), PATHS)
+def test_relative_paths(path, root, expected):
+    assert make_absolute(path, root) == expected
 
 
 def test_secrets_are_never_shown(tmp_path):

@@ -179,7 +179,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 JSON = [
-    ('{"a": 1,}', "c.json:1: this is not JSON: expecting property name enclosed in double quotes."),
+    ('{"a" 1}', "c.json:1: this is not JSON: expecting ':' delimiter."),
     ("[" * 150 + "]" * 150, "c.json: has more than 100 lists and objects inside each other."),
     ("[" * 100_000, "c.json: has a number of thousands of digits, or more than 100 lists and objects "
      "inside each other."),

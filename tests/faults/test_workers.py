@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lakewriter.source.session import find_java
+from lakewriter.source.java import find_java
 from tests.faults.books import ORDERS, TABLES, Books
 from tests.faults.gate import Fault, Weather, once
 from tests.faults.process import ROOT, Process

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from lakewriter.source.session import find_java
+from lakewriter.source.java import find_java
 from tests.support import java
 
 ROOT = Path(__file__).parents[2]
@@ -52,14 +52,18 @@ def run_pip(*arguments: str) -> str:
 
 
 class Environment:
-    """A virtual environment, and an empty folder to work in."""
+    """A virtual environment, and an empty folder to work in.
 
-    def __init__(self, folder: Path) -> None:
-        self.home, self.work = folder / "environment", folder / "work"
+    ``java`` is off where a command has to find Java by itself; every command gets ``variables``.
+    """
+
+    def __init__(self, folder: Path, python: str = sys.executable, *, java: bool = True) -> None:
+        self.home, self.work, self._java = folder / "environment", folder / "work", java
+        self.variables: dict[str, str] = {}
         self.work.mkdir(parents=True)
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.home)], check=True)
+        subprocess.run([python, "-m", "venv", "--without-pip", str(self.home)], check=True)
         self.python = self.home / "bin" / "python"
-        self.packages = self.home / "lib" / "python3.11" / "site-packages"
+        (self.packages,) = self.home.glob("lib/python3.*/site-packages")
 
     def link(self, pins: Path, *more: str) -> None:
         """Let the packages of this process be packages there, as far as they are pinned or named."""
@@ -92,15 +96,22 @@ class Environment:
             command,
             cwd=cwd or self.work,
             env={
-                "PATH": f"{self.home / 'bin'}:/usr/bin:/bin",
                 "HOME": str(self.work),
-                "JAVA_HOME": str(find_java(os.environ).parents[1]),
-                "JDK_JAVA_OPTIONS": java.options(),
                 "NO_PROXY": "127.0.0.1,localhost",
+                **(self._list_java() if self._java else {}),
                 **aws,
+                **self.variables,
                 **variables,
             },
             capture_output=True,
             text=True,
             check=False,
         )
+
+    def _list_java(self) -> dict[str, str]:
+        """The variables by which this process's Java is found."""
+        return {
+            "PATH": f"{self.home / 'bin'}:/usr/bin:/bin",
+            "JAVA_HOME": str(find_java(os.environ).parents[1]),
+            "JDK_JAVA_OPTIONS": java.options(),
+        }

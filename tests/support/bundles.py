@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from infra.bundle.build import build
-from lakewriter.source.session import find_java
+from lakewriter.source.java import find_java
 
 
 def light_bundle(folder: Path, *architectures: str) -> Path:

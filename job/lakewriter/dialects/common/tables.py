@@ -19,7 +19,8 @@ _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# A scheme has two letters at least: one is a drive, as in C:\\data.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class PartitionEntry(FileModel):
