@@ -317,6 +317,24 @@ def test_spark_here_may_not_read_s3(tmp_path: Path, aws: Any, deployment: Any, s
     assert "there is no hadoop-aws library here." in found.message
 
 
+ELSEWHERE = [
+    # the source, and the package or the network that a deployed job may have
+    (Read(format="jdbc", options={"url": "jdbc:postgresql://127.0.0.1:1/x", "dbtable": "t"}),
+     "Set spark.jars.packages to org.postgresql:postgresql:42.7.7"),
+    (Read(format="kafka", options={"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}),
+     "Set spark.jars.packages to org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "remedy"), ELSEWHERE)
+def test_what_a_deployed_job_may_have(tmp_path: Path, spark: SparkSession, read: Read, remedy: str) -> None:
+    (here,) = probe(make_spec(read, tmp_path), lambda: spark)
+    (deployed,) = probe(make_spec(read, tmp_path), lambda: spark, Deployment(protect=True))
+    assert (here.status, here.code, remedy in here.remedy) == ("failed", "SOURCE_FAILED", True)
+    assert (deployed.status, deployed.code, deployed.remedy) == ("warning", None, here.remedy)
+    assert deployed.message == f"{here.message} The job may have what is missing here."
+
+
 @pytest.mark.usefixtures("bucket")
 def test_objects_that_are_not_there(tmp_path: Path) -> None:
     (found,) = probe(make_spec(S3, tmp_path), refuse_spark)

@@ -18,7 +18,7 @@ from lakewriter.doctor.source_columns import (
     list_type_findings,
 )
 from lakewriter.doctor.surroundings import has_hadoop_aws, is_in_s3
-from lakewriter.errors import InternalError, LakeError, SourceFailedError, SpecInvalidError
+from lakewriter.errors import InternalError, LakeError, SourceFailedError, SourceUnreachableError, SpecInvalidError
 from lakewriter.report import format_count
 from lakewriter.run.prepare import SparkFactory, prepare
 from lakewriter.source.csv_look import list_csv_hints
@@ -38,6 +38,7 @@ MOST_FILES: Final = 200
 _MOST_TEXT_BYTES: Final = 256 * 1024 * 1024
 """Of JSON and other text, which Spark reads whole to find its columns."""
 _SAMPLED: Final = frozenset({"avro", "csv", "jdbc", "json", "orc", "parquet", "text", "xml"})
+_NEEDS_PACKAGE: Final = "Set spark.jars.packages"
 _HADOOP_REMEDY: Final = "Add hadoop-aws of Spark's Hadoop version to spark.jars.packages; EMR has it."
 
 LOG: Final = logging.getLogger(__name__)
@@ -88,7 +89,20 @@ class SourceProbes:
     def _may_differ(self, error: SourceFailedError) -> bool:
         """True if AWS refused this process what it may grant to the job that the stacks deploy."""
         refused = isinstance(error.__cause__, ClientError) and read_status(error.__cause__) in (401, 403)
-        return refused and self.deployment not in (None, Deployment())
+        return refused and self._is_deployed
+
+    @property
+    def _is_deployed(self) -> bool:
+        """True if the stacks run the loads, with other rights, packages and networks than this process has."""
+        return self.deployment not in (None, Deployment())
+
+    def _make_failure(self, name: str, error: LakeError) -> Finding:
+        """A warning where only what the job has elsewhere can show whether it fails: a package, its own network."""
+        in_network = self.deployment is not None and self.deployment.network is not None
+        is_elsewhere = _NEEDS_PACKAGE in error.remedy or (isinstance(error, SourceUnreachableError) and in_network)
+        if self._is_deployed and is_elsewhere:
+            return Finding(name, "warning", f"{error.message} The job may have what is missing here.", error.remedy)
+        return _make_failure(name, error)
 
     def _explain_absent_library(self, name: str, table: TableSpec) -> Finding | None:
         """Say that Spark here cannot read S3, where it has to; a deployed pipeline runs on EMR, which can."""
@@ -96,7 +110,7 @@ class SourceProbes:
         if not any(map(is_in_s3, paths)) or has_hadoop_aws() or not _is_for_spark(table):
             return None
         message = f"table {table.id!r} is read from S3 by Spark, and there is no hadoop-aws library here."
-        if self.deployment not in (None, Deployment()):
+        if self._is_deployed:
             return Finding(name, "warning", f"{message} The columns were not looked at.", _HADOOP_REMEDY)
         return Finding(name, "failed", message, _HADOOP_REMEDY, SourceFailedError.code)
 
@@ -108,17 +122,17 @@ class SourceProbes:
             prepared = prepare(self.spec, table, TableState(), NoTable(), self.spark, opener=looker.open)
         except SpecInvalidError as error:
             missing = self._find_missing(name, table)
-            yield from missing or [_make_failure(name, error)]
+            yield from missing or [self._make_failure(name, error)]
             return
         except LakeError as error:
-            yield _make_failure(name, error)
+            yield self._make_failure(name, error)
             return
         feed = looker.feed
         assert feed is not None
         try:
             rows = feed.read_first(SAMPLE_ROWS) if _is_sampled(table) else None
         except LakeError as error:
-            yield _make_failure(name, error)
+            yield self._make_failure(name, error)
             return
         seen = describe_seen(table, look, looked_at, prepared, rows)
         yield from list_column_findings(name, table, prepared, rows, seen)

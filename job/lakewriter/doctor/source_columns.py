@@ -17,6 +17,7 @@ from lakewriter.source.text_types import Proposal, propose_types, write_columns_
 from lakewriter.spec.specification import TableSpec
 
 _MOST_COLUMNS: Final = 12
+_MOST_REASONS: Final = 6
 _MOST_NOTES: Final = 20
 
 
@@ -66,7 +67,7 @@ def list_type_findings(name: str, table: TableSpec, rows: pa.Table | None, seen:
         message = f"cursor {cursor!r} of {table.id!r} is text, compared letter by letter: {fitting[cursor].reason}."
         line = write_columns_line({**table.columns, cursor: str(fitting[cursor].type)})
         yield Finding(name, "warning", message, f"To compare values, set {line}.")
-    said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_COLUMNS])
+    said = "; ".join(f"{column}: {found.reason}" for column, found in list(fitting.items())[:_MOST_REASONS])
     line = write_columns_line({**table.columns, **{column: str(found.type) for column, found in fitting.items()}})
     one = "1 column of text could have a type"
     columns = one if len(fitting) == 1 else f"{len(fitting):,} columns of text could have types"

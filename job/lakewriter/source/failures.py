@@ -39,6 +39,11 @@ _UNREACHABLE: Final = re.compile(
 )
 """Words of Java's network, Kafka's client, JDBC drivers and the AWS SDK for a service that does not answer now."""
 _UNKNOWN_FORMAT: Final = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (\S+)")
+_FORMAT_PACKAGES: Final = {
+    "avro": "org.apache.spark:spark-avro_2.13:4.1.1",
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+}
+_EXTERNAL_FORMAT: Final = re.compile(r"Failed to find data source: (avro|kafka)\b")
 _FORMATS: Final = ("csv", "json", "text", "parquet", "orc", "xml", "jdbc")
 _EXCEL: Final = ("excel", "xlsx", "xls", "xlsm")
 _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
@@ -140,6 +145,8 @@ def find_remedy(text: str) -> str:
             "A record does not fit the columns: correct it, or declare others. With the option mode: PERMISSIVE what "
             "does not fit becomes null, with mode: DROPMALFORMED its record is left out."
         )
+    if external := _EXTERNAL_FORMAT.search(text):
+        return f"Spark has {external[1]} in a package of its own. {_PACKAGES.format(_FORMAT_PACKAGES[external[1]])}"
     if unknown := _UNKNOWN_FORMAT.search(text):
         return _suggest_format(unknown[1].rstrip("."))
     return ""
