@@ -243,6 +243,9 @@ ODDITIES: list[tuple[Read, dict[str, Any], list[tuple[str, str, str]]]] = [
          "because it is malformed. Correct the value as per the syntax, or change its target type. Use `try_cast` to "
          "tolerate malformed input and return NULL instead.", "Correct the value, or declare another type under "
          "columns:.")]),
+    (csv("a.csv"), {"cursor": "id", "columns": {"id": "boolean"}}, [
+        ("failed", "cursor of 'nyc_public.flights': column 'id' has type 'bool'.",
+         "Use a number, a date, a timestamp or a string.")]),
     (csv("a.csv"), {"deleted": "op = 'D'"}, [
         ("failed", "tables.nyc_public.flights.deleted is \"op = 'D'\", which cannot be used: "
          "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `op` cannot be "
