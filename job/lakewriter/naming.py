@@ -27,6 +27,11 @@ CHECK_TABLE: Final = "lakewriter_check_"
 JOB_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 PIPELINE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
+_DIGEST: Final = 32
+_READABLE: Final = 80 - _DIGEST - 2
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
+
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _RUNS = re.compile(r"_+")
 
@@ -122,6 +127,21 @@ def make_scheduled_job_id(pipeline: str, at: datetime) -> str:
     """The load that a schedule starts at ``at``: a UUIDv5 of both, so that a start delivered twice is one load."""
     moment = at.astimezone(UTC).isoformat(timespec="seconds")
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakewriter://{pipeline}/{moment}"))
+
+
+def make_job_id(run_id: str) -> str:
+    """The job id of an orchestrator's run: the same for the same run id, and another for every other one.
+
+    - a run id that is of the form of a job id is taken as it is
+    - of any other, and of one over 80 characters, what can be read comes first: every character outside
+      ``[A-Za-z0-9._-]`` becomes ``-``, what precedes the first letter or digit is left out, and the rest is cut at 46;
+      then ``--`` and the first 32 hex digits of the SHA-256 of the run id in UTF-8
+    - a run id that ends like such a job id counts as of no form, so that none can be taken for another's
+    """
+    if JOB_ID.fullmatch(run_id) and not _DIGEST_AT_END.search(run_id):
+        return run_id
+    readable = _UNFIT.sub("-", run_id).lstrip("._-")[:_READABLE] or "run"
+    return f"{readable}--{hashlib.sha256(run_id.encode()).hexdigest()[:_DIGEST]}"
 
 
 class ControlKeys:

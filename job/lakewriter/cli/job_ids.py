@@ -1,10 +1,10 @@
 """Ids of loads, as a person, a schedule or an orchestrator gives them."""
 
 import uuid
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import JOB_ID, make_scheduled_job_id
+from lakewriter.naming import JOB_ID, make_job_id, make_scheduled_job_id
 
 
 def require_job_id(text: str, what: str = "job id") -> str:
@@ -14,16 +14,39 @@ def require_job_id(text: str, what: str = "job id") -> str:
     return text
 
 
-def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None) -> str:
-    """The given id, that of a schedule's time, or else a new one."""
-    if job_id is not None and scheduled_at is not None:
-        raise SpecInvalidError("expected either --job-id or --scheduled-at.")
-    if scheduled_at is None:
-        return str(uuid.uuid4()) if job_id is None else require_job_id(job_id)
+def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None = None, run_id: str | None = None) -> str:
+    """The given id, that of an orchestrator's run, that of a schedule's time, or else a new one."""
+    if sum(given is not None for given in (job_id, scheduled_at, run_id)) > 1:
+        raise SpecInvalidError("expected one of --job-id, --run-id and --scheduled-at.")
+    if run_id is not None:
+        return require_run_id(run_id)
+    if scheduled_at is not None:
+        return make_scheduled_job_id(pipeline, _parse_time(scheduled_at))
+    return str(uuid.uuid4()) if job_id is None else require_job_id(job_id)
+
+
+def require_run_id(text: str) -> str:
+    """The job id of an orchestrator's run id."""
+    if not text.strip():
+        raise SpecInvalidError(
+            "--run-id is blank.", remedy="Give the orchestrator's own id of the run: in Airflow '{{ run_id }}'."
+        )
+    return make_job_id(text)
+
+
+def _parse_time(text: str) -> datetime:
+    """A time with its zone; a date alone is the midnight, in UTC, that begins it."""
     try:
-        moment = datetime.fromisoformat(scheduled_at)
+        return datetime.combine(date.fromisoformat(text), time(), UTC)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
     except ValueError:
         moment = datetime.min
     if moment.tzinfo is None:
-        raise SpecInvalidError(f"--scheduled-at {scheduled_at!r} is no time with a zone, such as 2026-01-31T06:00:00Z.")
-    return make_scheduled_job_id(pipeline, moment)
+        raise SpecInvalidError(
+            f"--scheduled-at {text!r} is neither a time with a zone, such as 2026-01-31T06:00:00Z, nor a date, such as "
+            "2026-01-31."
+        )
+    return moment

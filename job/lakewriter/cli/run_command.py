@@ -15,7 +15,14 @@ from lakewriter.errors import SpecInvalidError
 @LAKE
 @click.option("--job-id", help="The load's name. Running the same name again continues the same load.")
 @click.option(
-    "--scheduled-at", metavar="TIME", help="Use the job id of this scheduled time, such as 2026-01-31T06:00:00Z."
+    "--run-id",
+    metavar="TEXT",
+    help="Make the job id from an orchestrator's run id, such as Airflow's: the same run id is the same load.",
+)
+@click.option(
+    "--scheduled-at",
+    metavar="TIME",
+    help="Use the job id of this scheduled time, such as 2026-01-31T06:00:00Z; 2026-01-31 is its midnight in UTC.",
 )
 @click.option("--sync-id", type=click.IntRange(min=0), help="The sync's number, for destinations that number syncs.")
 @click.option("--messages", help="Read these Airbyte messages in place of source.messages; - is standard input.")
@@ -33,7 +40,7 @@ from lakewriter.errors import SpecInvalidError
 @JSON
 @report_errors
 def run(lake: Path, stage: str | None, as_json: bool, continuous: bool, **options: Any) -> int:
-    """Load every table once under a job id. Without --job-id, make a new one."""
+    """Load every table once under a job id. If no option gives one, make a new one."""
     wanted = Wanted(**options)
     if continuous and wanted.for_one_load:
         raise SpecInvalidError(f"{wanted.for_one_load} is for a single load; a continuous run names each of its own.")

@@ -102,7 +102,7 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
 
 def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
-    job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at)
+    job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."

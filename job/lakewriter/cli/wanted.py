@@ -9,6 +9,7 @@ class Wanted:
 
     job_id: str | None
     scheduled_at: str | None
+    run_id: str | None
     sync_id: int | None
     messages: str | None
     outcome: str | None
@@ -20,6 +21,7 @@ class Wanted:
         given = {
             "--job-id": self.job_id,
             "--scheduled-at": self.scheduled_at,
+            "--run-id": self.run_id,
             "--sync-id": self.sync_id,
             "--messages": self.messages,
             "--canary": self.canary,
