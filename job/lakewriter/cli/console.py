@@ -1,97 +1,19 @@
-"""What people see: tables and progress on a terminal, plain text and JSON lines elsewhere."""
+"""Show people what a command came to: tables and lines of text."""
 
-import json
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
-from rich.spinner import Spinner
 from rich.table import Column, Table
-from rich.text import Text
 
 from lakewriter.commit.state import TableState
 from lakewriter.doctor import Finding
 from lakewriter.operate.health import Health, describe
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
-from lakewriter.report import RunReport, format_count, format_size
-from lakewriter.run.table_staging import Progress
-from lakewriter.spec.specification import Spec, TableSpec
-
-_FINAL = {"done": "[green]✓[/]", "already done": "[green]✓[/]", "failed": "[red]✗[/]", "stopped": "[yellow]-[/]"}
-_STATUS = {"done": "[green]done[/]", "already_done": "[green]already done[/]", "failed": "[red]failed[/]"}
-
-
-@contextmanager
-def show_progress(spec: Spec, errors: Console) -> Iterator[Progress]:
-    """A line per table that changes on a terminal; a JSON line per step elsewhere."""
-    if not errors.is_terminal:
-        yield lambda table, step, detail: log_step(errors, spec, table, step, detail)
-        return
-    steps: dict[str, tuple[str, str]] = {table.id: ("waiting", "") for table in spec.tables}
-    spinners = {table.id: Spinner("dots") for table in spec.tables}
-    lock = threading.Lock()
-
-    def draw() -> Table:
-        grid = Table.grid(padding=(0, 2))
-        with lock:
-            for table_id, (step, detail) in steps.items():
-                mark = Text.from_markup(_FINAL[step]) if step in _FINAL else spinners[table_id]
-                grid.add_row(mark, table_id, step, Text(detail, overflow="ellipsis", no_wrap=True))
-        return grid
-
-    def step(table: TableSpec, name: str, detail: str) -> None:
-        with lock:
-            steps[table.id] = (name, detail)
-
-    with Live(get_renderable=draw, console=errors, refresh_per_second=10):
-        yield step
-
-
-def log_step(errors: Console, spec: Spec, table: TableSpec, step: str, detail: str) -> None:
-    """A step as a JSON line."""
-    line = {
-        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "pipeline": spec.pipeline,
-        "table": table.id,
-        "step": step,
-        "detail": detail,
-    }
-    errors.out(json.dumps(line), highlight=False)
-
-
-def show_run(out: Console, report: RunReport) -> None:
-    """The report as a table, the failures under it."""
-    grid = Table(
-        "table",
-        "status",
-        make_right_column("rows"),
-        make_right_column("files"),
-        make_right_column("size"),
-        "feed",
-        make_right_column("seconds"),
-        box=None,
-    )
-    for result in report.tables:
-        name = ".".join(part for part in (result.schema_, result.table) if part)
-        status = _STATUS.get(result.status, result.status.replace("_", " "))
-        size = format_size(result.bytes) if result.files else ""
-        feed = " ".join(part for part in (result.feed, result.engine) if part)
-        row = (f"{result.rows:,}", f"{result.files:,}", size, feed, f"{result.seconds:.1f}")
-        grid.add_row(escape(name), status, *row)
-    out.print(grid)
-    rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
-    calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
-    status = "stopped" if report.stopped else report.status
-    out.print(
-        f"load {report.job_id} {status}: {format_count(rows, 'row')}, {format_count(files, 'file')} "
-        f"in {report.seconds:.1f} s ({calls})"
-    )
+from lakewriter.report import format_count
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lakewriter.cli.console import log_step, make_right_column, show_progress
+from lakewriter.cli.console import make_right_column
+from lakewriter.cli.progress_view import log_step, show_progress
 from lakewriter.report import format_count, format_size
 from lakewriter.run.continuous_metrics import MinuteMetrics, write_embedded, write_plain
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus

@@ -11,6 +11,7 @@ COMMANDS: Final = {
     "abandon": "lakewriter.cli.repair_commands:abandon",
     "airbyte": "lakewriter.cli.airbyte.commands:airbyte",
     "check": "lakewriter.cli.check_command:check",
+    "completion": "lakewriter.cli.completion_command:completion",
     "init": "lakewriter.cli.init_command:init",
     "local": "lakewriter.cli.local_commands:local",
     "plan": "lakewriter.cli.plan_command:plan",

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from lakewriter.cli import job_ids
+from lakewriter.cli.completing import complete_table
 from lakewriter.cli.shared import LAKE, LOCAL, STAGE, report_errors
 from lakewriter.errors import SpecInvalidError
 
@@ -33,7 +34,7 @@ def abandon(lake: Path, job: str, intent_lost: bool, reason: str, stage: str | N
 
 @click.command()
 @LAKE
-@click.argument("table")
+@click.argument("table", shell_complete=complete_table)
 @click.option("--cursor", help="The next load reads rows above this value.")
 @click.option("--type", "kind", help="The cursor's type, if the table has none yet: int64, string, date32[day], ...")
 @click.option("--no-cursor", "way", flag_value="no-cursor", help="The next load reads everything.")
@@ -69,7 +70,7 @@ def reset(
 
 @click.command()
 @LAKE
-@click.argument("table")
+@click.argument("table", shell_complete=complete_table)
 @click.option("--cursor", help="The highest value read so far, if no record of a load has it.")
 @click.option("--type", "kind", help="The cursor's type: int64, string, date32[day], ...")
 @click.option("--no-cursor", "from_start", is_flag=True, help="If no record has one, the next load reads everything.")

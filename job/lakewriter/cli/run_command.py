@@ -35,6 +35,7 @@ from lakewriter.errors import SpecInvalidError
     help="Load one row into a table of its own instead, to prove that loads of this file can work.",
 )
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
+@click.option("--quiet", "-q", is_flag=True, help="Print failures and the summary's line only.")
 @STAGE
 @LOCAL
 @JSON

@@ -9,10 +9,12 @@ from typing import Final
 
 import click
 
-from lakewriter.cli import console, job_ids
+from lakewriter.cli import job_ids
 from lakewriter.cli.context import Context
 from lakewriter.cli.continuous_view import show_batches, show_continuous
 from lakewriter.cli.json_output import print_failure, remember_job_id
+from lakewriter.cli.progress_view import show_progress, show_waiting
+from lakewriter.cli.run_view import show_run, show_summary
 from lakewriter.cli.shared import ERR, OUT, is_local, open_context, print_json, warn
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
@@ -35,7 +37,7 @@ _NO_STAGE: Final = "none"
 
 def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) -> int:
     """Load the file's tables once, and print the report."""
-    context = open_context(lake, stage)
+    context = open_context(lake, stage, quiet=wanted.quiet)
     context.spec = _choose_spec(context.spec, wanted)
     again = partial(_describe_continuation, lake, stage, wanted)
     try:
@@ -52,14 +54,16 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
         if as_json:
             print_failure(ErrorReport.of_stop(stopped.reason, exit_code, notes))
         return exit_code
-    for note in report.notes:
+    for note in () if wanted.quiet else report.notes:
         warn(note)
     error = _print_failures(report)
     ending = _find_ending(report, error, again)
     if as_json:
         print_json(report, ending)
+    elif wanted.quiet:
+        show_summary(OUT, report)
     else:
-        console.show_run(OUT, report)
+        show_run(OUT, report)
     if report.stopped is not None:
         _print_stopped(report, again(report.job_id))
     return ending.exit_code if ending else EXIT_OK
@@ -106,7 +110,7 @@ def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> 
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
-    with console.show_progress(spec, ERR) as progress:
+    with show_progress(spec, ERR, job_id=job_id, quiet=wanted.quiet) as progress:
         signals = Signals(_tell, first=first, go_on=again(job_id))
         try:
             with handle_signals(signals) as stop:
@@ -114,7 +118,7 @@ def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> 
                     spec,
                     job_id=job_id,
                     clients=context.clients,
-                    spark=signals.after(context.spark),
+                    spark=signals.after(show_waiting(progress, "Spark starts:", context.spark)),
                     progress=progress,
                     sync_id=wanted.sync_id,
                     stop=stop,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
+from lakewriter.cli.completing import complete_stage
 from lakewriter.cli.endings import report_errors
 from lakewriter.cli.json_output import print_json
 
@@ -36,7 +37,7 @@ OUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 ERR = Console(stderr=True, highlight=False)
 
 LAKE = click.argument("lake", type=click.Path(path_type=Path))
-STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.")
+STAGE = click.option("--stage", help="Merge deployment.stages.STAGE over the file.", shell_complete=complete_stage)
 LOCAL = click.option(
     "--local",
     is_flag=True,
@@ -48,12 +49,12 @@ LOCAL = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
-def open_context(lake: Path, stage: str | None) -> "Context":
-    """The file at ``lake``; its warnings are printed."""
+def open_context(lake: Path, stage: str | None, *, quiet: bool = False) -> "Context":
+    """The file at ``lake``; its warnings are printed, if it is not to be ``quiet``."""
     from lakewriter.cli.context import Context
 
     context = Context(lake, stage, local=is_local())
-    for warning in context.spec.warnings:
+    for warning in () if quiet else context.spec.warnings:
         warn(warning)
     return context
 

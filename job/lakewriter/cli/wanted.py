@@ -14,6 +14,7 @@ class Wanted:
     messages: str | None
     outcome: str | None
     canary: str | None = None
+    quiet: bool = False
 
     @property
     def for_one_load(self) -> str | None:

@@ -238,7 +238,8 @@ class Loader:
         error = SourceFailedError(f"stream {table.source_table!r} is not complete: {reason}. {kept}")
         if result.code:
             error = SourceFailedError(f"{error.message} Its load failed too: {result.code}: {result.message}")
-        return result.model_copy(update={"status": "failed", "code": error.code, "message": error.message}), error
+        end = {"status": "failed", "code": error.code, "message": error.message, "remedy": None}
+        return result.model_copy(update=end), error
 
 
 def load(  # noqa: PLR0913 - four of them are options by name

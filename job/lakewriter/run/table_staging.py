@@ -33,6 +33,7 @@ from lakewriter.run.prepare import (
     has_inferred_columns,
     prepare,
 )
+from lakewriter.run.staging_progress import measure_staging
 from lakewriter.run.stop import Stop
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.cursor import choose_higher
@@ -53,7 +54,7 @@ SAMPLED_BYTES: Final = 16 * MIB
 """Of messages: fewer of them are one task's, whatever they become."""
 
 Progress = Callable[[TableSpec, str, str], None]
-"""Called with a table, the step it is in, and a detail for people."""
+"""Called with a table, the step it is in, and a detail for people. One that is ``Measured`` is told numbers too."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,10 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[R
     feed = checked.prepared.feed
     _divide_messages(load, table, checked.prepared)
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
-    files, set_aside = stage(feed, _task_plan(load, table, checked))
+    # A batch ends within its interval, and there may be thousands of them.
+    progress = None if load.kind.batch else load.progress
+    with measure_staging(progress, table, feed, load.spark) as teller:
+        files, set_aside = stage(feed, _task_plan(load, table, checked), teller)
     receipts.extend(files)
     allowed = MOST_OF_A_BATCH if load.kind.batch else 0
     require_few(table, set_aside, sum(receipt.rows for receipt in files), allowed)

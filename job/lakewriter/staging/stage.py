@@ -2,21 +2,76 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pyspark import SparkContext, TaskContext
+from pyspark import Accumulator, SparkContext, TaskContext
+from pyspark.accumulators import AccumulatorParam
+from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.receipt import Receipt, SetAside
 from lakewriter.source.feed import Feed
 from lakewriter.staging.set_aside import BadRowWriter, make_object_writer
+from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
 from lakewriter.staging.task import TaskPlan, write_partition
 
 
-def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | None]:
+class _Adding(AccumulatorParam[Staged]):
+    def zero(self, value: Staged) -> Staged:
+        return Staged()
+
+    def addInPlace(self, value1: Staged, value2: Staged) -> Staged:  # noqa: N802 - Spark's name
+        return value1 + value2
+
+
+class _AddingTally(TaskTally):
+    def __init__(self, total: Accumulator[Staged]) -> None:
+        super().__init__()
+        self._total = total
+
+    def tell(self, *, at_end: bool = False) -> None:
+        if at_end:
+            self._total.add(self.staged)
+
+
+@dataclass(frozen=True)
+class AccumulatorTally:
+    """On a cluster each task adds to one of Spark's accumulators when it ends; one that failed adds nothing."""
+
+    total: Accumulator[Staged]
+
+    @property
+    def teller(self) -> "AccumulatorTally":
+        """Itself: Spark carries accumulators to its tasks."""
+        return self
+
+    def begin(self, partition: int) -> TaskTally:
+        """The tally of a task that begins."""
+        return _AddingTally(self.total)
+
+    def read(self) -> Staged:
+        """Of the tasks that have ended."""
+        return self.total.value
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def open_tally(spark: SparkSession) -> Tally | None:
+    """What tells the driver how far its tasks are; None for a session that has no Spark behind it."""
+    context = spark.sparkContext
+    if not isinstance(context, SparkContext):
+        return None
+    if (context.master or "").startswith("local"):
+        return DatagramListener()
+    return AccumulatorTally(context.accumulator(Staged(), _Adding()))
+
+
+def stage(feed: Feed, plan: TaskPlan, teller: Teller | None = None) -> tuple[tuple[Receipt, ...], SetAside | None]:
     """Stage every file of the table; return receipts in the order of the files' numbers, and what was set aside."""
-    outputs = [json.loads(text) for text in feed.run(partial(run_task, plan))]
+    outputs = [json.loads(text) for text in feed.run(partial(run_task, plan, teller))]
     files = [output for output in outputs if "receipt" in output]
     aside = [SetAside.model_validate(output["set_aside"]) for output in outputs if "set_aside" in output]
     before = {stage_id: _count_earlier_runs(stage_id) for stage_id in {output["stage"] for output in files}}
@@ -26,7 +81,7 @@ def stage(feed: Feed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], SetAside | N
     return tuple(sorted(receipts, key=lambda receipt: receipt.seq)), SetAside.of(aside)
 
 
-def run_task(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
+def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
     """Run one task; yield what it wrote as JSON text, which Spark carries to the driver."""
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
@@ -34,11 +89,16 @@ def run_task(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch]) 
     bad = (
         BadRowWriter(plan.aside, partition, make_object_writer(get_shared_clients(plan.access))) if plan.aside else None
     )
-    for receipt in write_partition(plan, partition, batches, bad=bad):
+    tally = teller.begin(partition) if teller is not None else None
+    for receipt in write_partition(plan, partition, tally.count(batches) if tally else batches, bad=bad):
+        if tally is not None:
+            tally.add_file(receipt)
         counted = receipt.model_copy(update={"task_attempt": attempt})
         yield json.dumps({"stage": number, "receipt": counted.model_dump(mode="json")})
     if bad is not None and (aside := bad.close()) is not None:
         yield json.dumps({"set_aside": aside.model_dump(mode="json")})
+    if tally is not None:
+        tally.end()
 
 
 def _add_stage_attempts(receipt: Receipt, times: int) -> Receipt:

@@ -55,6 +55,13 @@ def read(path: Path, *, stage: str | None = None) -> Document:
     return Document(file, path.resolve().parent, merge(data, over), origins)
 
 
+def list_stages(path: Path) -> tuple[str, ...]:
+    """The stages of the file at ``path``; none where it has no mapping of them."""
+    deployment = read(path).data.get("deployment")
+    stages = deployment.get("stages") if isinstance(deployment, dict) else None
+    return tuple(map(str, stages)) if isinstance(stages, dict) else ()
+
+
 def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Mapping[str, Any]:
     deployment = data.get("deployment")
     stages = deployment.get("stages") if isinstance(deployment, dict) else None

@@ -1,0 +1,72 @@
+"""Show what a load came to: a row for each table, where its next load begins, and a line for the whole."""
+
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
+from lakewriter.report import RunReport, TableResult, format_count, format_size
+
+_STYLES: Final = {"done": "green", "already done": "green", "failed": "red", "not run": "yellow"}
+
+
+def show_run(out: Console, report: RunReport) -> None:
+    """The tables, then the summary; a pipe gets every column in full."""
+    width = out.width if out.is_terminal else None
+    names = Column("table", tuple(_name(result) for result in report.tables))
+    columns, shown = fit_columns(names, _make_columns(report), width)
+    rows = zip(shown, *map(lay_out, columns), strict=True)
+    for row in rows:
+        line = Text(GAP.join(row).rstrip())
+        for status, style in _STYLES.items():
+            line.highlight_regex(rf"(?<=  ){status}\b", style)
+        out.print(line, soft_wrap=True)
+    if all(column.title != "cursor" for column in columns):
+        for result in report.tables:
+            if result.cursor_after is not None:
+                out.print(f"cursor of {_name(result)}: {result.cursor_after.text}", markup=False, soft_wrap=True)
+    show_summary(out, report)
+
+
+def show_summary(out: Console, report: RunReport) -> None:
+    """One line on the load; on a narrow terminal two, so that neither job id nor numbers are broken."""
+    rows, files = sum(r.rows for r in report.tables), sum(r.files for r in report.tables)
+    size = sum(r.bytes for r in report.tables)
+    calls = ", ".join(f"{count} {method}" for method, count in sorted(report.requests.items()))
+    status = "stopped" if report.stopped else report.status
+    first = f"load {report.job_id} {status}:"
+    second = (
+        f"{format_count(rows, 'row')}, {format_count(files, 'file')}, {format_size(size)} in {report.seconds:.1f} s"
+    )
+    width = out.width if out.is_terminal else None
+    for line in _break_lines([first, second, f"({calls})"], width):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def _break_lines(parts: list[str], width: int | None) -> list[str]:
+    lines = parts[:1]
+    for part in parts[1:]:
+        if width is None or len(lines[-1]) + 1 + len(part) <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"  {part}")
+    return lines
+
+
+def _make_columns(report: RunReport) -> list[Column]:
+    tables = report.tables
+    columns = [
+        Column("status", tuple(result.status.replace("_", " ") for result in tables)),
+        Column("rows", tuple(f"{result.rows:,}" for result in tables), right=True),
+        Column("files", tuple(f"{result.files:,}" for result in tables), weight=1, right=True),
+        Column("size", tuple(format_size(r.bytes) if r.files else "" for r in tables), weight=2, right=True),
+        Column("feed", tuple(" ".join(part for part in (r.feed, r.engine) if part) for r in tables), weight=5),
+        Column("seconds", tuple(f"{result.seconds:.1f}" for result in tables), weight=3, right=True),
+        Column("cursor", tuple(r.cursor_after.text if r.cursor_after else "" for r in tables), weight=4),
+    ]
+    return [column for column in columns if any(column.cells)]
+
+
+def _name(result: TableResult) -> str:
+    return ".".join(part for part in (result.schema_, result.table) if part)

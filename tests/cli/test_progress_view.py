@@ -1,0 +1,109 @@
+"""How far a load is, in few columns and in the log; and that nothing is said where nobody listens."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from lakewriter.cli.progress_view import Lines, describe_staging, show_progress
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.run.staging_progress import Measured, Staging
+from lakewriter.staging.tally import Staged
+from tests.dialects.files import lake
+
+HALF = Staging(Staged(tasks=12, rows=1_234_567, files=30, bytes=120_000_000), tasks=40, all_rows=2_469_134, seconds=75)
+UNCOUNTED = Staging(Staged(tasks=1, rows=10, files=1, bytes=999), tasks=8, all_rows=None, seconds=8)
+SOON = Staging(Staged(rows=10), tasks=1, all_rows=1000, seconds=1)
+NOTHING = Staging(Staged(), tasks=0, all_rows=0, seconds=0)
+
+SAID = [
+    # how far it is, columns, text
+    (
+        HALF,
+        None,
+        "50%, 1 min 15 s left, 1,234,567 rows, 120.0 MB, 30 files, 16,461 rows/s, 12 of 40 tasks",
+    ),
+    (HALF, 75, "50%, 1 min 15 s left, 1,234,567 rows, 120.0 MB, 30 files, 16,461 rows/s"),
+    (HALF, 65, "50%, 1 min 15 s left, 1,234,567 rows, 120.0 MB, 16,461 rows/s"),
+    (HALF, 40, "50%, 1 min 15 s left, 1,234,567 rows"),
+    (HALF, 30, "50%, 1,234,567 rows"),
+    (HALF, 3, "50%"),
+    # Of the tasks, where the rows are not counted: one of eight in 8 s leaves 56.
+    (UNCOUNTED, None, "12%, 56 s left, 10 rows, 999 B, 1 file, 1 rows/s, 1 of 8 tasks"),
+    # Too early to say how long it takes.
+    (SOON, None, "1%, 10 rows, 0 B, 0 files, 10 rows/s, 0 of 1 task"),
+    (NOTHING, None, "100%, 0 rows, 0 B, 0 files, 0 rows/s, 0 of 0 tasks"),
+]
+
+
+@pytest.mark.parametrize(("staging", "width", "expected"), SAID)
+def test_columns(staging, width, expected):
+    assert describe_staging(staging, width) == expected
+
+
+@pytest.fixture
+def spec(tmp_path):
+    return load_spec(lake(tmp_path))
+
+
+def said(out: Console) -> str:
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def test_log_keeps_its_shape_and_gains_fields(spec, monkeypatch):
+    monkeypatch.setattr("lakewriter.cli.progress_view.LOG_SECONDS", 0.0)
+    out = Console(file=io.StringIO(), width=80)
+    with show_progress(spec, out, job_id="a") as progress:
+        assert isinstance(progress, Measured)
+        progress(spec.tables[0], "writing", "rows feed, 1 task")
+        progress.measure(spec.tables[0], HALF)
+    lines = [json.loads(line) for line in said(out).splitlines()]
+    shape = ["time", "pipeline", "table", "step", "detail", "job_id"]
+    assert [list(line)[:6] for line in lines] == [shape] * 3
+    assert [(line["table"], line["step"], line["job_id"]) for line in lines] == [
+        ("", "load", "a"),
+        ("accounts", "writing", "a"),
+        ("accounts", "writing", "a"),
+    ]
+    assert {name: lines[2][name] for name in list(lines[2])[6:]} == {
+        "rows": 1_234_567,
+        "files": 30,
+        "bytes": 120_000_000,
+        "tasks_done": 12,
+        "tasks": 40,
+        "rows_per_second": 16460.9,
+        "share": 0.5,
+        "seconds_left": 75.0,
+    }
+
+
+def test_log_tells_how_far_it_is_only_now_and_then(spec):
+    out = Console(file=io.StringIO(), width=80)
+    with show_progress(spec, out) as progress:
+        assert isinstance(progress, Measured)
+        progress(spec.tables[0], "writing", "")
+        progress.measure(spec.tables[0], HALF)
+    assert len(said(out).splitlines()) == 1
+
+
+def test_terminal(spec):
+    out = Console(file=io.StringIO(), width=60, force_terminal=True, color_system=None)
+    with show_progress(spec, out, job_id="a") as progress:
+        assert isinstance(progress, Lines)
+        progress(spec.tables[0], "writing", "rows feed, 1 task")
+        progress.measure(spec.tables[0], HALF)
+        with progress.waiting("Spark starts:"), out.capture() as drawn:
+            out.print(progress.draw())
+    text = drawn.get()
+    assert said(out).startswith("load a of pipeline p\n")
+    assert ("50%, 1,234,567 rows" in text, "Spark starts: 0 s" in text) == (True, True)
+
+
+def test_quiet(spec):
+    out = Console(file=io.StringIO(), width=60, force_terminal=True)
+    with show_progress(spec, out, quiet=True) as progress:
+        progress(spec.tables[0], "writing", "")
+        assert not isinstance(progress, Measured)
+    assert said(out) == ""
