@@ -16,6 +16,9 @@ SHAPES = [
     (b"1,a\n2,b\n", ("_c0", "_c1"), {"header": False}),
     (b"a,2026-01-01\nb,2026-01-02\n", ("_c0", "_c1"), {"header": False}),
     (b"a,a\nb,c\n", ("_c0", "_c1"), {"header": False}),
+    # pandas writes its index without a name. Spark's own names: spark.read.csv of these bytes, 4.1.1.
+    (b",id,name\n0,7,a\n", ("_c0", "id", "name"), {"header": True}),
+    (b"id,value,Value\n1,2,3\n", ("id", "value1", "Value2"), {"header": True}),
     # A comma inside quotes separates nothing; a doubled quote is a quote, which Spark takes only if it is told.
     (b'id,name\n1,"a, b"\n', ("id", "name"), {"header": True}),
     (b'id,name\n1,"say ""hi"""\n', ("id", "name"), {"header": True, "escape": '"'}),

@@ -80,6 +80,15 @@ REFUSED = [
         "{path} is a ZIP archive or an Excel workbook; unpack it, or save the sheet as CSV.",
     ),
     ("empty.csv", b" \n", "{path} is empty."),
+    ("notes.md", b"# Orders\n", "{path} is text, and by its name neither CSV nor JSON."),
+    ("lake.yaml", b"pipeline: shop\n", "{path} is text, and by its name neither CSV nor JSON."),
+    ("words.txt", b"one\ntwo\n", "{path} is text, and by its name neither CSV nor JSON."),
+    ("lake.schema.json", b'{"$schema": "x", "properties": {}}', "{path} is a JSON Schema, and no data."),
+    (
+        "catalog.json",
+        b'{"streams": [{"stream": {"name": "a"}}]}',
+        "{path} is a configured catalog of Airbyte's, and no data.",
+    ),
     ("photo.bin", b"\x00\x01\x02\xff" * 10, "{path} is neither text nor a format that is known here."),
 ]
 

@@ -67,8 +67,7 @@ def read_shape(data: bytes) -> CsvShape:
     if not rows:
         return CsvShape(())
     has_header = _has_header(rows)
-    first = tuple(name.strip() for name in rows[0])
-    names = first if has_header else tuple(f"_c{number}" for number in range(len(first)))
+    names = _name_columns(rows[0]) if has_header else tuple(f"_c{number}" for number in range(len(rows[0])))
     cells = [cell for row in rows for cell in row]
     return CsvShape(
         names=names,
@@ -106,11 +105,28 @@ def _find_separator(text: str) -> str:
 
 
 def _has_header(rows: list[list[str]]) -> bool:
-    """True unless the first row has a blank, twice the same, or something that is a number, a date or a truth value."""
+    """True unless the first row has a value: a number, a date or a truth value.
+
+    A blank, as pandas writes for its index, is a name; one that occurs twice only if rows below it hold values.
+    """
     first = [cell.strip() for cell in rows[0]]
-    if len(set(first)) < len(first) or "" in first:
+    named = [cell.lower() for cell in first if cell]
+    if not named or any(map(_is_value, named)):
         return False
-    return not any(_is_value(cell) for cell in first)
+    return len(set(named)) == len(named) or any(_is_value(cell.strip()) for row in rows[1:] for cell in row)
+
+
+def _name_columns(first: list[str]) -> tuple[str, ...]:
+    """The names that Spark takes from a header: blanks go by their number, and so do names that occur twice.
+
+    See ``CSVUtils.makeSafeHeader`` of Spark 4.1.1.
+    """
+    names = [cell.strip() for cell in first]
+    counts = Counter(name.lower() for name in names)
+    return tuple(
+        f"_c{number}" if not name else f"{name}{number}" if counts[name.lower()] > 1 else name
+        for number, name in enumerate(names)
+    )
 
 
 def _is_value(cell: str) -> bool:

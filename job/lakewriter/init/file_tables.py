@@ -10,7 +10,7 @@ from typing import Final
 
 from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.init.listing import list_folder
-from lakewriter.init.samples import Head, read_head
+from lakewriter.init.samples import COMPRESSED, Head, read_head
 from lakewriter.source.packing import SourceFile
 
 _THREADS: Final = 16
@@ -23,7 +23,6 @@ _ALIKE_BY_NAME: Final = 0.5
 _PARTITION: Final = re.compile(r"[^=/]+=[^/]*")
 _PART: Final = re.compile(r"(part|data|file|run|batch|chunk|split)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 _DATED: Final = re.compile(r"[-_. ]*\d[\d\-_.T: ]*Z?$")
-_COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def _get_base(path: str) -> str:
 
 def _get_stem(path: str) -> str:
     base = _get_base(path)
-    for ending in _COMPRESSED:
+    for ending in COMPRESSED:
         base = base.removesuffix(ending)
     return base.rpartition(".")[0] or base
 

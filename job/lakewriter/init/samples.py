@@ -14,6 +14,8 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 
 from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.dialects.common.foreign_files import recognise_file
+from lakewriter.dialects.registry import FOREIGN_FILES
 from lakewriter.errors import SourceFailedError
 from lakewriter.init.csv_shape import CsvShape, find_encoding, read_shape
 from lakewriter.source.packing import SourceFile
@@ -32,6 +34,14 @@ _REFUSED: Final = {
     b"%PDF": "a PDF document",
     b"SQLite format 3": "a SQLite database; export its tables, or read it by jdbc: with its driver",
 }
+
+
+COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+_JSON: Final = ("json", "jsonl", "ndjson", "geojson")
+_CSV: Final = ("csv", "tsv", "tab", "psv")
+_ANY: Final = ("", "txt", "dat", "data")
+"""Ends of names that say nothing; such text is CSV if it has so many columns:"""
+_LEAST_COLUMNS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -68,9 +78,16 @@ def read_head(file: SourceFile) -> Head:
         return Head(kind, tuple(_read_columnar(file, kind)[0].names))
     if kind == "avro":
         return Head("avro", ())
+    return _read_text_head(file, data)
+
+
+def _read_text_head(file: SourceFile, data: bytes) -> Head:
+    """The head of a CSV or JSON file; other text is told by the end of its name, since any text could be one column."""
+    ending = _find_ending(file.path)
     text = data.decode(find_encoding(data), errors="replace").removeprefix("\ufeff").lstrip()
-    if text[:1] in ("{", "["):
+    if text[:1] in ("{", "[") and ending in (*_JSON, *_ANY):
         documents, spans_lines = _parse_documents(text)
+        _refuse_description(file, documents)
         return Head("json", _list_names(documents), spans_lines=spans_lines)
     if b"\0" in data and find_encoding(data) != "utf-16":
         raise SourceFailedError(
@@ -78,7 +95,29 @@ def read_head(file: SourceFile) -> Head:
             remedy="Give files of CSV, JSON, Parquet or ORC.",
         )
     shape = read_shape(data)
+    if ending not in _CSV and (ending not in _ANY or len(shape.names) < _LEAST_COLUMNS):
+        raise SourceFailedError(
+            f"{file.path} is text, and by its name neither CSV nor JSON.",
+            remedy="Leave it out, or rename it to .csv or .json if that is what it holds.",
+        )
     return Head("csv", shape.names, shape)
+
+
+def _find_ending(path: str) -> str:
+    base = path.rpartition("/")[2].lower()
+    for ending in COMPRESSED:
+        base = base.removesuffix(ending)
+    return base.rpartition(".")[2] if "." in base else ""
+
+
+def _refuse_description(file: SourceFile, documents: Sequence[Mapping[str, Any]]) -> None:
+    """A schema or a vendor's own file says something about data, and is none."""
+    if len(documents) != 1:
+        return
+    kind = recognise_file(documents[0], FOREIGN_FILES)
+    what = "a JSON Schema" if "$schema" in documents[0] else kind.what if kind is not None else ""
+    if what:
+        raise SourceFailedError(f"{file.path} is {what}, and no data.", remedy="Name it by itself.")
 
 
 def read_sample(files: Sequence[SourceFile], head: Head) -> Sample:
