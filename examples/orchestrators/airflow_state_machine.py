@@ -1,7 +1,7 @@
 """Airflow starts the deployed state machine, which retries, refuses overlaps and calls for help by itself.
 
-STATE_MACHINE is the stack's output StateMachineArn. The task waits for the end without a worker's slot if it is
-deferrable. The time of the schedule is the load's name: a start that is made again is the same load.
+STATE_MACHINE is the stack's output StateMachineArn. The sensor gives its slot back between two looks.
+The time of the schedule is the load's name: a start that is made again is the same load.
 """
 
 import os

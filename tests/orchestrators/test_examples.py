@@ -1,4 +1,4 @@
-"""The examples for orchestrators, as far as they run without one; scripts/nightly runs them in Airflow and Dagster."""
+"""The examples for orchestrators, as far as they run without one: their options, states, lines and tables."""
 
 import ast
 import json
