@@ -1,12 +1,13 @@
 """A newcomer's first hour: from files of three formats to a lake on this machine, and ten mistakes on the way.
 
-``python examples/first_hour/hour.py`` plays it in build/first-hour; ``--record FILE`` also draws it as a picture.
+``python examples/first_hour/hour.py`` plays it in build/first-hour; ``--record FILE`` also draws its first commands.
 """
 
 import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 110
+KEYS = re.compile(r"local[0-9a-f]{16}|[0-9a-f]{40}")
 SEED = 20260105
 FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -164,22 +166,28 @@ def make_mistakes(session: Session, mistakes: Sequence[Mistake] = MISTAKES) -> N
     lake.write_text(right, "utf-8")
 
 
+def draw(console: Console, folder: Path, picture: Path) -> None:
+    """Draw what the console shows so far, without the folder's place and the keys of its server."""
+    svg = console.export_svg(title="The first hour").replace(str(folder), "~/shop")
+    picture.write_text(KEYS.sub("...", svg), "utf-8")
+
+
 def main() -> int:
     """Play the hour; 0 when every command ended as it should."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "first-hour")
-    parser.add_argument("--record", type=Path, help="Draw the session as an SVG picture.")
+    parser.add_argument("--record", type=Path, help="Draw its first commands as an SVG picture.")
     options = parser.parse_args()
     console = Console(width=WIDTH, record=options.record is not None, highlight=False)
     began = time.monotonic()
     session = begin(options.folder, console)
+    if options.record is not None:
+        draw(console, options.folder, options.record)
     go_on(session)
     make_mistakes(session)
     session.run("local", "stop", "lake.yaml", says="stopped")
     minutes = (time.monotonic() - began) / 60
     console.print(f"\n{session.commands} commands, {minutes:.1f} minutes of this machine's time.")
-    if options.record is not None:
-        console.save_svg(str(options.record), title="The first hour")
     for failure in session.failures:
         console.print(f"[red]Not as it should be:[/] {failure}", markup=True)
     return 1 if session.failures else 0

@@ -42,7 +42,7 @@ WRONG = [
     (None, "2026-01-31T06:00:00", "'2026-01-31T06:00:00' is neither a time with a zone"),
     (None, "yesterday", "'yesterday' is neither a time with a zone"),
     (None, "", "'' is neither a time with a zone"),
-    ("a/b", None, "job id 'a/b' is not of the form"),
+    ("a/b", None, "job id 'a/b' cannot be part of a key"),
 ]
 
 
@@ -104,5 +104,5 @@ def test_blank_run_id():
 
 
 def test_message_names_what_was_parsed():
-    with pytest.raises(SpecInvalidError, match="outcome 'a/b' is not of the form"):
+    with pytest.raises(SpecInvalidError, match="outcome 'a/b' cannot be part of a key"):
         require_job_id("a/b", "outcome")

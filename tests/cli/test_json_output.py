@@ -64,7 +64,7 @@ FAILURES = [
     (["verify", "none.yaml", "a"], "verify", "there is no file 'none.yaml'", "Give the path of a file that is there."),
     (["verify", "FILE"], "verify", "expected either JOB", ""),
     (["verify", "FILE", "never"], "verify", "load 'never' is committed in no table", ""),
-    (["run", "FILE", "--job-id", "a b"], "run", "job id 'a b' is not of the form", ""),
+    (["run", "FILE", "--job-id", "a b"], "run", "job id 'a b' cannot be part of a key", ""),
 ]
 
 

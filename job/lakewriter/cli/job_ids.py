@@ -10,7 +10,11 @@ from lakewriter.naming import JOB_ID, make_job_id, make_scheduled_job_id
 def require_job_id(text: str, what: str = "job id") -> str:
     """``text``, which becomes part of keys; ``SPEC_INVALID`` where it cannot."""
     if not JOB_ID.fullmatch(text):
-        raise SpecInvalidError(f"{what} {text!r} is not of the form {JOB_ID.pattern}.")
+        raise SpecInvalidError(
+            f"{what} {text!r} cannot be part of a key.",
+            remedy="Expected 1 to 80 letters, digits, '.', '_' and '-', a letter or digit first; --run-id makes a job "
+            "id of any text.",
+        )
     return text
 
 

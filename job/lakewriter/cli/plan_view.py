@@ -20,7 +20,9 @@ _STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order":
 
 def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = False, deletes: bool = False) -> None:
     """One block per table; ``columns`` shows those that stay too, ``deletes`` every object that would go."""
-    for table in tables:
+    for number, table in enumerate(tables):
+        if number:
+            out.print()
         out.print(f"[bold]{escape(table.table)}[/]  from {escape(table.source)}")
         out.print(f"  first key  {escape(table.key)}", soft_wrap=True)
         if table.error:
