@@ -40,6 +40,7 @@ def read_lake(session, query):
 
 
 def test_from_files_to_a_lake(session):
+    session.run("queries", "lake.yaml", "--local", says="read_parquet")
     # The last two mistakes are found in the source, which takes a Spark session each.
     make_mistakes(session, MISTAKES[:8])
     assert session.failures == []

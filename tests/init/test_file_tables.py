@@ -112,3 +112,28 @@ def test_hundreds_of_files_are_looked_at_in_part(tmp_path):
     root = write(tmp_path, {f"orders/{number:04}.csv": ORDERS for number in range(500)})
     (table,) = find_tables(f"{root}/orders")
     assert (table.name, len(table.files), table.paths) == ("orders", 500, (f"{root}/orders",))
+
+
+def test_tables_of_a_prefix_in_s3(aws):
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="landing")
+    keys = {
+        "exports/orders/1.csv": ORDERS,
+        "exports/orders/2.csv": VIP,
+        "exports/users.csv": USERS,
+        "exports/_SUCCESS": "",
+        "exports/events/day=1/a.csv": ORDERS,
+    }
+    for key, text in keys.items():
+        s3.put_object(Bucket="landing", Key=key, Body=text.encode())
+    found = {table.name: (table.paths, len(table.files)) for table in find_tables("s3://landing/exports/")}
+    assert found == {
+        "orders": (("s3://landing/exports/orders",), 2),
+        "users": (("s3://landing/exports/users.csv",), 1),
+        "events": (("s3://landing/exports/events",), 1),
+    }
+    (one,) = find_tables("s3://landing/exports/users.csv")
+    assert one.paths == ("s3://landing/exports/users.csv",)
+    with pytest.raises(SourceFailedError) as raised:
+        find_tables("s3://landing/nothing")
+    assert raised.value.message == "nothing lies under s3://landing/nothing."

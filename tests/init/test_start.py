@@ -42,6 +42,7 @@ tables:
       order_id: bigint  # all values (2) are whole numbers, from 1 to 2
       amount: double  # all values (2) are numbers, such as '2.50'
       updated_at: timestamp  # all values (2) are times, such as '2026-01-01T10:00:00Z'
+    # zip stays text: 1 of 2 values are numbers, but '01234' has a leading zero, as codes have
 """
 
 
@@ -270,6 +271,20 @@ def test_an_unknown_type_names_those_that_there_are(folder):
     with pytest.raises(SpecInvalidError) as raised:
         make_draft([str(folder / "data")], Wishes(folder, kind="s3"))
     assert raised.value.message == f"--type 's3' is no destination; expected one of: {', '.join(KINDS)}."
+
+
+def test_what_keeps_a_column_text_is_said(folder):
+    rows = "".join(f"{number},{number}.5\n" for number in range(1, 9))
+    (folder / "data" / "orders.csv").write_text(f"order_id,amount\n{rows}9,NA\n", "utf-8")
+    text = write(folder, ["data"]).read_text("utf-8")
+    assert text.endswith(
+        """\
+    columns:
+      order_id: bigint  # all values (9) are whole numbers, from 1 to 9
+    # amount stays text: 8 of 9 values are numbers, but 'NA' is text; if it stands for null, a CSV source can
+    # have options: {nullValue: "NA"}
+"""
+    )
 
 
 def test_tables_of_one_name_are_told_apart(folder):

@@ -35,6 +35,8 @@ class TableDraft:
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    """Why columns of text that look like more stay what they are."""
     names: Mapping[str, Any] | None = None
     """The keys that name it, where they are not the dialect's for ``name`` and ``schema``."""
 
@@ -129,6 +131,7 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     lines += _write_cursor(table)
     if table.columns:
         lines += write_mapping("columns", table.columns, 2)
+    lines += [text for why in table.texts for text in write_comment(why, 2)]
     return lines
 
 

@@ -24,6 +24,7 @@ _MADE: Final = re.compile(
     r"(time|date|ts|timestamp)|timestamp|ts|time|date|datetime|\w+_(at|time|ts)",
     re.IGNORECASE,
 )
+_MOSTLY: Final = re.compile(r"[\d,]+ of [\d,]+ values? are ")
 _MOST_KEY_COLUMNS: Final = 3
 _MOST_CANDIDATES: Final = 8
 
@@ -167,6 +168,15 @@ def _describe_range(column: Column, rows: pa.Table) -> str:
 def propose_types(columns: Sequence[Column]) -> dict[str, tuple[str, str]]:
     """The entries of ``columns:`` with their evidence, for columns of text that hold something else."""
     return {column.name: (column.declared, column.reason) for column in columns if column.declared is not None}
+
+
+def explain_texts(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Say of each column of text that mostly holds something else which value keeps it text."""
+    return tuple(
+        f"{column.name} stays text: {column.reason}"
+        for column in columns
+        if column.declared is None and _MOSTLY.match(column.reason)
+    )
 
 
 def is_named_for_changes(name: str) -> bool:

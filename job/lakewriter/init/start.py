@@ -12,7 +12,7 @@ from lakewriter.init.databases import draft_database
 from lakewriter.init.draft import Draft, TableDraft, make_destination, make_relative, name_pipeline, require_plain_names
 from lakewriter.init.estuary_flow import draft_bindings, make_first_binding
 from lakewriter.init.file_tables import FileTable, find_tables
-from lakewriter.init.proposals import describe_columns, propose_cursor, propose_key, propose_types
+from lakewriter.init.proposals import describe_columns, explain_texts, propose_cursor, propose_key, propose_types
 from lakewriter.init.samples import Sample, read_sample
 from lakewriter.init.vendor_files import VendorFile, holds_messages, make_catalog, read_vendor_file
 from lakewriter.report import format_count, format_size
@@ -185,6 +185,7 @@ def draft_table(table: FileTable, folder: Path) -> TableDraft:
         cursor=(cursor.columns[0], cursor.evidence, cursor.is_certain) if cursor else None,
         columns={name: (kind, reason) for name, (kind, reason) in types.items()},
         notes=sample.notes,
+        texts=explain_texts(columns),
     )
 
 
