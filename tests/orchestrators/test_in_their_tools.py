@@ -83,6 +83,8 @@ def tool(request, tmp_path_factory):
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "DAGSTER_HOME": "",
         "LAKEWRITER_RETRY_SECONDS": "0",
+        # The examples are imported where they are.
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
     }
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AWS_"))}

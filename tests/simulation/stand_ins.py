@@ -234,7 +234,7 @@ def _in_order(count: int, results: dict[int, Any], failures: dict[int, BaseExcep
         yield results[number]
 
 
-def stage(feed: AnyFeed, plan: TaskPlan) -> tuple[tuple[Receipt, ...], None]:
+def stage(feed: AnyFeed, plan: TaskPlan, _teller: object = None) -> tuple[tuple[Receipt, ...], None]:
     """Stands in for the product's: the real task body, in an executor that may die without its driver.
 
     Its sources have no bad rows.

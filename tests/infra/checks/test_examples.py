@@ -17,7 +17,7 @@ EXAMPLES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "exampl
 def text_of(name: str) -> str:
     """The file's own, or the README's lake.yaml."""
     text = (ROOT / name).read_text("utf-8")
-    (found,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if name == README else [text]
+    (found,) = re.findall(r"```yaml\n(pipeline:.*?)```", text, re.DOTALL) if name == README else [text]
     return found
 
 
