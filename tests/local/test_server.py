@@ -37,8 +37,8 @@ def test_two_commands_at_once_start_one_server(server):
 def test_data_port_and_keys_outlive_the_server(server):
     before = server.start()
     access = before.make_access(BUCKET)
-    make_bucket(access)
-    make_bucket(access)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make_bucket, [access] * 4))
     Clients(access).s3.put_object(Bucket=BUCKET, Key="a/b", Body=b"kept")
     assert server.stop()
     assert server.find() is None

@@ -182,13 +182,14 @@ def make_bucket(access: Access) -> None:
     """Create the bucket that ``access`` names, unless it is there."""
     s3 = aws.Clients(access).s3
     try:
-        s3.head_bucket(Bucket=access.bucket)
-    except aws.ClientError as error:
-        if aws.read_status(error) != 404:
-            raise aws.explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=access) from error
         s3.create_bucket(Bucket=access.bucket)
-        # As the stacks have it: what a killed load left staged goes by itself.
-        s3.put_bucket_lifecycle_configuration(Bucket=access.bucket, LifecycleConfiguration={"Rules": [_LIFECYCLE]})
+    except aws.ClientError as error:
+        # It is there, or another command has made it in the same moment.
+        if aws.read_error_code(error) not in ("BucketAlreadyExists", "BucketAlreadyOwnedByYou"):
+            raise aws.explain(error, doing=f"s3:CreateBucket on s3://{access.bucket}", access=access) from error
+        return
+    # As the stacks have it: what a killed load left staged goes by itself.
+    s3.put_bucket_lifecycle_configuration(Bucket=access.bucket, LifecycleConfiguration={"Rules": [_LIFECYCLE]})
 
 
 def fill_keys(sql: str) -> str:
