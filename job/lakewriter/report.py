@@ -1,6 +1,6 @@
 """What a load says of itself: a table's report, the run's report; versioned, growing, never changing in meaning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
@@ -40,6 +40,12 @@ def format_size(size: float) -> str:
             return f"{size:.{0 if unit == 'B' else 1}f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
+
+
+def join_first(names: Sequence[str], most: int) -> str:
+    """Join the first ``most`` names, and say how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 class TableHealth(ControlObject):

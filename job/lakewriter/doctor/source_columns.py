@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewriter.column_types import to_glue_type, to_stored_type
 from lakewriter.doctor.probe import Finding, SeenColumn, SeenSource
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.report import format_count, format_size
+from lakewriter.report import format_count, format_size, join_first
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import DELETED
 from lakewriter.source.file_look import FileLook
@@ -110,7 +110,7 @@ def _suggest(column: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(column.lower(), [name.lower() for name in known], 1, 0.6)
     if near:
         return f"Did you mean {next(name for name in known if name.lower() == near[0])!r}?"
-    return f"It has: {_shorten(known)}."
+    return f"It has: {join_first(known, _MOST_COLUMNS)}."
 
 
 def _summarise(seen: SeenSource) -> str:
@@ -118,7 +118,7 @@ def _summarise(seen: SeenSource) -> str:
     size = [] if seen.bytes is None else [format_size(seen.bytes)]
     rows = [] if seen.rows is None else [format_count(seen.rows, "row")]
     facts = ", ".join([seen.format, *files, *size, *rows, format_count(len(seen.columns), "column")])
-    columns = _shorten([f"{column.name} {column.type}" for column in seen.columns])
+    columns = join_first([f"{column.name} {column.type}" for column in seen.columns], _MOST_COLUMNS)
     looks = []
     if seen.looked_at is not None and seen.files is not None and seen.looked_at < seen.files:
         looks.append(f"columns of {format_count(seen.looked_at, 'file')} looked at")
@@ -126,8 +126,3 @@ def _summarise(seen: SeenSource) -> str:
         looks.append(f"{format_count(seen.sampled, 'row')} looked at")
     shown = f" ({', '.join(looks)})" if looks else ""
     return f"{facts}: {columns}{shown}."
-
-
-def _shorten(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_COLUMNS
-    return ", ".join(names[:_MOST_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")

@@ -7,6 +7,7 @@ from typing import Final
 from lakewriter import aws
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.packing import SourceFile
+from lakewriter.source.storage import is_hidden
 
 S3: Final = ("s3://", "s3a://")
 
@@ -50,4 +51,4 @@ def _list_prefix(path: str) -> tuple[list[SourceFile], list[str]]:
 
 def _is_hidden(name: str) -> bool:
     base = name.rpartition("/")[2]
-    return not base or (base.startswith((".", "_")) and "=" not in base)
+    return not base or is_hidden(base)

@@ -9,10 +9,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakewriter.report import join_first
 from lakewriter.source.file_content import guess_format
-from lakewriter.source.file_look import Head
+from lakewriter.source.file_look import Head, read_plain_options
 from lakewriter.source.text_types import propose_type
-from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read
 
 _ROWS: Final = 20
@@ -32,7 +32,7 @@ class Hint:
 
 def list_csv_hints(head: Head, read: Read) -> tuple[Hint, ...]:
     """What the first rows of a CSV file let suspect."""
-    options = {n.lower(): value for n, value in read.options.items() if not isinstance(value, SecretText)}
+    options = read_plain_options(read)
     rows = _read_rows(head, options)
     if not rows:
         return ()
@@ -99,7 +99,7 @@ def _find_names(head: Head, rows: list[list[str]]) -> Hint | None:
     if not is_typed and not (are_words and not any(set(row) & set(first) for row in rest)):
         return None
     return Hint(
-        f"the first row of {head.path!r} is read as data and looks like names: {_shorten(first)}.",
+        f"the first row of {head.path!r} is read as data and looks like names: {join_first(first, _MOST_NAMES)}.",
         "Set options: {header: true}.",
     )
 
@@ -117,7 +117,7 @@ def _find_data(head: Head, rows: list[list[str]]) -> Hint | None:
     if not typed:
         return None
     return Hint(
-        f"the first row of {head.path!r} is read as the columns' names, and has {_shorten(typed)}.",
+        f"the first row of {head.path!r} is read as the columns' names, and has {join_first(typed, _MOST_NAMES)}.",
         'If it is data, set options: {header: false}, and declare the names: read.columns: "id BIGINT, name STRING".',
     )
 
@@ -125,16 +125,11 @@ def _find_data(head: Head, rows: list[list[str]]) -> Hint | None:
 def _find_odd_names(head: Head, names: list[str]) -> Hint | None:
     blank = [str(place + 1) for place, name in enumerate(names) if not name.strip()]
     twice = [name for name, count in Counter(name.strip().lower() for name in names).items() if count > 1 and name]
-    said = [f"no name for column {_shorten(blank)}"] if blank else []
-    said += [f"the name {_shorten(twice)} more than once"] if twice else []
+    said = [f"no name for column {join_first(blank, _MOST_NAMES)}"] if blank else []
+    said += [f"the name {join_first(twice, _MOST_NAMES)} more than once"] if twice else []
     if not said:
         return None
     return Hint(
         f"the header of {head.path!r} has {' and '.join(said)}.",
         "The columns get names by their places. Name them where the file is written, or with an sql: read.",
     )
-
-
-def _shorten(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")

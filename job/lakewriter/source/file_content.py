@@ -6,9 +6,8 @@ from typing import Final
 
 from lakewriter.errors import LakeError, SourceFailedError, ValueUnrepresentableError
 from lakewriter.source.byte_checks import TEXTS
-from lakewriter.source.file_look import Head
+from lakewriter.source.file_look import Head, read_plain_options
 from lakewriter.source.raw_text import find_in_text
-from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read
 
 _SHOWN: Final = 24
@@ -89,7 +88,7 @@ def _require_plain(head: Head, kind: str, read: Read, table: str) -> None:
 
 def _require_lines(head: Head, kind: str, read: Read, table: str) -> None:
     """Spark looks for the bytes of UTF-8's line ends, unless it reads a file as a whole."""
-    options = _read_options(read)
+    options = read_plain_options(read)
     encoding = _find_encoding(read)
     is_strict = options.get("mode", "FAILFAST").upper() == "FAILFAST" and "linesep" not in options
     if kind == "csv" and encoding.startswith(("utf-16", "utf-32")) and options.get("multiline") != "true" and is_strict:
@@ -118,7 +117,7 @@ def _explain_other_content(head: Head, kind: str, encoding: str) -> tuple[str, s
 
 def _require_json(head: Head, read: Read, table: str) -> None:
     """Spark reads a document a line, or with ``multiLine`` a document a file."""
-    options = _read_options(read)
+    options = read_plain_options(read)
     if options.get("multiline") == "true" or options.get("mode", "FAILFAST").upper() != "FAILFAST":
         return
     text = head.data.decode(_find_encoding(read), errors="ignore").removeprefix("\ufeff")
@@ -150,15 +149,11 @@ def _is_json(text: str) -> bool:
 
 def _find_encoding(read: Read) -> str:
     """The encoding that the options name; UTF-8 where Python does not know it, as then nobody looks at the bytes."""
-    options = _read_options(read)
+    options = read_plain_options(read)
     try:
         return codecs.lookup(options.get("encoding") or options.get("charset") or "utf-8").name
     except LookupError:
         return "latin-1"
-
-
-def _read_options(read: Read) -> dict[str, str]:
-    return {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
 
 
 def _is_decodable(head: Head, encoding: str) -> bool:

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import SourceFailedError
-from lakewriter.report import format_count
+from lakewriter.report import format_count, join_first
 from lakewriter.source.byte_checks import TEXTS, UNREADABLE, find_codec
 from lakewriter.source.failures import make_unreadable_error
 from lakewriter.source.packing import SourceFile
-from lakewriter.source.storage import NotListable, Store, list_files
+from lakewriter.source.storage import NotListable, Store, is_hidden, list_files
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.specification import Read
 
@@ -117,8 +117,8 @@ def _list_local(path: str, read: Read, table: str) -> tuple[list[SourceFile], So
     files, skipped, nested = list[Path](), list[str](), list[str]()
     for match in matches:
         if match.is_dir():
-            _scan_folder(match, _read_options(read), files, skipped, nested)
-        elif _is_hidden(match.name) and _PATTERN & set(bare):
+            _scan_folder(match, read_plain_options(read), files, skipped, nested)
+        elif is_hidden(match.name) and _PATTERN & set(bare):
             skipped.append(match.name)
         else:
             files.append(match)
@@ -133,7 +133,8 @@ def _read_size(file: Path, table: str) -> int:
         raise make_unreadable_error(str(file), error, table) from error
 
 
-def _read_options(read: Read) -> dict[str, str]:
+def read_plain_options(read: Read) -> dict[str, str]:
+    """The options by their names in lower case, as Spark compares them, without those that are secrets."""
     return {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
 
 
@@ -147,7 +148,7 @@ def _scan_folder(
     except OSError as error:
         raise make_unreadable_error(str(folder), error) from error
     for entry in entries:
-        if _is_hidden(entry.name) or (entry.is_file() and not fnmatch.fnmatch(entry.name, pattern)):
+        if is_hidden(entry.name) or (entry.is_file() and not fnmatch.fnmatch(entry.name, pattern)):
             skipped.append(entry.name)
         elif not entry.is_dir():
             files.append(entry)
@@ -155,11 +156,6 @@ def _scan_folder(
             _scan_folder(entry, options, files, skipped, nested)
         else:
             nested.append(entry.name)
-
-
-def _is_hidden(name: str) -> bool:
-    """See: PartitioningAwareFileIndex.isDataPath."""
-    return name.startswith((".", "_")) and "=" not in name
 
 
 def _expand_braces(text: str) -> list[str]:
@@ -183,23 +179,27 @@ def _find_nearby(path: Path) -> str:
         missing, folder = folder.name, folder.parent
     if folder.is_file():
         return f"{str(folder)!r} is a file, not a folder."
-    names = [entry.name for entry in sorted(folder.iterdir()) if not _is_hidden(entry.name)]
+    names = [entry.name for entry in sorted(folder.iterdir()) if not is_hidden(entry.name)]
     near = difflib.get_close_matches(missing, names, 1, 0.6)
     if near:
         return f"Did you mean {str(folder / near[0])!r}?"
-    return f"The folder {str(folder)!r} has {_shorten(names)}." if names else f"The folder {str(folder)!r} is empty."
+    return (
+        f"The folder {str(folder)!r} has {join_first(names, _MOST_NAMES)}."
+        if names
+        else f"The folder {str(folder)!r} is empty."
+    )
 
 
 def _make_nothing_error(path: str, skipped: list[str], nested: list[str], table: str) -> SourceFailedError:
     if nested:
         return SourceFailedError(
-            f"table {table!r}: {path!r} has no files, only folders: {_shorten(nested)}.",
+            f"table {table!r}: {path!r} has no files, only folders: {join_first(nested, _MOST_NAMES)}.",
             remedy=f"Name a folder of them, such as {path.rstrip('/')}/{nested[0]}; or all files below it, with "
             "options: {recursiveFileLookup: true}.",
         )
     if skipped:
         return SourceFailedError(
-            f"table {table!r}: {path!r} has only files that are skipped: {_shorten(skipped)}.",
+            f"table {table!r}: {path!r} has only files that are skipped: {join_first(skipped, _MOST_NAMES)}.",
             remedy="Spark reads no file whose name begins with _ or ., or that pathGlobFilter does not match.",
         )
     return SourceFailedError(f"table {table!r}: the folder {path!r} is empty.", remedy="Name a folder with files.")
@@ -232,8 +232,3 @@ def _make_empty_error(files: Sequence[SourceFile], table: str) -> SourceFailedEr
         f"table {table!r}: {what} empty, without any byte.",
         remedy="Check what writes it; a file without rows can be read if its columns are declared under read.columns.",
     )
-
-
-def _shorten(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")

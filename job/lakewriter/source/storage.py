@@ -168,11 +168,16 @@ def _list_s3(path: str) -> list[SourceFile]:
     )
 
 
+def is_hidden(name: str) -> bool:
+    """True for a name that Spark passes over; see: PartitioningAwareFileIndex.isDataPath."""
+    return name.startswith((".", "_")) and "=" not in name
+
+
 def _select_data_files(entries: list[tuple[str, str, int, bool]]) -> list[SourceFile]:
     """Of ``(name, path, size, is a directory)`` what Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
     files = []
     for name, path, size, is_directory in entries:
-        if (name.startswith((".", "_")) and "=" not in name) or name.endswith("._COPYING_"):
+        if is_hidden(name) or name.endswith("._COPYING_"):
             continue
         if is_directory:
             raise NotListable(f"{path!r} is a directory inside the path")
