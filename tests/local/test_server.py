@@ -3,12 +3,13 @@
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
-from lakewriter.local.server import LocalServer, find_program, make_bucket
+from lakewriter.local.server import LocalServer, Running, find_program, holds_data, make_bucket
 
 BUCKET = "acme-lake"
 
@@ -44,11 +45,39 @@ def test_data_port_and_keys_outlive_the_server(server):
     assert server.find() is None
     assert not server.stop()
     after = server.start()
-    assert after == before.model_copy(update={"pid": after.pid})
+    assert after == before.model_copy(update={"pid": after.pid, "master_port": after.master_port})
     s3 = Clients(after.make_access(BUCKET)).s3
     assert s3.get_object(Bucket=BUCKET, Key="a/b")["Body"].read() == b"kept"
     (rule,) = s3.get_bucket_lifecycle_configuration(Bucket=BUCKET)["Rules"]
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 30}
+
+
+# The answers of SeaweedFS 4.48's master to GET /dir/status, before and after its volume server has told of itself.
+ALONE = b'{"Topology":{"Max":0,"Free":0,"DataCenters":null,"Layouts":null},"TopologyId":"bc6d9c33"}'
+KNOWS_A_VOLUME_SERVER = (
+    b'{"Topology":{"Max":2000,"Free":2000,"DataCenters":[{"Id":"DefaultDataCenter","Racks":[]}],"Layouts":null}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [(200, ALONE, False), (200, KNOWS_A_VOLUME_SERVER, True), (200, b"", False), (503, b"{}", False)],
+    ids=["alone", "volume server", "no body", "not the leader yet"],
+)
+def test_a_server_is_ready_when_its_master_knows_where_data_are(status, body, expected):
+    class Master(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with HTTPServer(("127.0.0.1", 0), Master) as master, ThreadPoolExecutor(1) as pool:
+        pool.submit(master.handle_request)
+        running = Running(pid=1, port=1, master_port=master.server_port, key_id="a", secret="b")
+        assert holds_data(running) is expected
+    assert not holds_data(running)
+    assert holds_data(running.model_copy(update={"master_port": None}))
 
 
 def test_control_objects_would_hold_no_key(server):

@@ -1,5 +1,6 @@
 """Run an S3 server on this machine, SeaweedFS, whose data stay in a folder; it keeps running between commands."""
 
+import http.client
 import json
 import os
 import secrets
@@ -9,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ class Running(Model):
 
     pid: int
     port: int
+    master_port: int | None = None
+    """The port of the master, which knows where data are; None where an earlier release started the server."""
     key_id: str
     secret: str
 
@@ -83,10 +86,7 @@ class LocalServer:
         """Start the server, unless it runs; ``SPEC_INVALID`` where it is not installed."""
         program = find_program()
         with self._lock():
-            if (running := self.find()) is not None:
-                return running
-            before = self._read()
-            running = self._launch(program, before)
+            running = self.find() or self._launch(program, self._read())
             self._wait(running)
             return running
 
@@ -132,13 +132,14 @@ class LocalServer:
         port = before.port if before is not None and _is_free(before.port) else _find_free_ports(1)[0]
         key_id = before.key_id if before is not None else f"local{secrets.token_hex(8)}"
         secret = before.secret if before is not None else secrets.token_hex(20)
+        ports = _find_free_ports(2 * len(_ROLES) + 1)
         data = self.folder / "s3"
         data.mkdir(exist_ok=True)
         identities = self.folder / "identities.json"
         _write_private(identities, json.dumps(_make_identities(key_id, secret)))
         with (self.folder / "server.log").open("wb") as log:
             process = subprocess.Popen(
-                _make_command(program, data, port, identities),
+                _make_command(program, data, port, identities, ports),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -146,13 +147,13 @@ class LocalServer:
                 # A Ctrl-C for the command is none for the server.
                 start_new_session=True,
             )
-        running = Running(pid=process.pid, port=port, key_id=key_id, secret=secret)
+        running = Running(pid=process.pid, port=port, master_port=ports[0], key_id=key_id, secret=secret)
         _write_private(self.folder / "server.json", running.model_dump_json())
         return running
 
     def _wait(self, running: Running) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while not _answers(running):
+        while not (_answers(running) and holds_data(running)):
             if time.monotonic() > deadline or not _is_alive(running.pid):
                 log = (self.folder / "server.log").read_text("utf-8", "replace")[-_LOG_BYTES:]
                 raise EndpointUnreachableError(
@@ -209,6 +210,21 @@ def _answers(running: Running) -> bool:
     return True
 
 
+def holds_data(running: Running) -> bool:
+    """True if the master knows the server's volumes: until then an object of before is InternalError."""
+    # A server of an earlier release has long had the second or two that this takes.
+    if running.master_port is None:
+        return True
+    connection = http.client.HTTPConnection("127.0.0.1", running.master_port, timeout=1)
+    try:
+        connection.request("GET", "/dir/status")
+        return bool(json.load(connection.getresponse())["Topology"]["DataCenters"])
+    except (OSError, http.client.HTTPException, ValueError, KeyError):
+        return False
+    finally:
+        connection.close()
+
+
 def _is_alive(pid: int) -> bool:
     try:
         # A child of this process that has ended stays until it is waited for.
@@ -228,8 +244,7 @@ def _make_identities(key_id: str, secret: str) -> dict[str, Any]:
     return {"identities": [{"name": "lakewriter", "credentials": credentials, "actions": ["Admin"]}]}
 
 
-def _make_command(program: str, data: Path, port: int, identities: Path) -> list[str]:
-    ports = _find_free_ports(2 * len(_ROLES) + 1)
+def _make_command(program: str, data: Path, port: int, identities: Path, ports: Sequence[int]) -> list[str]:
     return [
         program,
         "server",
