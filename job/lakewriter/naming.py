@@ -215,6 +215,14 @@ class ControlKeys:
         """How an attempt ended: code, message, whether a retry helps."""
         return f"{self.load(job_id)}/{attempt}/outcome.json"
 
+    def record(self, job_id: str, attempt: str) -> str:
+        """What an attempt came to, for whoever reads the pipeline's history."""
+        return f"{self.load(job_id)}/{attempt}/run/record.json"
+
+    def page(self, job_id: str) -> str:
+        """The same as a page for a browser, of the load's last attempt."""
+        return f"{self.load(job_id)}/report.html"
+
     def sync_number(self, number: int) -> str:
         """Which load a counted sync number belongs to."""
         return f"{self.sync_numbers}{number:010d}.json"

@@ -63,6 +63,9 @@ FAILURES = [
     (["queries", "none.yaml"], "queries", "there is no file 'none.yaml'", "Give the path of a file that is there."),
     (["verify", "none.yaml", "a"], "verify", "there is no file 'none.yaml'", "Give the path of a file that is there."),
     (["verify", "FILE"], "verify", "expected either JOB", ""),
+    (["history", "FILE", "--table", "none"], "history", "--table 'none' is no table of this pipeline.", "Expected "),
+    (["show", "FILE"], "show", "pipeline p has no load whose records are kept.", "Load it first"),
+    (["show", "FILE", "never"], "show", "load 'never' has no records in pipeline p.", "lakewriter history"),
     (["verify", "FILE", "never"], "verify", "load 'never' is committed in no table", ""),
     (["run", "FILE", "--job-id", "a b"], "run", "job id 'a b' cannot be part of a key", ""),
 ]
@@ -98,7 +101,7 @@ def test_fault_of_the_program(file, monkeypatch):
     assert content["error"]["message"] == "the command: KeyError: 'gone'."
 
 
-COMMANDS = ["check --no-sources", "status", "policy --account 123456789012", "queries"]
+COMMANDS = ["check --no-sources", "history", "status", "policy --account 123456789012", "queries"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -34,6 +34,11 @@ def test_wheel_is_for_every_machine(wheel: Path) -> None:
 def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
     modules = {file.relative_to(ROOT / "job").as_posix() for file in (ROOT / "job" / "lakewriter").rglob("*.py")}
     assert names == modules | {
+        "lakewriter/pages/templates/base.html",
+        "lakewriter/pages/templates/catalogue.html",
+        "lakewriter/pages/templates/load.html",
+        "lakewriter/pages/templates/search.js",
+        "lakewriter/pages/templates/style.css",
         "lakewriter/py.typed",
         "lakewriter/source/log4j2.properties",
         f"{INFO}/METADATA",
@@ -59,6 +64,7 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
         "click",
         "datafusion",
         "isal",
+        "jinja2",
         "msgspec",
         "pandas<3",
         "pyarrow",

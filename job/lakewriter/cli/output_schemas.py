@@ -22,6 +22,8 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "status": (printed.StatusReport,),
     "policy": (printed.PolicyReport,),
     "queries": (printed.QueriesReport,),
+    "history": (printed.HistoryReport,),
+    "show": (printed.ShownLoad,),
 }
 """The models that a command prints; in place of each it may print a ``FailureReport``."""
 

@@ -1,6 +1,7 @@
 """The objects that commands print with ``--json`` and that nothing below the command line makes."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from lakewriter.errors import LakeError
 from lakewriter.operate.health import Health
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
+from lakewriter.pages.load_record import LoadRecord
 from lakewriter.policy.roles import Role
 from lakewriter.spec.model import Model
 
@@ -59,6 +61,56 @@ class PolicyReport(Model):
     version: Literal[1] = 1
     roles: tuple[Role, ...]
     bucket_policy: Mapping[str, Any] | None = Field(None, exclude_if=is_none)
+
+
+class LoadSummary(Model):
+    """One load in ``lakewriter history --json``; ``seconds`` is null where its process did not tell."""
+
+    job_id: str
+    status: str
+    started: datetime | None
+    finished: datetime | None
+    seconds: float | None
+    tables: int
+    failed_tables: int
+    rows: int
+    rows_set_aside: int
+    files: int
+    bytes: int
+    code: str | None
+
+    @classmethod
+    def of(cls, record: LoadRecord) -> "LoadSummary":
+        """The sums of a load's record."""
+        return cls(
+            job_id=record.job_id,
+            status=record.status,
+            started=record.started,
+            finished=record.finished,
+            seconds=record.seconds,
+            tables=len(record.tables),
+            failed_tables=sum(table.status == "failed" for table in record.tables),
+            rows=record.rows,
+            rows_set_aside=record.rows_set_aside,
+            files=record.files,
+            bytes=record.bytes,
+            code=record.code,
+        )
+
+
+class HistoryReport(Model):
+    """What ``lakewriter history --json`` prints, the newest load first."""
+
+    version: Literal[1] = 1
+    pipeline: str
+    loads: tuple[LoadSummary, ...]
+
+
+class ShownLoad(Model):
+    """What ``lakewriter show --json`` prints: the record of one load."""
+
+    version: Literal[1] = 1
+    load: LoadRecord
 
 
 class QueriesReport(Model):

@@ -20,6 +20,7 @@ from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate.load_ending import PhaseClock, leave_record
 from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import make_sender
@@ -40,9 +41,10 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
     context = open_context(lake, stage, quiet=wanted.quiet)
     context.spec = _choose_spec(context.spec, wanted)
     again = partial(_describe_continuation, lake, stage, wanted)
+    phases: dict[str, dict[str, float]] = {}
     try:
         report = leave_outcome(
-            lambda: _run_load(context, wanted, again),
+            lambda: _run_load(context, wanted, again, phases),
             summarize_load,
             name=wanted.outcome,
             controls=context.controls(),
@@ -58,6 +60,8 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
         warn(note)
     error = _print_failures(report)
     ending = _find_ending(report, error, again)
+    if wanted.canary is None:
+        leave_record(report, ending, phases, context.controls(), warn)
     if as_json:
         print_json(report, ending)
     elif wanted.quiet:
@@ -104,7 +108,10 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
     return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *given, *local])}"
 
 
-def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> RunReport:
+def _run_load(
+    context: Context, wanted: Wanted, again: Callable[[str], str], phases: dict[str, dict[str, float]]
+) -> RunReport:
+    """Load once; ``phases`` takes the seconds of each table's steps."""
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
     remember_job_id(job_id)
@@ -119,7 +126,7 @@ def _run_load(context: Context, wanted: Wanted, again: Callable[[str], str]) -> 
                     job_id=job_id,
                     clients=context.clients,
                     spark=signals.after(show_waiting(progress, "Spark starts:", context.spark)),
-                    progress=progress,
+                    progress=PhaseClock(progress, phases),
                     sync_id=wanted.sync_id,
                     stop=stop,
                 )

@@ -1,0 +1,67 @@
+"""The work of ``lakewriter report`` and ``lakewriter catalogue``."""
+
+import webbrowser
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from lakewriter.cli.shared import OUT, open_context
+from lakewriter.cli.status_view import read_states
+from lakewriter.errors import SpecInvalidError
+from lakewriter.exit_codes import EXIT_OK
+from lakewriter.operate import queries
+from lakewriter.operate.catalogue import describe_tables, list_statements
+from lakewriter.operate.loads import Loads
+from lakewriter.pages.catalogue_page import render_catalogue
+from lakewriter.pages.load_page import CHARTED, render_load
+
+_STANDARD_OUTPUT = Path("-")
+
+
+def write_report(lake: Path, stage: str | None, job_id: str | None, output: Path | None, *, opens: bool) -> int:
+    """Make the page of one load of the file at ``lake``, and write it."""
+    if opens and output == _STANDARD_OUTPUT:
+        raise SpecInvalidError("--open needs a file.", remedy="Leave out -o -, or give -o FILE.")
+    loads = Loads(open_context(lake, stage).controls())
+    record = loads.read_one(job_id)
+    path = output or Path(f"{record.pipeline}-{record.job_id}.html")
+    write_page(render_load(record, loads.read_before(record, CHARTED - 1)), path)
+    if opens:
+        webbrowser.open(path.resolve().as_uri())
+    return EXIT_OK
+
+
+def write_catalogue(lake: Path, stage: str | None, output: Path) -> int:
+    """Make the page of all tables of the file at ``lake``, and write it."""
+    context = open_context(lake, stage)
+    spec, controls = context.spec, context.controls()
+    states, broken = read_states(controls)
+    last = queries.LastLoads(
+        jobs={table_id: state.last_job for table_id, state in states.items() if state.last_job},
+        times={table_id: state.last_commit for table_id, state in states.items() if state.last_commit},
+    )
+    written = queries.write_queries(spec, queries.list_engines(spec), last, context.deployment, stage)
+    page = render_catalogue(
+        spec.pipeline,
+        describe_tables(spec, controls, {**states, **broken}, context.clients, written),
+        list_statements(written, brief=False).get(queries.ALL, ()),
+        Loads(controls).read_last(CHARTED),
+        datetime.now(UTC),
+    )
+    write_page(page, output)
+    return EXIT_OK
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a page to a file, and say where; ``-`` is standard output."""
+    if path == _STANDARD_OUTPUT:
+        click.echo(page, nl=False)
+        return
+    try:
+        path.write_text(page, "utf-8")
+    except OSError as error:
+        raise SpecInvalidError(
+            f"{path} cannot be written ({error.strerror}).", remedy="Give another file: -o FILE."
+        ) from error
+    OUT.print(f"wrote {path}", markup=False, soft_wrap=True)

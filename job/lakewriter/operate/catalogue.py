@@ -1,0 +1,120 @@
+"""Describe every table of a pipeline as it is now: its columns, its loads, its files, and SQL that reads it."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import TableState
+from lakewriter.commit.traces import MOST_LISTED, list_objects
+from lakewriter.errors import LakeError
+from lakewriter.operate.queries import ALL
+from lakewriter.operate.sql_text import Query
+from lakewriter.operate.written_columns import Written, find_written
+from lakewriter.pages.catalogue_page import CatalogueColumn, CatalogueTable, Statement
+from lakewriter.run.placement import find_in_catalog
+from lakewriter.spec.specification import Spec, TableSpec
+
+READERS: Final = 8
+"""Tables that are looked at side by side."""
+MOST_WITH_ALL: Final = 100
+"""Tables up to which each has all its statements; more have one for each engine, so that a browser can bear them."""
+_NAME: Final = "catalogue"
+"""Takes the place of a load's id in names that nothing is written under."""
+
+
+def describe_tables(
+    spec: Spec,
+    controls: Mapping[str, Control],
+    states: Mapping[str, TableState | LakeError],
+    clients: Clients,
+    queries: Sequence[Query],
+) -> list[CatalogueTable]:
+    """Describe all tables; what cannot be read of one is said in its place."""
+    statements = list_statements(queries, brief=len(spec.tables) > MOST_WITH_ALL)
+
+    def describe(table: TableSpec) -> CatalogueTable:
+        known = statements.get(table.id, ())
+        return _describe_table(spec, table, controls[table.id], states[table.id], clients, known)
+
+    with ThreadPoolExecutor(READERS, thread_name_prefix="table") as pool:
+        return list(pool.map(describe, spec.tables))
+
+
+def list_statements(queries: Sequence[Query], *, brief: bool) -> dict[str, tuple[Statement, ...]]:
+    """The statements by table; where it is to be ``brief``, the first of each engine."""
+    statements: dict[str, list[Statement]] = defaultdict(list)
+    for query in queries:
+        engines = {known.engine for known in statements[query.table]}
+        if not brief or query.table == ALL or query.engine.label not in engines:
+            statements[query.table].append(Statement(query.title, query.engine.label, query.sql))
+    return {table: tuple(known) for table, known in statements.items()}
+
+
+def _describe_table(
+    spec: Spec,
+    table: TableSpec,
+    control: Control,
+    state: TableState | LakeError,
+    clients: Clients,
+    statements: tuple[Statement, ...],
+) -> CatalogueTable:
+    source = ".".join(part for part in (table.source_schema, table.source_table) if part)
+    known: dict[str, Any] = {"id": table.id, "location": spec.table_location(table), "source": source}
+    known["statements"] = statements
+    if isinstance(state, LakeError):
+        return CatalogueTable(**known, why=str(state))
+    known |= _describe_state(state)
+    try:
+        known |= _measure_files(control)
+        written = _find_columns(spec, table, control, state, clients)
+    except LakeError as error:
+        return CatalogueTable(**known, why=str(error))
+    if isinstance(written, Written):
+        return CatalogueTable(**known, columns=tuple(_list_columns(spec, table, written)))
+    return CatalogueTable(**known, why=written or "")
+
+
+def _describe_state(state: TableState) -> dict[str, Any]:
+    pending = state.pending
+    waits = f"load {pending.job_id} ({pending.phase}) since {pending.since:%Y-%m-%d %H:%M} UTC" if pending else ""
+    return {
+        "committed": state.committed,
+        "last_commit": state.last_commit,
+        "last_job": state.last_job or "",
+        "cursor": state.cursor.text if state.cursor else "",
+        "pending": waits,
+    }
+
+
+def _find_columns(
+    spec: Spec, table: TableSpec, control: Control, state: TableState, clients: Clients
+) -> Written | str | None:
+    names = table.layout.bind(job_id=_NAME, attempt=_NAME, start=datetime.now(UTC), sync_id=0, table=table.id)
+    entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/{_NAME}/{_NAME}", clients)
+    return find_written(spec, table, control, state, entry, clients)
+
+
+def _measure_files(control: Control) -> dict[str, Any]:
+    """The files that the layout names; an Iceberg catalog alone knows which of a table's files count."""
+    if control.layout is None:
+        return {}
+    entries = list_objects(control.store, control.layout)
+    size = sum(entry.size for entry in entries)
+    return {"files": len(entries), "bytes": size, "more": len(entries) >= MOST_LISTED}
+
+
+def _list_columns(spec: Spec, table: TableSpec, written: Written) -> Iterator[CatalogueColumn]:
+    tracking = {column.name.lower(): column.holds.value.replace("_", " ") for column in spec.tracking}
+    source = ".".join(part for part in (table.source_schema, table.source_table) if part)
+    envelope = {name.lower() for name in spec.envelope.names} if spec.envelope else set()
+    for name, kind in written.columns.items():
+        origin = f"source {source}"
+        if name.lower() in tracking:
+            origin = f"tracking column: {tracking[name.lower()]}"
+        elif name.lower() in envelope:
+            origin = "envelope of the source's messages"
+        yield CatalogueColumn(name, kind, origin)

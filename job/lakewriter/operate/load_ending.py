@@ -1,0 +1,156 @@
+"""Leave what a load came to beside its control objects: its record, and the page that is made of it."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from statistics import median_low
+from typing import Any, Final
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.store import Unclear
+from lakewriter.errors import LakeError
+from lakewriter.operate.loads import READERS, Loads
+from lakewriter.pages.load_page import CHARTED, render_load
+from lakewriter.pages.load_record import MOST_COLUMNS, MOST_SAMPLES, FileSizes, LoadedTable, LoadRecord
+from lakewriter.report import ErrorReport, RunReport, TableResult
+from lakewriter.run.staging_progress import Measured
+from lakewriter.run.table_staging import Progress
+from lakewriter.spec.specification import TableSpec
+
+LOG: Final = logging.getLogger(__name__)
+MOST_INTENTS: Final = 200
+"""Tables whose intent is read for its columns and the sizes of its files: each is a request."""
+MOST_UNDECLARED: Final = 50
+
+
+class PhaseClock:
+    """Measures how long each table is in each step, and passes the step on; ``seconds`` is filled by table."""
+
+    def __init__(
+        self, progress: Progress, seconds: dict[str, dict[str, float]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._progress, self._clock, self.seconds = progress, clock, seconds
+        self._now: dict[str, tuple[str, float]] = {}
+        if isinstance(progress, Measured):
+            # Whether a progress wants numbers is asked of its attributes.
+            self.measure = progress.measure
+
+    def __call__(self, table: TableSpec, step: str, detail: str, /) -> None:
+        """A table takes a step."""
+        now, phases = self._clock(), self.seconds.setdefault(table.id, {})
+        last = self._now.get(table.id)
+        if last is not None:
+            phases[last[0]] = round(phases.get(last[0], 0.0) + now - last[1], 3)
+        self._now[table.id] = (step, now)
+        self._progress(table, step, detail)
+
+
+def leave_record(
+    report: RunReport,
+    error: ErrorReport | None,
+    phases: Mapping[str, Mapping[str, float]],
+    controls: Mapping[str, Control],
+    warn: Callable[[str], None],
+) -> None:
+    """Write the load's record and its page. A failure to do so is a warning: it does not change how the load ended."""
+    first = next(iter(controls.values()))
+    try:
+        record = make_record(report, error, phases, controls, datetime.now(UTC))
+        key = first.keys.record(report.job_id, report.attempt)
+        first.write_once(key, record.model_dump_json(indent=1), keep=True)
+        earlier = Loads(controls).read_before(record, CHARTED - 1)
+        _put(first, first.keys.page(report.job_id), render_load(record, earlier).encode())
+    except (LakeError, Unclear) as problem:
+        warn(f"the page of load {report.job_id} could not be left beside its records: {problem}")
+    except Exception as problem:
+        LOG.exception("The page of load %s met a fault of the program.", report.job_id)
+        warn(f"the page of load {report.job_id} could not be made: {type(problem).__name__}: {problem}")
+
+
+def make_record(
+    report: RunReport,
+    error: ErrorReport | None,
+    phases: Mapping[str, Mapping[str, float]],
+    controls: Mapping[str, Control],
+    now: datetime,
+) -> LoadRecord:
+    """The record of a load that has just ended."""
+    intents = _read_intents(report, controls)
+    tables = tuple(_describe(result, phases, intents.get(_name(result))) for result in report.tables)
+    return LoadRecord(
+        pipeline=report.pipeline,
+        job_id=report.job_id,
+        attempt=report.attempt,
+        status="stopped" if report.stopped else report.status,
+        started=report.started_at,
+        finished=now,
+        seconds=report.seconds,
+        requests=report.requests,
+        code=error.code if error else None,
+        message=error.message if error else None,
+        remedy=error.remedy if error else "",
+        notes=report.notes,
+        tables=tables,
+    )
+
+
+def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[str, Intent]:
+    """The intents of the tables that this attempt committed, as far as they can be read."""
+    done = [_name(result) for result in report.tables if result.status == "done"][:MOST_INTENTS]
+    known = [name for name in done if name in controls]
+
+    def read(name: str) -> Intent | None:
+        try:
+            return controls[name].find_intent(report.job_id, report.attempt)
+        except LakeError:
+            return None
+
+    with ThreadPoolExecutor(READERS, thread_name_prefix="intent") as pool:
+        return {name: intent for name, intent in zip(known, pool.map(read, known), strict=True) if intent is not None}
+
+
+def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], intent: Intent | None) -> LoadedTable:
+    kept: dict[str, Any] = {name: getattr(result, name) for name in _KEPT}
+    return LoadedTable(
+        schema_name=result.schema_,
+        change_samples=result.change_samples[:MOST_SAMPLES],
+        undeclared=dict(list(result.undeclared.items())[:MOST_UNDECLARED]),
+        phases=phases.get(_name(result), {}),
+        columns=tuple(_list_columns(intent))[:MOST_COLUMNS] if intent is not None else (),
+        sizes=_measure_files(receipt.size for receipt in intent.receipts) if intent is not None else None,
+        **kept,
+    )
+
+
+_KEPT: Final = (
+    "table", "status", "code", "message", "remedy", "rows", "files", "bytes", "small_files", "seconds", "changes",
+    "changed", "set_aside", "cursor_after", "notes",
+)  # fmt: skip
+
+
+def _list_columns(intent: Intent) -> Iterable[tuple[str, str]]:
+    """A Glue table's columns with their types, else the leaves that the files' own statistics name."""
+    if isinstance(intent.catalog, GlueAction):
+        return intent.catalog.columns
+    names = dict.fromkeys(name for receipt in intent.receipts[:1] for name in receipt.columns)
+    return ((name, "") for name in names)
+
+
+def _measure_files(sizes: Iterable[int]) -> FileSizes | None:
+    ordered = sorted(sizes)
+    if not ordered:
+        return None
+    return FileSizes(smallest=ordered[0], median=median_low(ordered), largest=ordered[-1])
+
+
+def _put(control: Control, key: str, body: bytes) -> None:
+    """Another attempt at the same load replaces the page of the one before it."""
+    if control.store.create(key, body) is None and (stored := control.store.get(key)):
+        control.store.replace(key, body, stored[1])
+
+
+def _name(result: TableResult) -> str:
+    return ".".join(part for part in (result.schema_, result.table) if part)

@@ -1,0 +1,147 @@
+"""Read what loads came to from the control objects of a pipeline, the newest load first."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.store import Entry
+from lakewriter.commit.traces import parse_trace
+from lakewriter.control_object import parse
+from lakewriter.errors import SpecInvalidError
+from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
+from lakewriter.report import TableReport
+
+READERS: Final = 8
+"""Requests at a time: each record is a request of its own."""
+MOST_READ: Final = 200
+"""Reports of tables that are read of a load that has left no record."""
+
+
+@dataclass
+class LoadKeys:
+    """The control objects of one load, as a listing has them."""
+
+    job_id: str
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def at(self) -> datetime:
+        """When the last of them was written."""
+        return max(entry.modified for entry in self.entries)
+
+    def find_last(self, ending: str) -> Entry | None:
+        """The newest object whose key ends so."""
+        entries = (entry for entry in self.entries if entry.key.endswith(ending))
+        return max(entries, key=lambda entry: entry.modified, default=None)
+
+
+class Loads:
+    """The loads of one pipeline whose control objects are kept."""
+
+    def __init__(self, controls: Mapping[str, Control]) -> None:
+        self._controls = controls
+        self._first = next(iter(controls.values()))
+
+    def list_keys(self) -> list[LoadKeys]:
+        """All loads, the one that wrote last first; a page that was made anew does not count."""
+        root, loads = f"{self._first.keys.root}/loads/", dict[str, LoadKeys]()
+        for entry in self._first.store.list_entries(root):
+            job_id = entry.key.removeprefix(root).partition("/")[0]
+            if entry.key != self._first.keys.page(job_id):
+                loads.setdefault(job_id, LoadKeys(job_id)).entries.append(entry)
+        return sorted(loads.values(), key=lambda load: (load.at, load.job_id), reverse=True)
+
+    def read_last(self, limit: int, table_id: str | None = None) -> list[LoadRecord]:
+        """The last ``limit`` loads, the newest first; with a table only those that have it."""
+        records: list[LoadRecord] = []
+        waiting = self.list_keys()
+        with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
+            while waiting and len(records) < limit:
+                batch, waiting = waiting[:limit], waiting[limit:]
+                for record in pool.map(self.read_record, batch):
+                    if table_id is None or any(table.id == table_id for table in record.tables):
+                        records.append(record)
+        return records[:limit]
+
+    def read_before(self, record: LoadRecord, limit: int) -> list[LoadRecord]:
+        """The last loads before this one, the newest first."""
+        loads = self.list_keys()
+        places = [place for place, load in enumerate(loads) if load.job_id == record.job_id]
+        after = loads[places[0] + 1 :] if places else loads
+        with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
+            return list(pool.map(self.read_record, after[:limit]))
+
+    def read_one(self, job_id: str | None) -> LoadRecord:
+        """One load, the last one without an id; ``SPEC_INVALID`` where there is none."""
+        loads = self.list_keys()
+        for load in loads:
+            if job_id in (None, load.job_id):
+                return self.read_record(load)
+        pipeline = self._first.keys.pipeline
+        if job_id is None:
+            raise SpecInvalidError(
+                f"pipeline {pipeline} has no load whose records are kept.", remedy="Load it first: lakewriter run LAKE."
+            )
+        raise SpecInvalidError(
+            f"load {job_id!r} has no records in pipeline {pipeline}.",
+            remedy="lakewriter history LAKE lists the loads whose records are kept.",
+        )
+
+    def read_record(self, load: LoadKeys) -> LoadRecord:
+        """What the load's last attempt has said of it, or else what its tables' reports and its outcome say."""
+        entry = load.find_last("/run/record.json")
+        outcome = load.find_last("/outcome.json")
+        is_newest = entry is not None and (outcome is None or _read_attempt(outcome) == _read_attempt(entry))
+        content = self._first.store.get(entry.key) if entry is not None else None
+        if entry is not None and content is not None and is_newest:
+            return parse(LoadRecord, entry.key, content[0])
+        return self._conclude(load, outcome)
+
+    def _conclude(self, load: LoadKeys, outcome: Entry | None) -> LoadRecord:
+        end = (self._first.read_json(outcome.key) if outcome is not None else None) or {}
+        reports = list(self._read_reports(load))
+        status = end.get("status") or ("done" if reports else "unfinished")
+        finished = end.get("finished") or (load.at if reports else None)
+        return LoadRecord.model_validate(
+            {
+                "pipeline": self._first.keys.pipeline,
+                "job_id": load.job_id,
+                "attempt": _read_attempt(outcome) if outcome else (reports[0].attempt if reports else ""),
+                "status": status,
+                "started": min((report.started for report in reports), default=None),
+                "finished": finished,
+                "code": end.get("code"),
+                "message": end.get("message"),
+                "tables": tuple(describe_table(report) for report in reports),
+            }
+        )
+
+    def _read_reports(self, load: LoadKeys) -> Iterator[TableReport]:
+        traces = (parse_trace(self._first.keys, entry) for entry in load.entries)
+        reports = [trace for trace in traces if trace is not None and trace.kind == "report"]
+        for trace in reports[:MOST_READ]:
+            content = self._first.store.get(trace.entry.key)
+            if content is not None:
+                yield parse(TableReport, trace.entry.key, content[0])
+
+
+def describe_table(report: TableReport) -> LoadedTable:
+    """What a committed table's report says of it."""
+    kept: dict[str, Any] = {name: getattr(report, name) for name in _KEPT}
+    samples = report.change_samples[:MOST_SAMPLES]
+    return LoadedTable(status="done", change_samples=samples, phases={"writing": report.staged_seconds}, **kept)
+
+
+_KEPT: Final = (
+    "schema_name", "table", "rows", "files", "bytes", "small_files", "changes", "undeclared", "set_aside",
+    "cursor_after", "notes",
+)  # fmt: skip
+
+
+def _read_attempt(entry: Entry) -> str:
+    """The attempt in the key of one of its objects."""
+    parts = entry.key.split("/loads/")[-1].split("/")
+    return parts[1]

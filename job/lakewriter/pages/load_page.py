@@ -1,0 +1,159 @@
+"""The page of one load: what it came to, what it cost, how it compares with the loads before it, what to do next."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewriter.pages import prices
+from lakewriter.pages.charts import Chart, Point, make_chart
+from lakewriter.pages.load_record import LoadedTable, LoadRecord
+from lakewriter.pages.render import format_moment, format_seconds, render
+from lakewriter.report import format_count, format_size
+
+CHARTED: Final = 30
+"""Loads in the charts."""
+MOST_TABLES: Final = 1000
+"""Tables that a page has; their sums are of all."""
+_STEPS: Final = {
+    "beginning": "begin",
+    "reading": "read and check",
+    "writing": "write files",
+    "committing": "commit",
+}
+"""Steps that take time, in their order, in the words of a page."""
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """A column that differs from the table's load before: ``kind`` is ``added``, ``gone`` or ``type``."""
+
+    table: str
+    kind: str
+    column: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A step's seconds, and its share of the longest in per cent."""
+
+    name: str
+    seconds: float
+    share: float
+
+
+def render_load(record: LoadRecord, earlier: Sequence[LoadRecord]) -> str:
+    """Render the page of ``record``; ``earlier`` are the loads before it, the newest first."""
+    shown = record.tables[:MOST_TABLES]
+    return render(
+        "load.html",
+        record=record,
+        tables=sorted(shown, key=lambda table: (table.status not in ("failed", "not_run"), table.id)),
+        hidden=len(record.tables) - len(shown),
+        phases=sum_phases(record.tables),
+        changes=list_schema_changes(record, earlier),
+        charts=make_charts([record, *earlier][:CHARTED]),
+        charted=min(CHARTED, 1 + len(earlier)),
+        cost=describe_cost(record),
+        steps=list(list_next_steps(record)),
+    )
+
+
+def sum_phases(tables: Sequence[LoadedTable]) -> list[Phase]:
+    """The seconds of all tables by step; tables are loaded side by side, so these may be more than the load's own."""
+    sums = {name: round(sum(table.phases.get(step, 0.0) for table in tables), 3) for step, name in _STEPS.items()}
+    most = max(sums.values(), default=0.0)
+    return [Phase(name, seconds, 100 * seconds / most) for name, seconds in sums.items() if seconds]
+
+
+def list_schema_changes(record: LoadRecord, earlier: Sequence[LoadRecord]) -> list[SchemaChange]:
+    """How the columns of each table differ from those of its last load before; none where either is not known."""
+    changes: list[SchemaChange] = []
+    for table in record.tables:
+        past = (old for load in earlier for old in load.tables if old.id == table.id and old.columns)
+        before = next(past, None)
+        if before is not None and table.columns:
+            changes += _compare_columns(table.id, dict(before.columns), dict(table.columns))
+    return changes
+
+
+def _compare_columns(table: str, before: dict[str, str], after: dict[str, str]) -> Iterator[SchemaChange]:
+    for name, kind in after.items():
+        if name not in before:
+            yield SchemaChange(table, "added", name, "", kind)
+        elif before[name] != kind:
+            yield SchemaChange(table, "type", name, before[name], kind)
+    for name, kind in before.items():
+        if name not in after:
+            yield SchemaChange(table, "gone", name, kind, "")
+
+
+def make_charts(loads: Sequence[LoadRecord]) -> list[Chart]:
+    """Rows, bytes and time of the loads, the newest first in ``loads`` and last in the charts."""
+    ordered = list(reversed(loads))
+    return [
+        _chart("rows", ordered, [float(load.rows) for load in ordered], lambda value: f"{value:,.0f}"),
+        _chart("bytes", ordered, [float(load.bytes) for load in ordered], format_size),
+        _chart("time", ordered, [load.seconds or 0.0 for load in ordered], format_seconds),
+    ]
+
+
+def _chart(title: str, loads: Sequence[LoadRecord], values: Sequence[float], describe: Callable[[float], str]) -> Chart:
+    points = [
+        Point(value, f"{load.job_id}, {format_moment(load.finished)}, {load.status}: {describe(value)}", load.status)
+        for load, value in zip(loads, values, strict=True)
+    ]
+    return make_chart(title, describe(max(values, default=0.0)), points, CHARTED)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the load's requests and its data cost, in words."""
+
+    requests: str
+    month: str
+    calls: tuple[tuple[str, int], ...]
+    source: str = prices.SOURCE.removeprefix("https://")
+    as_of: str = prices.AS_OF
+    region: str = prices.REGION
+
+
+def describe_cost(record: LoadRecord) -> Cost | None:
+    """The cost by list prices; None where the load's requests are not known."""
+    if record.requests is None:
+        return None
+    least, most = (prices.format_dollars(amount) for amount in prices.price_requests(record.requests))
+    calls = tuple(sorted(record.requests.items()))
+    month = prices.format_dollars(prices.price_month(record.bytes))
+    return Cost(least if least == most else f"{least} to {most}", month, calls)
+
+
+def list_next_steps(record: LoadRecord) -> Iterator[tuple[str, str]]:
+    """What to do now: a sentence each, and the command for it, blank where there is none."""
+    for table in record.tables:
+        if table.code:
+            yield f"{table.id} failed with {table.code}. {table.remedy or ''}".strip(), ""
+    if record.code and not any(table.code for table in record.tables):
+        yield f"The load failed with {record.code}. {record.remedy}".strip(), ""
+    codes = sorted({code for code in (record.code, *(table.code for table in record.tables)) if code})
+    if codes:
+        yield f"docs/troubleshooting.md has more on {', '.join(codes)}.", ""
+    if record.status != "done":
+        again = f"lakewriter run LAKE --job-id {record.job_id}"
+        first = "Unless it still runs, run" if record.status == "unfinished" else "Run"
+        yield f"{first} the load again under its own job id: what is committed is not loaded twice.", again
+    yield from _list_remarks(record)
+
+
+def _list_remarks(record: LoadRecord) -> Iterator[tuple[str, str]]:
+    if record.rows_set_aside:
+        rows = format_count(record.rows_set_aside, "row")
+        yield f"{rows} set aside: mend them at their source, and load them again.", ""
+    if any(table.undeclared for table in record.tables):
+        yield "The source has values without a column: declare those that are wanted.", "lakewriter plan LAKE"
+    if any(table.small_files > 1 for table in record.tables):
+        yield "Many small files make a table slow to read: load less often, or more at a time.", ""
+    if record.status == "done":
+        yield "See that all is as the load left it.", f"lakewriter verify LAKE {record.job_id}"
+        yield "Read the tables.", "lakewriter queries LAKE"

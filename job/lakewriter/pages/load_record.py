@@ -1,0 +1,100 @@
+"""What an attempt at a load came to: the object that pages and the history are made of."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic import Field
+
+from lakewriter.control_object import ControlObject
+from lakewriter.receipt import ChangedValues, Cursor, SetAside
+
+MOST_SAMPLES: Final = 10
+"""Of a table's changed values; its report has a hundred."""
+MOST_COLUMNS: Final = 500
+"""Of a table that a record describes."""
+
+Status = Literal["done", "failed", "stopped", "unfinished"]
+
+
+class FileSizes(ControlObject):
+    """The sizes of a table's files, in bytes."""
+
+    smallest: int
+    median: int
+    largest: int
+
+
+class LoadedTable(ControlObject):
+    """One table of a load; ``phases`` are seconds by step, ``columns`` names and types, where these are known."""
+
+    schema_name: str
+    table: str
+    status: str
+    code: str | None = None
+    message: str | None = None
+    remedy: str | None = None
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    small_files: int = 0
+    sizes: FileSizes | None = None
+    seconds: float | None = None
+    phases: Mapping[str, float] = Field(default_factory=dict)
+    columns: tuple[tuple[str, str], ...] = ()
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    changed: tuple[ChangedValues, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    set_aside: SetAside | None = None
+    cursor_after: Cursor | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """``{schema}.{table}``, or the table alone without a schema."""
+        return ".".join(part for part in (self.schema_name, self.table) if part)
+
+
+class LoadRecord(ControlObject):
+    """One load.
+
+    seconds   of the whole run, None where its process did not tell
+    requests  HTTP requests to AWS by method, None likewise
+    finished  when it ended, None while it has not
+    """
+
+    version: Literal[1] = 1
+    pipeline: str
+    job_id: str
+    attempt: str
+    status: Status
+    started: datetime | None = None
+    finished: datetime | None = None
+    seconds: float | None = None
+    requests: Mapping[str, int] | None = None
+    code: str | None = None
+    message: str | None = None
+    remedy: str = ""
+    notes: tuple[str, ...] = ()
+    tables: tuple[LoadedTable, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def files(self) -> int:
+        """Files of all tables."""
+        return sum(table.files for table in self.tables)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all tables."""
+        return sum(table.bytes for table in self.tables)
+
+    @property
+    def rows_set_aside(self) -> int:
+        """Rows that were not loaded."""
+        return sum(table.set_aside.rows for table in self.tables if table.set_aside is not None)

@@ -1,0 +1,40 @@
+"""What requests to S3 and its storage cost by AWS's price list, with the year that the prices are of."""
+
+from collections.abc import Mapping
+from typing import Final
+
+SOURCE: Final = "https://aws.amazon.com/s3/pricing/"
+AS_OF: Final = "2024"
+REGION: Final = "us-east-1"
+
+WRITE: Final = 0.005 / 1000
+"""US dollars for a PUT, COPY, POST or LIST request, S3 Standard."""
+READ: Final = 0.0004 / 1000
+"""US dollars for a GET or any other request, S3 Standard; a DELETE is free."""
+MONTH: Final = 0.023 / 1000**3
+"""US dollars for a byte in S3 Standard for a month, of the first 50 TB."""
+
+_WRITES: Final = ("PUT", "POST", "COPY")
+_FREE: Final = ("DELETE",)
+
+
+def price_requests(requests: Mapping[str, int]) -> tuple[float, float]:
+    """The least and the most that the requests cost: a listing is a GET to HTTP, and costs what a PUT costs."""
+    least = sum(count * (WRITE if method in _WRITES else READ) for method, count in _list_priced(requests))
+    return least, least + requests.get("GET", 0) * (WRITE - READ)
+
+
+def price_month(size: int) -> float:
+    """What so many bytes cost in a month."""
+    return size * MONTH
+
+
+def format_dollars(amount: float) -> str:
+    """An amount with as many digits as a small one needs."""
+    if amount >= 0.01 or not amount:
+        return f"${amount:,.2f}"
+    return f"${amount:.6f}".rstrip("0") if amount >= 0.000001 else "less than $0.000001"
+
+
+def _list_priced(requests: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(method, count) for method, count in requests.items() if method not in _FREE]

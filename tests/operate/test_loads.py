@@ -1,0 +1,140 @@
+"""The history of a pipeline, from control objects as loads of this and of earlier releases leave them."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from lakewriter.commit.control import Control
+from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import ControlKeys
+from lakewriter.operate.load_ending import PhaseClock, leave_record
+from lakewriter.operate.loads import Loads
+from lakewriter.report import RunReport, TableReport, TableResult
+from tests.commit.memory import Memory, World
+
+AT = datetime(2026, 1, 31, 6, tzinfo=UTC)
+
+
+def open_control(world, table_id="shop.orders"):
+    return Control(Memory(world, lambda: None, random.Random(0), 0), ControlKeys("", "p"), table_id)
+
+
+def report_table(control, job_id, table="orders", rows=5):
+    """A report as 0.1.0 left it: no record is beside it."""
+    report = TableReport(
+        pipeline="p", job_id=job_id, attempt="A", schema_name="shop", table=table, started=AT, rows=rows, files=1,
+        bytes=10, keys=("k",), feed="rows", engine="pyarrow", cursor_before=None, cursor_after=None, cursor_nulls=0,
+        staged_seconds=2.0,
+    )  # fmt: skip
+    control.write_once(control.keys.report(job_id, f"shop.{table}"), report.model_dump(mode="json"))
+
+
+def end_attempt(control, job_id, attempt="A", **fields):
+    end = {"version": 1, "status": "done", "code": None, "message": None, "finished": AT.isoformat()}
+    control.write_once(control.keys.outcome(job_id, attempt), end | fields)
+
+
+def make_report(job_id, status="done", **fields):
+    table = TableResult(schema_="shop", table="orders", status=status, rows=7, files=1, bytes=10, keys=("k",), **fields)
+    return RunReport(
+        pipeline="p",
+        job_id=job_id,
+        attempt="A",
+        status=status,
+        started_at=AT,
+        seconds=9.5,
+        tables=(table,),
+        requests={"PUT": 3},
+    )
+
+
+def leave(control, report, warnings=None):
+    leave_record(report, None, {"shop.orders": {"writing": 4.0}}, {"shop.orders": control}, (warnings or []).append)
+
+
+def read(control, limit=10, table_id=None):
+    return Loads({"shop.orders": control}).read_last(limit, table_id)
+
+
+def test_record_is_what_the_load_said():
+    control = open_control(World())
+    leave(control, make_report("a"))
+    (record,) = read(control)
+    (table,) = record.tables
+    assert (record.job_id, record.status, record.seconds, record.requests) == ("a", "done", 9.5, {"PUT": 3})
+    assert (table.id, table.rows, table.phases, table.sizes) == ("shop.orders", 7, {"writing": 4.0}, None)
+
+
+def test_page_lies_beside_the_reports_and_a_later_attempt_replaces_it():
+    world = World()
+    control = open_control(world)
+    leave(control, make_report("a", status="failed", code="SOURCE_FAILED", message="none."))
+    key = "_lakewriter/p/loads/a/report.html"
+    first = world.objects[key][0]
+    leave(control, make_report("a").model_copy(update={"attempt": "B"}))
+    assert b"SOURCE_FAILED" in first
+    assert b"SOURCE_FAILED" not in world.objects[key][0]
+
+
+def test_loads_without_a_record_are_concluded():
+    control = open_control(World())
+    report_table(control, "old")
+    end_attempt(control, "old")
+    end_attempt(control, "failed", status="failed", code="SOURCE_FAILED", message="none.")
+    control.write_once(control.keys.begin("begun", "A"), {})
+    report_table(control, "batch")
+    said = [(load.job_id, load.status, load.rows, load.code, load.seconds) for load in read(control)]
+    # The newest first, by when its last object was written.
+    assert sorted(said) == [
+        ("batch", "done", 5, None, None),
+        ("begun", "unfinished", 0, None, None),
+        ("failed", "failed", 0, "SOURCE_FAILED", None),
+        ("old", "done", 5, None, None),
+    ]
+
+
+def test_attempt_that_left_only_an_outcome_counts_after_a_record():
+    control = open_control(World())
+    leave(control, make_report("a", status="failed"))
+    end_attempt(control, "a", "B", status="failed", code="ACCESS_DENIED", message="no.")
+    assert [load.code for load in read(control)] == ["ACCESS_DENIED"]
+
+
+def test_limit_and_table():
+    control = open_control(World())
+    for number in range(5):
+        report_table(control, f"a{number}")
+        report_table(control, f"b{number}", table="users")
+    assert len(read(control, 3)) == 3
+    assert sorted(load.job_id for load in read(control, 4, "shop.users")) == ["b1", "b2", "b3", "b4"]
+    assert read(control, 3, "shop.none") == []
+
+
+def test_one_load():
+    loads = Loads({"shop.orders": open_control(World())})
+    with pytest.raises(SpecInvalidError, match="pipeline p has no load whose records are kept"):
+        loads.read_one(None)
+    with pytest.raises(SpecInvalidError, match="load 'x' has no records in pipeline p"):
+        loads.read_one("x")
+
+
+def test_page_that_cannot_be_left_is_a_warning():
+    warnings: list[str] = []
+    control = Control(
+        Memory(World(), lambda: None, random.Random(0), 1), ControlKeys("", "p"), "t", pause=lambda _: None
+    )
+    leave_record(make_report("a"), None, {}, {"t": control}, warnings.append)
+    (warning,) = warnings
+    assert warning.startswith("the page of load a could not be left beside its records: ")
+
+
+def test_phases_are_measured_and_passed_on():
+    seconds: dict[str, dict[str, float]] = {}
+    steps, times = [], iter([0.0, 2.0, 5.0, 5.5])
+    clock = PhaseClock(lambda *step: steps.append(step[1:]), seconds, lambda: next(times))
+    table = type("Table", (), {"id": "t"})()
+    for step in ("beginning", "writing", "committing", "done"):
+        clock(table, step, "detail")
+    assert seconds == {"t": {"beginning": 2.0, "writing": 3.0, "committing": 0.5}}
+    assert steps == [(step, "detail") for step in ("beginning", "writing", "committing", "done")]

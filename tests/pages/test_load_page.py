@@ -1,0 +1,164 @@
+"""The page of a load: what a browser would make of it, by the standard library's parser."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lakewriter.pages.charts import Bar, Point, make_chart
+from lakewriter.pages.load_page import (
+    Phase,
+    SchemaChange,
+    describe_cost,
+    list_next_steps,
+    list_schema_changes,
+    render_load,
+    sum_phases,
+)
+from lakewriter.pages.load_record import FileSizes, LoadedTable, LoadRecord
+from lakewriter.pages.prices import format_dollars, price_requests
+from lakewriter.pages.render import format_seconds, show_text
+from lakewriter.receipt import ChangedValues, SetAside
+from tests.pages.parsed_page import HOSTILE, SHOWN, Page, require_self_contained
+
+
+def make_table(name="orders", **fields):
+    known = {"schema_name": "shop", "table": name, "status": "done", "rows": 2, "files": 1, "bytes": 1500}
+    return LoadedTable(**(known | fields))
+
+
+def make_record(*tables, **fields):
+    known = {"pipeline": "shop", "job_id": "a", "attempt": "b", "status": "done"}
+    return LoadRecord(**(known | {"tables": tables, "finished": datetime(2026, 1, 31, 6, tzinfo=UTC)} | fields))
+
+
+def make_hostile(text):
+    """A load in which every text is this one."""
+    table = make_table(
+        text,
+        message=text,
+        code="SOURCE_FAILED",
+        remedy=text,
+        notes=(text,),
+        changes=1,
+        change_samples=(text,),
+        changed=(ChangedValues(field=text, change=text, reason=text, values=1),),
+        undeclared={text: 1},
+        set_aside=SetAside(rows=1, keys=(text,), samples=(text,)),
+        columns=((text, text),),
+    )
+    return make_record(table, status="failed", message=text, notes=(text,))
+
+
+@pytest.mark.parametrize(("text", "shown"), list(zip(HOSTILE, SHOWN, strict=True)))
+def test_hostile_text_is_only_text(text, shown):
+    before = make_record(make_table(text, columns=(("id", "int"),)))
+    html = render_load(make_hostile(text), [before])
+    plain = render_load(make_hostile("plain"), [make_record(make_table("plain", columns=(("id", "int"),)))])
+    page = require_self_contained(html)
+    assert page.names == Page(plain).names
+    assert "".join(page.text).count(shown) == "".join(Page(plain).text).count("plain") > 10
+    assert not set(html) & set("\x00\x1b\u202e")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        make_record(),
+        make_record(make_table(rows=0, files=0, bytes=0), status="unfinished", finished=None),
+        make_record(*(make_table(f"t{n}") for n in range(1500)), requests={"GET": 1}),
+    ],
+    ids=["no table", "no row", "1500 tables"],
+)
+def test_loads_of_any_size(record):
+    html = render_load(record, [])
+    require_self_contained(html)
+    assert len(html) < 600_000
+
+
+def test_long_values_are_cut():
+    assert show_text("x" * 5000) == "x" * 2000 + "…"
+
+
+def test_what_the_page_says():
+    table = make_table(
+        sizes=FileSizes(smallest=1000, median=1500, largest=2_000_000), files=3, seconds=61.0, phases={"writing": 40.0}
+    )
+    html = render_load(make_record(table, seconds=75.2, requests={"GET": 10, "PUT": 4}), [])
+    text = " ".join("".join(Page(html).text).split())
+    for expected in (
+        "done ended 2026-01-31 06:00:00 UTC after 1 min 15 s",
+        "shop.orders done 2 3 1.5 KB 1.0 KB to 2.0 MB, median 1.5 KB 1 min 01 s",
+        "write files40.0 s",
+        "The last 1 load",
+        "these requests$0.000024 to $0.00007",
+        "By the list prices of us-east-1 for S3 Standard, as of 2024",
+        "lakewriter verify LAKE a",
+    ):
+        assert expected in text
+
+
+def test_failed_load_says_what_to_do():
+    table = make_table(status="failed", code="SOURCE_FAILED", message="no file. Give one.", remedy="Give one.")
+    assert list(list_next_steps(make_record(table, status="failed", code="SOURCE_FAILED", message="no file."))) == [
+        ("shop.orders failed with SOURCE_FAILED. Give one.", ""),
+        ("docs/troubleshooting.md has more on SOURCE_FAILED.", ""),
+        (
+            "Run the load again under its own job id: what is committed is not loaded twice.",
+            "lakewriter run LAKE --job-id a",
+        ),
+    ]
+
+
+def test_schema_changes_are_those_since_the_last_load_whose_columns_are_known():
+    now = make_record(make_table(columns=(("id", "bigint"), ("at", "date"))))
+    loads = [make_record(make_table()), make_record(make_table(columns=(("id", "int"), ("old", "string"))))]
+    assert list_schema_changes(now, loads) == [
+        SchemaChange("shop.orders", "type", "id", "int", "bigint"),
+        SchemaChange("shop.orders", "added", "at", "", "date"),
+        SchemaChange("shop.orders", "gone", "old", "string", ""),
+    ]
+    assert list_schema_changes(now, loads[:1]) == []
+
+
+def test_phases_are_sums_of_the_tables():
+    tables = [make_table(phases={"writing": 3.0, "committing": 1.0}), make_table(phases={"writing": 1.0})]
+    assert sum_phases(tables) == [Phase("write files", 4.0, 100.0), Phase("commit", 1.0, 25.0)]
+
+
+def test_chart_draws_to_the_scale_of_the_greatest():
+    chart = make_chart("rows", "4", [Point(0, "a", "done"), Point(4, "b", "failed")], 30)
+    assert chart.bars == (Bar(0, 58.5, 8.0, 1.5, "a", "done"), Bar(10, 2, 8.0, 58.0, "b", "failed"))
+
+
+PRICES = [
+    # requests, the least and the most in dollars: $0.005 for 1000 PUT, POST or LIST, $0.0004 for 1000 GET or HEAD
+    ({"PUT": 1000}, (0.005, 0.005)),
+    ({"GET": 1000}, (0.0004, 0.005)),
+    ({"HEAD": 1000, "POST": 1000, "DELETE": 5000}, (0.0054, 0.0054)),
+    ({}, (0, 0)),
+]
+
+
+@pytest.mark.parametrize(("requests", "cost"), PRICES)
+def test_requests_cost(requests, cost):
+    assert price_requests(requests) == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0, "$0.00"), (12.5, "$12.50"), (0.0054, "$0.0054"), (0.00000012, "less than $0.000001"), (0.000001, "$0.000001")],
+)
+def test_dollars(amount, text):
+    assert format_dollars(amount) == text
+
+
+def test_cost_is_unknown_without_requests():
+    assert describe_cost(make_record()) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, ""), (0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (61, "1 min 01 s"), (7322, "2 h 02 min")],
+)
+def test_durations(seconds, text):
+    assert format_seconds(seconds) == text
