@@ -38,6 +38,8 @@ _CONTROL: Final = [
         r"tables/[^/]+/state\.json": f"tables/{_TABLE_ID}/state.json",
         r"loads/[^/]+/[^/]+\.report\.json": f"loads/JOB/{_TABLE_ID}.report.json",
         r"loads/[^/]+/[^/]+/(begin|outcome)\.json": r"loads/JOB/ATTEMPT/\1.json",
+        r"loads/[^/]+/[^/]+/run/record\.json": "loads/JOB/ATTEMPT/run/record.json",
+        r"loads/[^/]+/report\.html": "loads/JOB/report.html",
         r"loads/[^/]+/sync\.json": "loads/JOB/sync.json",
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
