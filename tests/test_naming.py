@@ -82,6 +82,10 @@ def test_unique_results_differ_without_case(names: list[str]) -> None:
     assert len({name.lower() for name in result}) == len(names)
 
 
+def test_numbers_go_on_behind_names_that_are_taken() -> None:
+    assert make_unique(["a", "A_1", "a", "a", "A", "a"], reserved=["a_4"]) == ["a", "A_1", "a_2", "a_3", "A_5", "a_6"]
+
+
 def test_unique_suffix_fits_the_limit() -> None:
     assert make_unique(["a" * 255, "a" * 255]) == ["a" * 255, "a" * 253 + "_1"]
 

@@ -66,14 +66,17 @@ def make_unique(names: Iterable[str], *, reserved: Iterable[str] = ()) -> list[s
     A suffixed name that is itself taken is skipped. ``reserved`` names count as taken from the start.
     """
     taken = {name.lower() for name in reserved}
+    # Where the last equal name ended: all before it is taken.
+    numbers: dict[str, int] = {}
     result = []
     for name in names:
-        candidate, number = name, 0
+        candidate, number = name, numbers.get(name, 0)
         while candidate.lower() in taken:
             number += 1
             suffix = f"_{number}"
             candidate = name[: MAX_NAME - len(suffix)] + suffix
         taken.add(candidate.lower())
+        numbers[name] = number
         result.append(candidate)
     return result
 

@@ -134,6 +134,16 @@ def test_binding_under_another(tmp_path):
     assert "lies under that at 'my-prefix'" in load_spec(bindings(tmp_path, BINDING, inner)).warnings[0]
 
 
+def test_bindings_inside_others_are_told_outer_by_outer(tmp_path):
+    paths = ("b/c", "a", "a/x/y", "b", "a/x", "ab/x")
+    entries = [BINDING | {"source": path, "resource": {"pathPrefix": path}} for path in paths]
+    told = [warning for warning in load_spec(bindings(tmp_path, *entries)).warnings if "lies under" in warning]
+    assert told == [
+        f"binding at {inner!r} lies under that at {outer!r}: read them by v*/*.parquet, not by folder."
+        for outer, inner in [("a", "a/x"), ("a", "a/x/y"), ("b", "b/c"), ("a/x", "a/x/y")]
+    ]
+
+
 def test_binding_keys_belong_to_this_destination(tmp_path):
     with pytest.raises(SpecInvalidError, match="'source' is only for the destination 'estuary-s3-parquet'"):
         load_spec(lake(tmp_path, tables=[BINDING]))

@@ -110,10 +110,10 @@ def _laughs(levels: int) -> str:
 
 BOMBS = [
     # what grows beyond its text, what is said
-    (_laughs(40), "more than 100,000 keys and values, counting what each alias stands for; make it smaller"),
+    (_laughs(40), "more than 2,000,000 keys and values, counting what each alias stands for; make it smaller"),
     ("\n".join(["a0: &a0 {k: 1}", *(f"a{n}: &a{n} {{k: *a{n - 1}}}" for n in range(1, 200))]),
      "with what the alias *a98 stands for there are more than 100 lists and mappings inside each other"),
-    ("a: &a 1\nb: [" + "*a," * 10_001 + "]", "more than 10,000 aliases; write some of them out"),
+    ("a: &a 1\nb: [" + "*a," * 100_001 + "]", "more than 100,000 aliases; write some of them out"),
     ("a: 1" + ":59" * 100_000, "a number of more than 100 characters; put it in quotes if it is text"),
     ("a: " + "[" * 1_000_000, "more than 100 lists and mappings inside each other"),
 ]  # fmt: skip
@@ -151,7 +151,7 @@ FILES = [
     (b"hello", "lake.yaml: the file holds text, expected a mapping with the keys 'pipeline', 'destination' and "
      "'tables'."),
     (b"a: 1\nb: \xff", "lake.yaml:2: this is not UTF-8 text. Save the file in the encoding UTF-8."),
-    (b" " * (8 * 1024 * 1024 + 1), "lake.yaml has more than 8 MiB, which no such file needs."),
+    (b" " * (32 * 1024 * 1024 + 1), "lake.yaml has more than 32 MiB, which no such file needs."),
 ]  # fmt: skip
 
 

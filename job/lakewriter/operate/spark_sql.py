@@ -41,7 +41,8 @@ def write_views(spec: Spec) -> list[tuple[str, str]]:
     """For each table a title and the statement that makes it known; blank where its catalog does."""
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         return [("", "") for _ in spec.tables]
-    return [("Make a view of the files", _write_view(spec, table)) for table in spec.tables]
+    names = zip(spec.tables, _name_views(spec), strict=True)
+    return [("Make a view of the files", _write_view(spec, table, name)) for table, name in names]
 
 
 def list_sources(spec: Spec) -> list[str]:
@@ -49,17 +50,16 @@ def list_sources(spec: Spec) -> list[str]:
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         first = (_CATALOG,) if spec.iceberg else ()
         return [".".join(map(_name, (*first, table.schema_name, table.name))) for table in spec.tables]
-    return list(map(_name, name_views(spec)))
+    return list(map(_name, _name_views(spec)))
 
 
-def name_views(spec: Spec) -> list[str]:
+def _name_views(spec: Spec) -> list[str]:
     """The names of the views: a temporary view has no schema, so that its name contains it."""
     return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
 
 
-def _write_view(spec: Spec, table: TableSpec) -> str:
+def _write_view(spec: Spec, table: TableSpec, name: str) -> str:
     kind = (table.encoding or spec.encoding).kind
-    name = dict(zip((each.id for each in spec.tables), name_views(spec), strict=True))[table.id]
     options = {"path": f"s3a://{spec.access.bucket}/{table.layout.pattern}", **_OPTIONS[kind]}
     if spec.folder_keys:
         options["basePath"] = f"s3a://{join_key(spec.access.bucket, table.layout.directory)}"

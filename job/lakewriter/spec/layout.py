@@ -195,11 +195,14 @@ class Layout:
         """The same for readers whose ``*`` matches no slash."""
         return join_key(self.directory, "*/" * self.depth, self.template.pattern)
 
+    @property
+    def key_pattern(self) -> str:
+        """The regular expression of every key that may be this table's, whichever load or writer gave it."""
+        return f"(?s:{re.escape(self.prefix)}.*)" if self.directory else self.template.match_text({}) + CLASH
+
     def matcher(self) -> re.Pattern[str]:
         """Matches every key that may be this table's, whichever load or writer gave it."""
-        if self.directory:
-            return re.compile(f"{re.escape(self.prefix)}.*", re.DOTALL)
-        return re.compile(self.template.match_text({}) + CLASH)
+        return re.compile(self.key_pattern)
 
     def make_replacement_rule(self, others: Iterable["Layout"]) -> Callable[[str], bool]:
         """Return what tells of a key whether a full refresh may replace its object, as far as the name says.
@@ -207,7 +210,8 @@ class Layout:
         ``others`` are the layouts of the pipeline's other tables: what is theirs by template stays, and so does a
         directory of theirs inside this one's. A directory that two tables have is neither's own.
         """
-        others = tuple(others)
+        start = self.replaced_prefix
+        others = [other for other in others if other._may_share(start)]
         mine, theirs = self._match_all_formats(), [other._match_all_formats() for other in others]
         own = f"{self.purged}/"
         kept = tuple(f"{other.purged}/" for other in others if f"{other.purged}/".startswith(own))
@@ -220,6 +224,11 @@ class Layout:
 
         return may_replace
 
+    def _may_share(self, prefix: str) -> bool:
+        """Whether a key of this table may begin with ``prefix``: of ten thousand tables few do."""
+        mine = (self.replaced_prefix, f"{self.purged}/" if self.purged else self.prefix)
+        return any(start.startswith(prefix) or prefix.startswith(start) for start in mine)
+
     @property
     def replaced_prefix(self) -> str:
         """What all keys begin with that a full refresh may replace."""
@@ -230,8 +239,8 @@ class Layout:
 
     def _match_all_formats(self) -> re.Pattern[str]:
         """Matches every key that may be this table's, whichever file format it had then."""
-        patterns = [self.matcher().pattern, *(variant.match_text({}) + CLASH for variant in self.variants)]
-        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.DOTALL if self.directory else 0)
+        patterns = [self.key_pattern, *(variant.match_text({}) + CLASH for variant in self.variants)]
+        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
     def bind(self, *, job_id: str, attempt: str, start: datetime, sync_id: int = 0, table: str = "") -> "ObjectNames":
         """The names of one attempt's objects of one table."""

@@ -218,7 +218,7 @@ def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -
     places: dict[str, TableSpec] = {}
     names: dict[str, TableSpec] = {}
     for table, location in zip(tables, locations, strict=True):
-        other = places.setdefault(table.layout.matcher().pattern, table)
+        other = places.setdefault(table.layout.key_pattern, table)
         if other is not table:
             raise FaultError(
                 location,

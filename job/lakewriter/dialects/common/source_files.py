@@ -13,11 +13,11 @@ from lakewriter.errors import SpecInvalidError
 
 Location = tuple[str | int, ...]
 
-MAX_MIB: Final = 8
-"""Of a YAML file. A Flow file with the schemas of a hundred collections has about 1 MiB."""
+MAX_MIB: Final = 32
+"""Of a YAML file. Ten thousand tables with columns have about 10 MiB, the schemas of a hundred collections 1 MiB."""
 MAX_JSON_MIB: Final = 64
 """Of a JSON file. The configured catalog of a source with thousands of streams has tens of MiB."""
-MAX_VALUES: Final = 2_000_000
+MAX_VALUES: Final = 8_000_000
 """Of a JSON file, which has no aliases."""
 _KINDS: Final[Mapping[type, str]] = {
     type(None): "nothing",

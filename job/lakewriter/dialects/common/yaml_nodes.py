@@ -8,9 +8,9 @@ import yaml
 
 from lakewriter.dialects.common.yaml_problems import YamlProblemError, explain_error, refuse_unprintable
 
-MAX_NODES: Final = 100_000
+MAX_NODES: Final = 2_000_000
 """Keys and values, those that an alias stands for counted wherever it stands: each of them is checked and copied."""
-MAX_ALIASES: Final = 10_000
+MAX_ALIASES: Final = 100_000
 MAX_DEPTH: Final = 100
 """Mappings and lists inside each other: what reads them recurses, and Python's stack ends near 1,000."""
 MAX_NUMBER: Final = 100

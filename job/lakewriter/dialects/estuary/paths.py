@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from lakewriter.dialects.common.faults import FaultError
@@ -67,11 +68,16 @@ def parse_date_patterns(text: str) -> Iterator[Part]:
 
 def warn_of_nested(tables: Sequence[TableSpec]) -> list[str]:
     """Tell bindings inside others: a reader of the outer path sees the inner one's files as its own."""
-    return [
-        f"binding at {inner.path!r} lies under that at {outer.path!r}: read them by v*/*.parquet, not by folder."
-        for outer in tables
+    numbers = {table.path: number for number, table in enumerate(tables)}
+    nested = sorted(
+        (numbers[folder], inner.path)
         for inner in tables
-        if inner is not outer and inner.path.startswith(f"{outer.path}/")
+        for folder in accumulate(inner.path.split("/")[:-1], "{}/{}".format)
+        if folder in numbers
+    )
+    return [
+        f"binding at {inner!r} lies under that at {tables[outer].path!r}: read them by v*/*.parquet, not by folder."
+        for outer, inner in nested
     ]
 
 

@@ -1,6 +1,7 @@
 """Estuary's Apache Parquet in S3: the keys of its endpoint and of a binding, checked."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -230,7 +231,7 @@ class CollectionEntry(FileModel):
     projections: dict[str, str | ProjectionEntry] = Field(default_factory=dict)
     """Names of fields in place of their paths, each with the JSON pointer that it stands for."""
 
-    @property
+    @cached_property
     def read(self) -> CollectionSchema | None:
         """What readers go by; None without a schema."""
         schema = self.readSchema or self.schema_ or self.writeSchema
