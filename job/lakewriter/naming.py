@@ -189,10 +189,14 @@ class ControlKeys:
         """The same of one table, where it could not begin at the attempt's own time."""
         return f"{self.load(job_id)}/{attempt}/begin/{table_id}.json"
 
-    def is_begin(self, job_id: str, table_id: str, key: str) -> bool:
-        """Whether ``key`` is of a record that says what an attempt of this load would name this table's files."""
-        _, _, name = key.removeprefix(f"{self.load(job_id)}/").partition("/")
-        return name in ("begin.json", f"begin/{table_id}.json")
+    @staticmethod
+    def find_begun_table(name: str) -> str | None:
+        """The table that a begin record is of, blank for one of all tables; None where ``name``, the key behind the
+        attempt's folder, is no begin record's."""
+        if name == "begin.json":
+            return ""
+        folder, _, file = name.partition("/")
+        return file.removesuffix(".json") if folder == "begin" and file.endswith(".json") else None
 
     def intent(self, job_id: str, attempt: str, table_id: str) -> str:
         """All that is needed to publish one table of one load."""

@@ -53,12 +53,13 @@ def test_no_two_keys_are_equal():
 @pytest.mark.parametrize(("table", "other"), list(itertools.permutations(("begin", "t", "t.begin"), 2)))
 def test_records_of_attempts_are_told_from_whatever_else_a_load_leaves(table, other):
     keys = ControlKeys("", "p")
-    own = [keys.begin("a", "A1"), keys.table_begin("a", "A1", table)]
+    begun = {keys.begin("a", "A1"): "", keys.table_begin("a", "A1", table): table}
     others = [
-        keys.table_begin("a", "A1", other), keys.report("a", table), keys.outcome("a", "A1"),
+        keys.report("a", table), keys.outcome("a", "A1"),
         *(name("a", "A1", each) for name in (keys.intent, keys.failure) for each in (table, other)),
     ]  # fmt: skip
-    assert [key for key in (*own, *others) if keys.is_begin("a", table, key)] == own
+    behind = len(keys.load("a") + "/A1/")
+    assert {key: keys.find_begun_table(key[behind:]) for key in (*begun, *others)} == begun | dict.fromkeys(others)
 
 
 @pytest.mark.parametrize("table", ODD)

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 
 from lakewriter.aws import Clients
+from lakewriter.commit import at_once
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit import uploads
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
@@ -171,7 +171,7 @@ def one_thread(monkeypatch):
     """Completions one after the other, so that a seed is one history."""
 
     class Inline:
-        def __init__(self, _workers: int) -> None: ...
+        def __init__(self, _workers: int, **_: object) -> None: ...
 
         def __enter__(self):
             return self
@@ -180,7 +180,7 @@ def one_thread(monkeypatch):
 
         map = staticmethod(map)
 
-    monkeypatch.setattr(uploads, "ThreadPoolExecutor", Inline)
+    monkeypatch.setattr(at_once, "ThreadPoolExecutor", Inline)
 
 
 @pytest.mark.parametrize("first", sampled([(first,) for first in range(0, 4000, 500)], [0]))

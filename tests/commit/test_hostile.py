@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.attempt import BeginRecord
+from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.conditional_writes import _parse_head
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns

@@ -52,7 +52,14 @@ class Broken:
     def keys(self) -> Any:
         return self
 
-    continuous, store = "continuous.json", None
+    def list_entries(self, _: str) -> tuple[()]:
+        return ()
+
+    @property
+    def store(self) -> "Broken":
+        return self
+
+    continuous, root = "continuous.json", "lake/_lakewriter/p"
 
 
 def controls(**faults: Exception | None) -> dict[str, Control]:

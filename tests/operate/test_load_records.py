@@ -9,7 +9,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import Reset, TableState
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.load_records import TableRecords, _compare_progress
+from lakewriter.operate.load_records import TableRecords, _compare_progress, list_reports
 from lakewriter.receipt import Cursor
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
@@ -44,6 +44,7 @@ def test_last_load_without_a_report(later, told):
     world = World()
     world.clock = COMMITTED + later
     world.objects[KEYS.report("a", "s.t")] = (b"{}", "e")
-    records = TableRecords(Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t"))
+    control = Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t")
+    records = TableRecords(control, list_reports(control)["s.t"])
     state = TableState(committed=2, last_job="b", last_commit=COMMITTED)
     assert list(records._compare_loads(state, "a")) == told

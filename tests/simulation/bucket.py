@@ -14,7 +14,7 @@ from tests.simulation.weather import Network, refused
 METHODS: Final = {
     "GetObject": "GET", "HeadObject": "HEAD", "ListObjectsV2": "GET", "ListMultipartUploads": "GET",
     "PutObject": "PUT", "UploadPart": "PUT", "CreateMultipartUpload": "POST", "CompleteMultipartUpload": "POST",
-    "AbortMultipartUpload": "DELETE", "DeleteObject": "DELETE",
+    "AbortMultipartUpload": "DELETE", "DeleteObject": "DELETE", "DeleteObjects": "POST",
 }  # fmt: skip
 
 
@@ -170,6 +170,16 @@ class S3:
             return {}
 
         return self._call("DeleteObject", Key, apply)
+
+    def delete_objects(self, *, Bucket: str, Delete: Any) -> Any:  # noqa: N803
+        """Success for what is gone already; quiet about what it deleted."""
+
+        def apply() -> Any:
+            for wanted in Delete["Objects"]:
+                self._bucket.delete(wanted["Key"])
+            return {}
+
+        return self._call("DeleteObjects", Delete["Objects"][0]["Key"], apply)
 
     def list_objects_v2(
         self,

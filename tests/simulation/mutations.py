@@ -141,21 +141,20 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "abort-before-delete": _one(
         "a withdrawn load's uploads are aborted before its objects are deleted",
         "commit.uploads",
-        "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))\n"
-        "    for receipt in intent.receipts:\n",
-        "    for receipt in intent.receipts:\n",
+        "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))\n    call_all(",
+        "    call_all(",
     ),
     "own-objects-only": _one(
         "a withdrawn load deletes only what it wrote",
         "commit.uploads",
-        "        if stored is not None and stored.load == intent.load:\n",
-        "        if stored is not None:\n",
+        "    if stored is not None and stored.load == intent.load:\n",
+        "    if stored is not None:\n",
     ),
     "delete-by-etag": _one(
         "an object is deleted only if it is the one that was read",
         "commit.uploads",
-        "            store.delete(receipt.key, stored.etag)\n",
-        "            store.delete(receipt.key)\n",
+        "        store.delete(key, stored.etag)\n",
+        "        store.delete(key)\n",
     ),
     "write-grows": _one(
         "every state differs from all before it",

@@ -46,7 +46,7 @@ from tests.simulation.source import open_feed
 from tests.simulation.weather import Network, refused
 
 _SLEEP: Final = time.sleep
-_SIDE_BY_SIDE: Final = ("uploads", "load", "loader")
+_SIDE_BY_SIDE: Final = ("at_once", "load", "loader")
 """Modules whose threads are fibers; those of the others run one after the other, at once."""
 
 

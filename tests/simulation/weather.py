@@ -17,7 +17,7 @@ fields; lost, and applied at some later time; held for a while."""
 
 WRITES: Final = frozenset(
     {"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload",
-     "DeleteObject", "CreateTable", "UpdateTable", "CreateDatabase", "BatchCreatePartition"}
+     "DeleteObject", "DeleteObjects", "CreateTable", "UpdateTable", "CreateDatabase", "BatchCreatePartition"}
 )  # fmt: skip
 CONDITIONAL: Final = frozenset({"PutObject", "CompleteMultipartUpload"})
 WITHDRAWING: Final = ("HeadObject", "DeleteObject", "AbortMultipartUpload", "CompleteMultipartUpload")

@@ -7,6 +7,7 @@ from pathlib import Path
 from lakewriter.cli import console
 from lakewriter.cli.context import Context
 from lakewriter.cli.shared import OUT, is_local, open_context, print_json, warn
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
@@ -53,7 +54,9 @@ def _warn_of_missing(context: Context, engines: Sequence[Engine]) -> None:
 def _read_states(context: Context) -> dict[str, TableState]:
     """Each table's state; none where the destination cannot be reached, since the SQL does without."""
     try:
-        return {table_id: control.state.read() for table_id, control in context.controls().items()}
+        controls = context.controls()
+        states = call_all(lambda control: control.state.read(), controls.values())
+        return dict(zip(controls, states, strict=True))
     except LakeError as error:
         warn(f"placeholders stand for the latest loads ({error})")
         return {}

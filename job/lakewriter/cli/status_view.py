@@ -11,6 +11,7 @@ from lakewriter.cli import console
 from lakewriter.cli.exit_reasons import find_status_error
 from lakewriter.cli.printed import StatusReport
 from lakewriter.cli.shared import OUT, open_context, print_json, warn
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError
@@ -46,18 +47,23 @@ def show_again(show: Callable[[], int], pause: Callable[[], None]) -> int:
 
 def read_states(controls: Mapping[str, Control]) -> tuple[dict[str, TableState], dict[str, LakeError]]:
     """The tables' states, and why others have none; what keeps all of them from being read is raised."""
-    states, broken = {}, dict[str, LakeError]()
-    for table_id, control in controls.items():
-        try:
-            states[table_id] = control.state.read()
-        except LakeError as error:
-            broken[table_id] = error
-        except Exception as error:
-            LOG.exception("Reading the state of table %s met a fault of the program.", table_id)
-            broken[table_id] = InternalError.met(f"table {table_id}", error)
+    answers = dict(zip(controls, call_all(_read_state, controls.items()), strict=True))
+    states = {table_id: answer for table_id, answer in answers.items() if isinstance(answer, TableState)}
+    broken = {table_id: answer for table_id, answer in answers.items() if isinstance(answer, LakeError)}
     if broken and not states:
         raise next(iter(broken.values()))
     return states, broken
+
+
+def _read_state(table: tuple[str, Control]) -> TableState | LakeError:
+    table_id, control = table
+    try:
+        return control.state.read()
+    except LakeError as error:
+        return error
+    except Exception as error:
+        LOG.exception("Reading the state of table %s met a fault of the program.", table_id)
+        return InternalError.met(f"table {table_id}", error)
 
 
 def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False) -> Health:

@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from pydantic import field_validator
-
+from lakewriter.commit.begin_records import BeginRecord, BegunTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.intent import Intent
@@ -15,7 +14,6 @@ from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.state import Lost, Pending, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
-from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
@@ -43,35 +41,6 @@ class Attempt:
         return f"{self.pipeline}/{self.job_id}/{self.id}"
 
 
-class BegunTable(ControlObject):
-    """Where an attempt puts a table's files, and the regular expression that their keys match.
-
-    ``shared`` is true where another load of the table may write the same keys.
-    """
-
-    location: str
-    pattern: str
-    shared: bool = False
-
-    @field_validator("pattern")
-    @classmethod
-    def _is_pattern(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"{value!r} is no regular expression ({error})") from error
-        return value
-
-
-class BeginRecord(ControlObject):
-    """The content of ``begin.json``: what an attempt names its files, by table id."""
-
-    version: Literal[1] = 1
-    attempt: str
-    started: datetime
-    tables: Mapping[str, BegunTable]
-
-
 def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dict[str, Any]:
     """Make the content of ``begin.json``, by which a later attempt finds the uploads that this one left."""
     tables = {table: _make_begun_table(object_names).model_dump() for table, object_names in names.items()}
@@ -95,7 +64,7 @@ def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> T
         earlier = attempt.job_id in seen.running
         if earlier:
             # A record that cannot be read is an error: raise it before this attempt is registered.
-            _read_begin_records(control, attempt)
+            _read_begin_records(control, attempt, seen)
         try:
             state = control.state.move(
                 lambda state, seen=seen: _add_running(state, seen, attempt),  # type: ignore[misc]
@@ -105,7 +74,7 @@ def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> T
             continue
         if earlier:
             with control.note_failed_cleanup("uploads of earlier attempts"):
-                _abort_earlier(control, attempt)
+                _abort_earlier(control, attempt, seen)
         return state
 
 
@@ -125,23 +94,20 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> Table
     return state.replace(running=others | {attempt.job_id: own})
 
 
-def _abort_earlier(control: Control, attempt: Attempt) -> None:
+def _abort_earlier(control: Control, attempt: Attempt, seen: TableState) -> None:
     """Abort the uploads that earlier attempts of this job left incomplete."""
-    for record in _read_begin_records(control, attempt):
+    for record in _read_begin_records(control, attempt, seen):
         table = record.tables.get(control.table_id)
         if table is not None:
             _abort_while_registered(control, attempt, _find_own_uploads(control, attempt.job_id, record.attempt, table))
 
 
-def _read_begin_records(control: Control, attempt: Attempt) -> list[BeginRecord]:
+def _read_begin_records(control: Control, attempt: Attempt, seen: TableState | None = None) -> list[BeginRecord]:
     """Read the begin records of the job's other attempts; ``PENDING_UNRECOVERABLE`` for one that cannot be read."""
-    root, records = control.keys.load(attempt.job_id) + "/", []
-    for key in [entry.key for entry in control.store.list_entries(root)]:
-        is_begin = control.keys.is_begin(attempt.job_id, control.table_id, key)
-        if is_begin and not key.startswith(f"{root}{attempt.id}/"):
-            content = control.store.get(key)
-            records += [parse(BeginRecord, key, content[0])] if content is not None else []
-    return records
+    registered = seen.running.get(attempt.job_id) if seen is not None else None
+    return control.begun.read(
+        control.table_id, attempt.job_id, attempt.id, registered.attempt if registered is not None else None
+    )
 
 
 def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:

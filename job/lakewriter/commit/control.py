@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from lakewriter.commit.backoff import write
+from lakewriter.commit.begin_records import BeginRecords
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import StateFile
 from lakewriter.commit.store import Store, Unclear
@@ -29,12 +30,12 @@ from lakewriter.spec.specification import Spec, TableSpec
 _NO_KEY_NAMES: Final = KeyNames()
 
 
-def open_control(spec: Spec, table: TableSpec, store: Store) -> "Control":
+def open_control(spec: Spec, table: TableSpec, store: Store, begun: BeginRecords | None = None) -> "Control":
     """Open the control objects of one table of a pipeline; nothing is asked of the store yet."""
     is_elsewhere = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.service.chooses_location
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     layout = None if is_elsewhere else table.layout
-    return Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names)
+    return Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, begun=begun)
 
 
 class Control:
@@ -42,7 +43,7 @@ class Control:
 
     ``layout`` is the layout of the table's data objects, None where the catalog chooses their location. ``key_names``
     are today's, for messages: no intent has those that it was bound with. ``pause`` is ``time.sleep``, or what a test
-    puts in its place.
+    puts in its place. ``begun`` are the begin records that the tables of a pipeline share.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Control:
         layout: Layout | None = None,
         key_names: KeyNames = _NO_KEY_NAMES,
         pause: Callable[[float], None] = time.sleep,
+        begun: BeginRecords | None = None,
     ) -> None:
         self.store = store
         self.keys = keys
@@ -61,6 +63,7 @@ class Control:
         self.layout = layout
         self.key_names = key_names
         self.pause = pause
+        self.begun = begun or BeginRecords(store, keys)
         self._written: dict[str, bytes] = {}
         self.left: list[str] = []
         """A sentence for each thing that could not be deleted or aborted, for the table's report."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 
@@ -14,7 +15,8 @@ def read_states(control: Control) -> dict[str, TableState]:
     root, end = f"{control.keys.root}/tables/", "/state.json"
     keys = [entry.key for entry in control.store.list_entries(root) if entry.key.endswith(end)]
     ids = [key.removeprefix(root).removesuffix(end) for key in keys]
-    return {table_id: Control(control.store, control.keys, table_id).state.read() for table_id in ids}
+    states = call_all(lambda table_id: Control(control.store, control.keys, table_id).state.read(), ids)
+    return dict(zip(ids, states, strict=True))
 
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:

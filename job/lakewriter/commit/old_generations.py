@@ -5,18 +5,15 @@ the key template. An object with another table's or another pipeline's metadata 
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.sync_records import SyncState
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.spec.layout import Layout
-
-AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,11 @@ def find_stream_objects(
         if may_replace(entry.key) and CONTROL_DIRECTORY not in entry.key.split("/")
     ]
     elsewhere = sorted(set(known).difference(entry.key for entry in entries))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        objects = [
-            *pool.map(partial(_read_listed_object, control, known), entries),
-            *pool.map(partial(_find_moved_object, control, known), elsewhere),
-        ]
-        return tuple(old for old in objects if old is not None)
+    objects = [
+        *call_all(partial(_read_listed_object, control, known), entries),
+        *call_all(partial(_find_moved_object, control, known), elsewhere),
+    ]
+    return tuple(old for old in objects if old is not None)
 
 
 def select_older(control: Control, objects: Iterable[StreamObject], generation_id: int) -> tuple[tuple[str, str], ...]:
@@ -56,9 +52,8 @@ def select_older(control: Control, objects: Iterable[StreamObject], generation_i
     Another writer may have replaced an object that a receipt names, so its metadata are read now.
     """
     older = [old for old in objects if old.generation_id < generation_id]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        checks = pool.map(lambda old: old.seen or _is_of_stream(control, control.store.head(old.key)), older)
-        return tuple((old.key, old.etag) for old, is_own in zip(older, checks, strict=True) if is_own)
+    checks = call_all(lambda old: old.seen or _is_of_stream(control, control.store.head(old.key)), older)
+    return tuple((old.key, old.etag) for old, is_own in zip(older, checks, strict=True) if is_own)
 
 
 def find_highest_generation(objects: Iterable[StreamObject]) -> int:
@@ -68,8 +63,7 @@ def find_highest_generation(objects: Iterable[StreamObject]) -> int:
 
 def delete_all(control: Control, objects: Iterable[tuple[str, str]]) -> None:
     """Delete each object, given as key and etag, unless it was replaced since."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda entry: control.store.delete(*entry), objects))
+    call_all(lambda entry: control.store.delete(*entry), objects)
 
 
 def _read_known_generations(control: Control, state: SyncState) -> dict[str, int]:

@@ -35,23 +35,22 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     # A claimed number above every table's may still be used by the load that claimed it.
     highest = max((state.sync.sync_id for state in states.values()), default=0)
     deleted += _sweep_old(control, control.keys.sync_numbers, now - keep, below=control.keys.sync_number(highest + 1))
+    gone: list[str] = []
     for job, entries in by_job.items():
         if job in named or _is_of_lost_state(control, entries, states):
             continue
         if max(entry.modified for entry in entries) < now - keep:
-            for entry in entries:
-                control.store.delete(entry.key)
-            deleted += len(entries)
+            gone += [entry.key for entry in entries]
+    control.store.delete_all(gone)
     _mark(control, now)
-    return deleted
+    return deleted + len(gone)
 
 
 def _sweep_old(control: Control, prefix: str, before: datetime, below: str | None = None) -> int:
     """Delete objects under ``prefix`` written ``before``, with ``below`` those whose keys come before it."""
     entries = control.store.list_entries(prefix)
     old = [entry for entry in entries if entry.modified < before and (below is None or entry.key < below)]
-    for entry in old:
-        control.store.delete(entry.key)
+    control.store.delete_all([entry.key for entry in old])
     return len(old)
 
 

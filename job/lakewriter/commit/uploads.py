@@ -1,9 +1,9 @@
 """Complete a load's staged uploads into objects, or withdraw them: decide by S3's answer and, if need be, by HEAD."""
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Failure
@@ -11,16 +11,14 @@ from lakewriter.commit.store import Completion, Store, StoredObject, Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
 
-AT_ONCE: Final = 8
 COMPLETE_SECONDS: Final = 30.0
 """For how long a completion is tried again that S3 answers with a conflict, or not clearly."""
 
 
 def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
     """Complete every staged upload; None, or why one can never be completed. ``COMMIT_UNKNOWN`` without an answer."""
-    with ThreadPoolExecutor(min(AT_ONCE, max(1, len(intent.receipts)))) as pool:
-        answers = pool.map(lambda receipt: _complete(store, receipt, intent, pause), intent.receipts)
-        return next((failure for failure in list(answers) if failure), None)
+    answers = call_all(lambda receipt: _complete(store, receipt, intent, pause), intent.receipts)
+    return next((failure for failure in answers if failure), None)
 
 
 def _complete(store: Store, receipt: Receipt, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
@@ -87,16 +85,18 @@ def withdraw(store: Store, intent: Intent) -> None:
     HEAD, another process may have deleted it and a later attempt written its own under the key.
     """
     abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))
-    for receipt in intent.receipts:
-        stored = store.find(receipt.key)
-        if stored is not None and stored.load == intent.load:
-            store.delete(receipt.key, stored.etag)
+    call_all(lambda receipt: _delete_own(store, receipt.key, intent), intent.receipts)
+
+
+def _delete_own(store: Store, key: str, intent: Intent) -> None:
+    stored = store.head(key)
+    if stored is not None and stored.load == intent.load:
+        store.delete(key, stored.etag)
 
 
 def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:
     """Abort each ``(key, upload id)``."""
-    for key, upload_id in uploads:
-        store.abort(key, upload_id)
+    call_all(lambda upload: store.abort(*upload), uploads)
 
 
 def _to_failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> Failure:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from lakewriter.commit.attempt import BeginRecord
+from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Running

@@ -5,12 +5,12 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pyarrow as pa
 
 from lakewriter import aws
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Store, StoredObject
@@ -18,7 +18,6 @@ from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Receipt
 
-AT_ONCE: Final = 8
 PARQUET_ENGINES: Final = ("arro3", "pyarrow")
 """Engines whose files' rows are read from the footer; other formats' files are compared by size, checksum and etag."""
 _MD5: Final = re.compile("[0-9a-f]{32}")
@@ -43,9 +42,8 @@ def compare_objects(
         kind, what = wrong
         return Mismatch(kind, f"s3://{receipt.bucket}/{receipt.key}: {what}.", receipt.key)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        needed = [receipt for receipt in intent.receipts if is_needed(receipt.key)]
-        return [mismatch for mismatch in pool.map(compare, needed) if mismatch is not None]
+    needed = [receipt for receipt in intent.receipts if is_needed(receipt.key)]
+    return [mismatch for mismatch in call_all(compare, needed) if mismatch is not None]
 
 
 def _compare(receipt: Receipt, stored: StoredObject | None, intent: Intent) -> tuple[Kind, str] | None:

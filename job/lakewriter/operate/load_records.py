@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
 from typing import Any, Final
 
 from lakewriter.commit.control import Control
@@ -41,18 +40,26 @@ class LoadRecords:
     notes: list[str] = field(default_factory=list)
 
 
+def list_reports(control: Control) -> dict[str, dict[str, Entry]]:
+    """List the reports that are kept of all tables of the pipeline: entries by table id and job id."""
+    reports: dict[str, dict[str, Entry]] = {}
+    for entry in control.store.list_entries(f"{control.keys.root}/loads/"):
+        trace = parse_trace(control.keys, entry)
+        if trace is not None and trace.kind == "report":
+            reports.setdefault(trace.table_id, {})[trace.job_id] = entry
+    return reports
+
+
 class TableRecords:
-    """The records of one table, each read once."""
+    """The records of one table, each read once.
 
-    def __init__(self, control: Control) -> None:
-        self.control = control
+    ``kept`` are the listing entries of its reports, by job id; they are listed before its state is read.
+    """
+
+    def __init__(self, control: Control, kept: dict[str, Entry]) -> None:
+        self.control, self.kept = control, kept
         self._reports: dict[str, dict[str, Any] | None] = {}
-
-    @cached_property
-    def kept(self) -> dict[str, Entry]:
-        """The listing entries of the reports that are kept, by job id."""
-        traces = find_traces(self.control.store, self.control.keys, self.control.table_id)
-        return {trace.job_id: trace.entry for trace in traces if trace.kind == "report"}
+        self._state: TableState | LakeError | None = None
 
     def find_report(self, job_id: str) -> dict[str, Any] | None:
         """Return the table's report of this load; None where there is none."""
@@ -60,13 +67,15 @@ class TableRecords:
             self._reports[job_id] = self.control.read_report(job_id)
         return self._reports[job_id]
 
-    @cached_property
+    @property
     def state(self) -> TableState | LakeError:
         """The table's state, or the error of reading it."""
-        try:
-            return self.control.state.read()
-        except _DAMAGE as error:
-            return error
+        if self._state is None:
+            try:
+                self._state = self.control.state.read()
+            except _DAMAGE as error:
+                self._state = error
+        return self._state
 
     def compare(self, job_id: str) -> LoadRecords | None:
         """Read and compare the load's records; None for a load that this table does not have."""
@@ -157,6 +166,10 @@ class TableRecords:
         )
 
     def _compare_loads(self, state: TableState, job_id: str) -> Iterator[str]:
+        if state.last_job is not None and state.last_job not in self.kept:
+            # It may have been committed since the reports were listed.
+            traces = find_traces(self.control.store, self.control.keys, self.control.table_id)
+            self.kept = {trace.job_id: trace.entry for trace in traces if trace.kind == "report"}
         closing = state.pending is not None and state.pending.job_id in self.kept
         if state.committed + closing < len(self.kept):
             yield f"it counts {state.committed} committed loads, and the reports of {len(self.kept)} are kept"

@@ -1,14 +1,12 @@
 """Find objects under a table's path that none of its loads wrote there: copies of its files, and files of others."""
 
-import re
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import FilesAction, GlueAction, Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
@@ -17,10 +15,10 @@ from lakewriter.commit.traces import MOST_LISTED
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
+from lakewriter.spec.layout import Layout
 
 MOST_ASKED: Final = 1000
 """Of how many objects, the newest first, HEAD reads which load wrote them."""
-AT_ONCE: Final = 16
 SLACK: Final = timedelta(minutes=1)
 """How far the clocks of a loading machine and of S3 may differ."""
 
@@ -38,9 +36,17 @@ class TablePath:
 
     def __init__(self, records: TableRecords, controls: Mapping[str, Control], intent: Intent) -> None:
         self._records, self._control, self._intent = records, records.control, intent
-        self._layouts = [
-            control.layout for control in controls.values() if control is not records.control and control.layout
+        prefix, layout = self._prefix, records.control.layout
+        others = (control.layout for control in controls.values() if control is not records.control)
+        self._pattern = layout.matcher() if layout is not None and not layout.directory else None
+        """Matches the table's keys; None where every object in its directory is its own."""
+        self._other_patterns = [
+            other.matcher()
+            for other in others
+            if prefix is not None and other is not None and _may_lie_under(prefix, other)
         ]
+        """Match the keys of other tables, which may lie under this one's path."""
+        self._strangers: tuple[Stranger, ...] | None = None
         self.is_cut_off = False
         """Whether there are more objects than are compared."""
 
@@ -48,6 +54,8 @@ class TablePath:
         """Return a mismatch for each stranger that is newer than the load or a copy of a file, and notes on others."""
         mismatches, older = [], 0
         written = {receipt.key for receipt in intent.receipts}
+        if self._strangers is None:
+            self._strangers = self._find_strangers()
         for stranger in self._strangers:
             if stranger.entry.key in written:
                 continue
@@ -78,8 +86,7 @@ class TablePath:
         return Mismatch(Kind.OBJECT_COPIED, f"{where} {under}, and it is a copy of a file of load {job_id!r}.",
                         key, load=stored.load)  # fmt: skip
 
-    @cached_property
-    def _strangers(self) -> tuple[Stranger, ...]:
+    def _find_strangers(self) -> tuple[Stranger, ...]:
         """The objects that are in no report, the newest first, with what HEAD shows of them."""
         seen = [entry for entry in self._list() if self._is_read(entry.key)]
         known: set[str] = set()
@@ -88,9 +95,7 @@ class TablePath:
                 known.update(self._read_keys(job_id))
         unknown = sorted((entry for entry in seen if entry.key not in known), key=_order_by_time, reverse=True)
         self.is_cut_off = self.is_cut_off or len(unknown) > MOST_ASKED
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            looked = pool.map(self._look, unknown[:MOST_ASKED])
-            pairs = list(zip(unknown, looked, strict=False))
+        pairs = list(zip(unknown, call_all(self._look, unknown[:MOST_ASKED]), strict=False))
         table_id = self._control.table_id
         return tuple(
             Stranger(entry, stored) for entry, stored in pairs if stored is not None and stored.table in ("", table_id)
@@ -139,19 +144,10 @@ class TablePath:
             return False
         return not any(pattern.fullmatch(key) for pattern in self._other_patterns)
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        """Matches the table's keys; None where every object in its directory is its own."""
-        layout = self._control.layout
-        return layout.matcher() if layout is not None and not layout.directory else None
 
-    @cached_property
-    def _other_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """Match the keys of other tables, which may lie under this one's path."""
-        prefix = self._prefix or ""
-        return tuple(
-            layout.matcher() for layout in self._layouts if not layout.directory or layout.prefix.startswith(prefix)
-        )
+def _may_lie_under(prefix: str, other: Layout) -> bool:
+    """Whether a key of ``other`` can begin with ``prefix`` and be told by its name: of ten thousand tables few can."""
+    return other.prefix.startswith(prefix) or (not other.directory and prefix.startswith(other.prefix))
 
 
 def _order_by_time(entry: Entry) -> tuple[object, str]:

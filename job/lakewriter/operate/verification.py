@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from lakewriter import aws
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
@@ -16,7 +17,7 @@ from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.operate.bad_row_objects import compare_bad_rows
 from lakewriter.operate.load_objects import compare_objects
-from lakewriter.operate.load_records import LoadRecords, TableRecords
+from lakewriter.operate.load_records import LoadRecords, TableRecords, list_reports
 from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
@@ -68,7 +69,8 @@ class Verifier:
 
     def __init__(self, controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None) -> None:
         self._controls, self._clients, self._counting = controls, clients, counting
-        self._records = {table_id: TableRecords(control) for table_id, control in controls.items()}
+        reports = list_reports(next(iter(controls.values())))
+        self._records = {table_id: TableRecords(each, reports.get(table_id, {})) for table_id, each in controls.items()}
         self._paths: dict[str, TablePath] = {}
         self._partitions = TablePartitions(clients)
 
@@ -86,15 +88,9 @@ class Verifier:
         An error that keeps one table from being compared is among the differences. Where no table can be compared the
         error is raised, unless it is a fault of the program, which other loads may not have.
         """
-        tables, failed = {}, []
-        for table_id in self._controls:
-            try:
-                compared = self._compare_table(table_id, job_id)
-            except LakeError as error:
-                failed.append(error)
-                compared = _Table([Mismatch(Kind.NOT_COMPARED, error.message, "", error.code)])
-            if compared is not None:
-                tables[table_id] = compared
+        compared = self._compare_tables(job_id)
+        failed = [error for error in compared.values() if isinstance(error, LakeError)]
+        tables = {table_id: _to_table(each) for table_id, each in compared.items() if each is not None}
         raised = next((error for error in failed if not isinstance(error, InternalError)), None)
         if len(failed) == len(tables) and raised is not None:
             raise raised
@@ -115,6 +111,17 @@ class Verifier:
             notes=tuple(note for table in tables.values() for note in table.notes),
             counted=tuple(table.counted for table in tables.values() if table.counted is not None),
         )
+
+    def _compare_tables(self, job_id: str) -> "dict[str, _Table | LakeError | None]":
+        def compare(table_id: str) -> _Table | LakeError | None:
+            try:
+                return self._compare_table(table_id, job_id)
+            except LakeError as error:
+                return error
+
+        # Counting reads the files: one table's at a time are memory enough.
+        answers = call_all(compare, self._controls) if self._counting is None else map(compare, self._controls)
+        return dict(zip(self._controls, answers, strict=True))
 
     def _compare_table(self, table_id: str, job_id: str) -> "_Table | None":
         try:
@@ -184,6 +191,12 @@ class _Table:
     ) -> None:
         self.mismatches, self.notes, self.intent = mismatches, notes or [], intent
         self.counted: RowCount | None = None
+
+
+def _to_table(compared: _Table | LakeError) -> _Table:
+    if isinstance(compared, LakeError):
+        return _Table([Mismatch(Kind.NOT_COMPARED, compared.message, "", compared.code)])
+    return compared
 
 
 def verify(

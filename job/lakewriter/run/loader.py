@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from lakewriter.aws import Clients
+from lakewriter.commit.at_once import call_all
+from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.state import TableState
@@ -109,22 +111,28 @@ class Loader:
         other load of that table can come between.
         """
         _check_types(self.spec)
-        for name, control in self.controls.items():
-            try:
-                self.states[name] = recover(control, self._pipeline.open_clients)
-            except LakeError as error:
-                self.broken[name] = error
-                if self.spec.on_failure == "stop":
-                    raise
+        for name, answer in zip(self.controls, call_all(self._recover, self.controls.values()), strict=True):
+            if isinstance(answer, TableState):
+                self.states[name] = answer
+                continue
+            self.broken[name] = answer
+            if self.spec.on_failure == "stop":
+                raise answer
         if not self.states:
             raise next(iter(self.broken.values()))
-        reports = {name: control.read_report(self.job_id) for name, control in self.controls.items()}
-        self._done = {name for name, report in reports.items() if report is not None}
-        number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports.values()), given)
+        reports = call_all(lambda control: control.read_report(self.job_id), self.controls.values())
+        self._done = {name for name, report in zip(self.controls, reports, strict=True) if report is not None}
+        number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports), given)
         if number is not None:
             return number
         number = find_next_number(self.states.values())
         return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+
+    def _recover(self, control: Control) -> TableState | LakeError:
+        try:
+            return recover(control, self._pipeline.open_clients)
+        except LakeError as error:
+            return error
 
     def take_over(self, table_id: str, job_id: str) -> None:
         """Go on from the state that load ``job_id`` of this very sync has left; from no other load's."""
@@ -152,8 +160,8 @@ class Loader:
 
     def read_saved_state(self) -> str | None:
         """The state for a source that is run by hand; a load cannot tell that its input goes on from it."""
-        states = {name: control.state.read() for name, control in self.controls.items()}
-        return plan_resumption(self.spec.tables, states, continues=False).text
+        states = call_all(lambda control: control.state.read(), self.controls.values())
+        return plan_resumption(self.spec.tables, dict(zip(self.controls, states, strict=True)), continues=False).text
 
     def _judge_stream(self, table: TableSpec, seen: Input) -> Verdict:
         stream, state, given = _require_stream(table), self.states[table.id].sync, self._given.get(table.id)

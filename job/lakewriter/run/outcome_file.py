@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CODES, LakeError
@@ -163,15 +164,15 @@ def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
 
 def _measure_pending(controls: Mapping[str, Control], now: datetime) -> timedelta:
     """How long ago the oldest intent became pending; states that cannot be read count as having none."""
-    ages = [timedelta(0)]
-    for control in controls.values():
+
+    def measure(control: Control) -> timedelta:
         try:
             pending = control.state.read().pending
         except LakeError:
-            continue
-        if pending is not None:
-            ages.append(now - pending.since)
-    return max(ages)
+            pending = None
+        return now - pending.since if pending is not None else timedelta(0)
+
+    return max(call_all(measure, controls.values()), default=timedelta(0))
 
 
 def _describe_counts(counts: Counts, pending: timedelta) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""Read what other attempts of a load would name their files: by these names their staged uploads are found."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from pydantic import field_validator
+
+from lakewriter.commit.store import Store
+from lakewriter.control_object import ControlObject, parse
+from lakewriter.naming import ControlKeys
+
+
+class BegunTable(ControlObject):
+    """Where an attempt puts a table's files, and the regular expression that their keys match.
+
+    ``shared`` is true where another load of the table may write the same keys.
+    """
+
+    location: str
+    pattern: str
+    shared: bool = False
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{value!r} is no regular expression ({error})") from error
+        return value
+
+
+class BeginRecord(ControlObject):
+    """The content of ``begin.json``: what an attempt names its files, by table id."""
+
+    version: Literal[1] = 1
+    attempt: str
+    started: datetime
+    tables: Mapping[str, BegunTable]
+
+
+@dataclass
+class _Job:
+    """The begin records of one load, without this process's own attempt: of all tables, and of single ones."""
+
+    job_id: str
+    attempt: str
+    records: dict[str, BeginRecord] = field(default_factory=dict)
+    of_tables: dict[str, dict[str, BeginRecord]] = field(default_factory=dict)
+
+
+class BeginRecords:
+    """The begin records of the load that a process works on, listed and read once for all tables of the pipeline.
+
+    For each of thousands of tables they would be thousands of keys again.
+    """
+
+    def __init__(self, store: Store, keys: ControlKeys) -> None:
+        self._store, self._keys = store, keys
+        self._job: _Job | None = None
+
+    def read(self, table_id: str, job_id: str, attempt: str, registered: str | None = None) -> list[BeginRecord]:
+        """Return the records of the job's attempts other than ``attempt`` that may name files of the table;
+        ``PENDING_UNRECOVERABLE`` for one that cannot be read.
+
+        ``registered`` is the attempt that the table's state names: it may have begun, or named this table's files
+        anew, since the listing.
+        """
+        # Tables that are loaded side by side may each list here, which costs less than waiting for one another.
+        job, other = self._job, registered if registered != attempt else None
+        if job is None or (job.job_id, job.attempt) != (job_id, attempt) or (other and other not in job.records):
+            job = self._job = self._list(job_id, attempt)
+        elif other:
+            self._read_again(job, table_id, other)
+        return [*job.records.values(), *job.of_tables.get(table_id, {}).values()]
+
+    def _list(self, job_id: str, attempt: str) -> _Job:
+        job, root = _Job(job_id, attempt), f"{self._keys.load(job_id)}/"
+        for entry in self._store.list_entries(root):
+            other, _, name = entry.key.removeprefix(root).partition("/")
+            table_id = self._keys.find_begun_table(name)
+            if table_id is None or other == attempt:
+                continue
+            for record in self._read(entry.key):
+                if table_id:
+                    job.of_tables.setdefault(table_id, {})[entry.key] = record
+                else:
+                    job.records[other] = record
+        return job
+
+    def _read_again(self, job: _Job, table_id: str, registered: str) -> None:
+        key = self._keys.table_begin(job.job_id, registered, table_id)
+        known = job.of_tables.setdefault(table_id, {})
+        if key not in known and any(entry.key == key for entry in self._store.list_entries(key, limit=1)):
+            known.update((key, record) for record in self._read(key))
+
+    def _read(self, key: str) -> Iterator[BeginRecord]:
+        content = self._store.get(key)
+        if content is not None:
+            yield parse(BeginRecord, key, content[0])
