@@ -138,3 +138,16 @@ def test_phases_are_measured_and_passed_on():
         clock(table, step, "detail")
     assert seconds == {"t": {"beginning": 2.0, "writing": 3.0, "committing": 0.5}}
     assert steps == [(step, "detail") for step in ("beginning", "writing", "committing", "done")]
+
+
+@pytest.mark.parametrize(("most", "expected"), [(None, ["b", "a"]), (6, ["b", "a"]), (5, [])])
+def test_the_end_of_a_load_lists_no_more_than_some_objects(most, expected):
+    control = open_control(World())
+    for job_id in ("a", "b", "c"):
+        leave(control, make_report(job_id))
+    # Of each load a record and a page.
+    loads = Loads({"shop.orders": control})
+    keys = [entry.key for entry in control.store.list_entries(f"{control.keys.root}/loads/")]
+    assert len(keys) == 6
+    before = loads.read_before(loads.read_one("c"), 29, most)
+    assert [record.job_id for record in before] == expected

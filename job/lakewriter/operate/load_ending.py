@@ -23,6 +23,9 @@ from lakewriter.spec.specification import TableSpec
 LOG: Final = logging.getLogger(__name__)
 MOST_INTENTS: Final = 200
 """Tables whose intent is read for its columns and the sizes of its files: each is a request."""
+MOST_LISTED: Final = 20_000
+"""Control objects of all loads that are listed at the end of one, in 20 requests: a pipeline of thousands of tables has
+millions. ``lakewriter report`` lists them all."""
 MOST_UNDECLARED: Final = 50
 
 
@@ -61,7 +64,7 @@ def leave_record(
         record = make_record(report, error, phases, controls, datetime.now(UTC))
         key = first.keys.record(report.job_id, report.attempt)
         first.write_once(key, record.model_dump_json(indent=1), keep=True)
-        earlier = Loads(controls).read_before(record, CHARTED - 1)
+        earlier = Loads(controls).read_before(record, CHARTED - 1, MOST_LISTED)
         _put(first, first.keys.page(report.job_id), render_load(record, earlier).encode())
     except (LakeError, Unclear) as problem:
         warn(f"the page of load {report.job_id} could not be left beside its records: {problem}")

@@ -45,10 +45,13 @@ class Loads:
         self._controls = controls
         self._first = next(iter(controls.values()))
 
-    def list_keys(self) -> list[LoadKeys]:
-        """All loads, the one that wrote last first; a page that was made anew does not count."""
+    def list_keys(self, most: int | None = None) -> list[LoadKeys]:
+        """All loads, the one that wrote last first; a page that was made anew does not count. Empty where they have
+        more than ``most`` objects: which loads are the last is known when all are listed."""
         root, loads = f"{self._first.keys.root}/loads/", dict[str, LoadKeys]()
-        for entry in self._first.store.list_entries(root):
+        for number, entry in enumerate(self._first.store.list_entries(root)):
+            if number == most:
+                return []
             job_id = entry.key.removeprefix(root).partition("/")[0]
             if entry.key != self._first.keys.page(job_id):
                 loads.setdefault(job_id, LoadKeys(job_id)).entries.append(entry)
@@ -66,9 +69,9 @@ class Loads:
                         records.append(record)
         return records[:limit]
 
-    def read_before(self, record: LoadRecord, limit: int) -> list[LoadRecord]:
-        """The last loads before this one, the newest first."""
-        loads = self.list_keys()
+    def read_before(self, record: LoadRecord, limit: int, most: int | None = None) -> list[LoadRecord]:
+        """The last loads before this one, the newest first; none where all loads have more than ``most`` objects."""
+        loads = self.list_keys(most)
         places = [place for place, load in enumerate(loads) if load.job_id == record.job_id]
         after = loads[places[0] + 1 :] if places else loads
         with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
