@@ -11,8 +11,9 @@ WRITE: Final = 0.005 / 1000
 """US dollars for a PUT, COPY, POST or LIST request, S3 Standard."""
 READ: Final = 0.0004 / 1000
 """US dollars for a GET or any other request, S3 Standard; a DELETE is free."""
-MONTH: Final = 0.023 / 1000**3
-"""US dollars for a byte in S3 Standard for a month, of the first 50 TB."""
+MONTH: Final = 0.023 / 1024**3
+"""US dollars for a byte in S3 Standard for a month, of the first 50 TB; AWS counts 2^30 bytes as a gigabyte.
+https://aws.amazon.com/s3/faqs/"""
 
 _WRITES: Final = ("PUT", "POST", "COPY")
 _FREE: Final = ("DELETE",)
