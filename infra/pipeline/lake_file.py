@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Read
+from lakewriter.spec.specification import Read, Spec
 from lakewriter.spec.stream import MessageSource
 
 PUBLIC: Final = {"external_id", "access_key_id"}
@@ -38,6 +38,7 @@ def find_unshippable(lake: Lake) -> tuple[str, ...]:
         *_find_implicit_variable(lake),
         *_find_literal_secrets(lake.spec),
         *tables,
+        *_find_given_tables(lake.spec),
         *_find_local_messages(lake.spec.source),
     )
 
@@ -53,6 +54,16 @@ def _find_implicit_variable(lake: Lake) -> Iterator[str]:
     secret = lake.spec.access.external_id
     if secret and secret.reference and secret.reference[0] == "env" and not lake.data["destination"].get("external_id"):
         yield f"destination.external_id: is read from {secret.text!r} of this machine; {_EXPECTED}"
+
+
+def _find_given_tables(spec: Spec) -> Iterator[str]:
+    """Find the tables that the job has no rows for."""
+    for table in spec.tables:
+        if table.is_given:
+            yield (
+                f"table {table.id!r}: read: is missing, and the job would have no rows for it; expected a read. Give "
+                "tables that a program writes from DataFrames a file of their own."
+            )
 
 
 def _find_local_messages(source: MessageSource | None) -> Iterator[str]:

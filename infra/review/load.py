@@ -48,7 +48,11 @@ def _describe_table(table: TableSpec, messages: MessageSource | None) -> tuple[C
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
     paths = messages.paths if messages else table.read.paths
     reads: list[Line] = [Code(path) for path in paths]
-    return (source, *(reads or [table.read.format or "SQL"])), Code(table.id), Code(names.object_key(1))
+    return (source, *(reads or [_name_source(table)])), Code(table.id), Code(names.object_key(1))
+
+
+def _name_source(table: TableSpec) -> str:
+    return "a program's DataFrame" if table.is_given else table.read.format or "SQL"
 
 
 def describe_schedule(settings: Settings) -> Section:

@@ -1,3 +1,20 @@
 """An S3 data lake destination that a platform team owns."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakewriter.api.verbs import check, load, plan, verify
+    from lakewriter.api.writing import sink, write
+
 __version__ = "0.2.0.dev0"
+
+__all__ = ["check", "load", "plan", "sink", "verify", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of the package, imported at their first use: with Spark and the AWS clients they take seconds."""
+    module = {"sink": "writing", "write": "writing"}.get(name, "verbs")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.api.{module}"), name)

@@ -150,8 +150,6 @@ MISTAKES = [
      "lake.yaml:6: destination.destination_table_handling: 'REPLACE' is not allowed; expected 'APPEND' or 'FAIL'."]),
     (S, "read: {format: csv, path: flights.csv}", "read: {}", [
      "lake.yaml:10: tables.0.read: expected either 'format' or 'sql'."]),
-    (S, "    read: {format: csv, path: flights.csv}\n", "", [
-     "lake.yaml:8: tables.0.read: is required."]),
     (S, "read: {format: csv, path: flights.csv}", "read: flights.csv", [
      "lake.yaml:10: tables.0.read: 'flights.csv': expected a mapping."]),
     (S, "path: flights.csv", "pth: flights.csv", [

@@ -118,7 +118,7 @@ REFUSED = [
     ("a word that is not one of the key's", "destination", DESTINATION | {"partition_strategy": "MINUTE"}),
     ("a number that is too large", "limits", {"parallel_tables": 100}),
     ("an unknown key", "on_error", "stop"),
-    ("a table without a source", "tables", [{"table": "a"}]),
+    ("a table without a name", "tables", [{"read": TABLE["read"]}]),
     ("a text for a number", "keep_loads_days", "30"),
 ]
 
@@ -134,7 +134,7 @@ SHOWN = [
     ("LakewriterS3", "format", {"default": "parquet", "enum": ["parquet", "avro", "csv", "jsonl"], "type": "string"}),
     ("LimitsEntry", "target_file_mb", {"default": 200, "minimum": 1, "maximum": 10000, "type": "integer"}),
     ("TableEntry", "mode", {"$ref": "#/$defs/Mode", "default": "append"}),
-    ("TableEntry", "read", {"$ref": "#/$defs/ReadEntry"}),
+    ("TableEntry", "read", {"anyOf": [{"$ref": "#/$defs/ReadEntry"}, {"type": "null"}]}),
     ("Deployment", "spark", {"$ref": "#/$defs/Spark"}),
     ("SupaflowDestination", "type", None),
     ("S3Parquet", "type", {"const": "supaflow-s3", "type": "string"}),

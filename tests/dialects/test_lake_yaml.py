@@ -73,7 +73,7 @@ PROBLEMS = [
      "you mean 'path'?"),
     ({"tables": TABLE}, "tables: a mapping: expected a list."),
     ({"tables": ["accounts"]}, "tables.0: 'accounts': expected a mapping."),
-    ({"tables": [{"table": "t"}]}, "tables.0.read: is required."),
+    ({"tables": [{"table": "t", "read": {}}]}, "tables.0.read: expected either 'format' or 'sql'."),
     ({"tables": [TABLE | {"table": 5}]}, "tables.0.table: 5: expected text, in quotes."),
     ({"tables": [TABLE | {"primary_key": "id"}]}, "tables.0.primary_key: 'id': expected a list, such as [id]."),
     ({"tables": [TABLE | {"columns": ["a"]}]}, "tables.0.columns: a list: expected a mapping."),

@@ -200,7 +200,7 @@ def test_a_copy_of_the_checkpoint_that_is_overtaken_while_it_stages_is_lost(wiki
     def load_batch(offsets, progress=lambda *_: None):
         batch = MicroBatch(Batch("q1", 0, offsets), None, open_feed)
         job_id, clients = batch.batch.job_id, Clients(spec.access)
-        report = load(spec, job_id=job_id, clients=clients, spark=lambda: spark, progress=progress, micro_batch=batch)
+        report = load(spec, job_id=job_id, clients=clients, spark=lambda: spark, progress=progress, kind=batch)
         return report.tables[0]
 
     def overtake(_table, step, _detail):

@@ -149,5 +149,5 @@ def test_the_end_of_a_load_lists_no_more_than_some_objects(most, expected):
     loads = Loads({"shop.orders": control})
     keys = [entry.key for entry in control.store.list_entries(f"{control.keys.root}/loads/")]
     assert len(keys) == 6
-    before = loads.read_before(loads.read_one("c"), 29, most)
+    _, before = loads.read_before(loads.read_one("c"), 29, most)
     assert [record.job_id for record in before] == expected

@@ -252,7 +252,7 @@ class History:
             clients,
             batches,
             process.name,
-            lambda job, micro: self._load(lake, job, micro_batch=micro),
+            lambda job, micro: self._load(lake, job, kind=micro),
         )
 
     # -- the calm

@@ -26,7 +26,7 @@ def write_report(lake: Path, stage: str | None, job_id: str | None, output: Path
     loads = Loads(open_context(lake, stage).controls())
     record = loads.read_one(job_id)
     path = output or Path(f"{record.pipeline}-{record.job_id}.html")
-    write_page(render_load(record, loads.read_before(record, CHARTED - 1)), path)
+    write_page(render_load(*loads.read_before(record, CHARTED - 1)), path)
     if opens:
         webbrowser.open(path.resolve().as_uri())
     return EXIT_OK

@@ -56,7 +56,10 @@ class SourceProbes:
     def list_probes(self) -> list[Probe]:
         """List the probes; none for streams, which have their messages in common."""
         tables = [table for table in self.spec.tables if table.stream is None]
-        return [Probe(f"source {table.id}", partial(self.check_table, table)) for table in tables]
+        return [
+            Probe(f"source {table.id}", partial(_skip_given if table.is_given else self.check_table, table))
+            for table in tables
+        ]
 
     def check_table(self, table: TableSpec) -> Iterator[Finding]:
         """Look at the files, then open them as a load does; what is odd comes before what ends the look."""
@@ -152,6 +155,10 @@ class SourceProbes:
         except LakeError:
             return []
         return list_missing_columns(name, table, looker.feed.schema.names) if looker.feed is not None else []
+
+
+def _skip_given(table: TableSpec) -> Iterator[Finding]:
+    yield Finding(f"source {table.id}", "skipped", "it has no read: a program writes it from a DataFrame.")
 
 
 def _list_reads(read: Read) -> Iterator[Read]:

@@ -64,8 +64,8 @@ def leave_record(
         record = make_record(report, error, phases, controls, datetime.now(UTC))
         key = first.keys.record(report.job_id, report.attempt)
         first.write_once(key, record.model_dump_json(indent=1), keep=True)
-        earlier = Loads(controls).read_before(record, CHARTED - 1, MOST_LISTED)
-        _put(first, first.keys.page(report.job_id), render_load(record, earlier).encode())
+        whole, earlier = Loads(controls).read_before(record, CHARTED - 1, MOST_LISTED)
+        _put(first, first.keys.page(report.job_id), render_load(whole, earlier).encode())
     except (LakeError, Unclear) as problem:
         warn(f"the page of load {report.job_id} could not be left beside its records: {problem}")
     except Exception as problem:

@@ -1,6 +1,6 @@
 """Read what loads came to from the control objects of a pipeline, the newest load first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,13 +69,17 @@ class Loads:
                         records.append(record)
         return records[:limit]
 
-    def read_before(self, record: LoadRecord, limit: int, most: int | None = None) -> list[LoadRecord]:
-        """The last loads before this one, the newest first; none where all loads have more than ``most`` objects."""
+    def read_before(
+        self, record: LoadRecord, limit: int, most: int | None = None
+    ) -> tuple[LoadRecord, list[LoadRecord]]:
+        """The record with all tables of its load, and the last loads before it, the newest first; the record alone
+        where all loads have more than ``most`` objects."""
         loads = self.list_keys(most)
         places = [place for place, load in enumerate(loads) if load.job_id == record.job_id]
         after = loads[places[0] + 1 :] if places else loads
         with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
-            return list(pool.map(self.read_record, after[:limit]))
+            earlier = list(pool.map(self.read_record, after[:limit]))
+        return (self._add_tables(record, loads[places[0]]) if places else record), earlier
 
     def read_one(self, job_id: str | None) -> LoadRecord:
         """One load, the last one without an id; ``SPEC_INVALID`` where there is none."""
@@ -100,7 +104,7 @@ class Loads:
         is_newest = entry is not None and (outcome is None or _read_attempt(outcome) == _read_attempt(entry))
         content = self._first.store.get(entry.key) if entry is not None else None
         if entry is not None and content is not None and is_newest:
-            return parse(LoadRecord, entry.key, content[0])
+            return self._add_tables(parse(LoadRecord, entry.key, content[0]), load)
         return self._conclude(load, outcome)
 
     def _conclude(self, load: LoadKeys, outcome: Entry | None) -> LoadRecord:
@@ -122,9 +126,17 @@ class Loads:
             }
         )
 
-    def _read_reports(self, load: LoadKeys) -> Iterator[TableReport]:
+    def _add_tables(self, record: LoadRecord, load: LoadKeys) -> LoadRecord:
+        """The record with the tables that other attempts of the load committed: a program that writes DataFrames makes
+        one for each table."""
+        others = tuple(map(describe_table, self._read_reports(load, {table.id for table in record.tables})))
+        return record.model_copy(update={"tables": (*record.tables, *others)})
+
+    def _read_reports(self, load: LoadKeys, without: Collection[str] = ()) -> Iterator[TableReport]:
+        """The reports of the load's tables ``without`` some."""
         traces = (parse_trace(self._first.keys, entry) for entry in load.entries)
-        reports = [trace for trace in traces if trace is not None and trace.kind == "report"]
+        known = (trace for trace in traces if trace is not None and trace.kind == "report")
+        reports = [trace for trace in known if trace.table_id not in without]
         for trace in reports[:MOST_READ]:
             content = self._first.store.get(trace.entry.key)
             if content is not None:

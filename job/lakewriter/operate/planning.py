@@ -133,6 +133,9 @@ def _plan_table(
     check_empty(control.store, table, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)
+    if table.is_given:
+        fields["warnings"] = ("it has no read: a program writes it from a DataFrame, and its columns are known then",)
+        return
     written = find_written(spec, table, control, state, entry, clients)
     state = with_earlier_columns(control.store, clients, table, state, names)
     prepared = prepare(spec, table, state, entry, spark)

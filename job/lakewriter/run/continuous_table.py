@@ -198,7 +198,7 @@ class TableRun:
             clients=self._clients,
             spark=self._spark,
             progress=lambda table, step, detail: self._tell_step(table, step, f"batch {batch.number}: {detail}"),
-            micro_batch=MicroBatch(batch, self._since, opener),
+            kind=MicroBatch(batch, self._since, opener),
         )
         (result,) = report.tables
         if result.code is not None:

@@ -23,11 +23,6 @@ class _Whole:
 
     batch: ClassVar[None] = None
 
-    @property
-    def opener(self) -> FeedOpener:
-        """What opens a table's feed."""
-        return open_feed
-
     def is_due(self, state: TableState, table_id: str) -> bool:
         """True; ``SPEC_INVALID`` for a table that a continuous run loads."""
         require_no_stream(state, table_id)
@@ -36,9 +31,10 @@ class _Whole:
 
 @dataclass(frozen=True)
 class Plain(_Whole):
-    """Every table of the pipeline, each read by Spark and for itself."""
+    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed."""
 
     sync: ClassVar[None] = None
+    opener: FeedOpener = open_feed
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,7 @@ class Sync(_Whole):
     sync_id: int
     tables: Mapping[str, TablePart]
     failures: tuple[tuple[TableResult, LakeError], ...] = ()
+    opener: FeedOpener = open_feed
 
     @property
     def sync(self) -> "Sync":

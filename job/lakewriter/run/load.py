@@ -268,7 +268,8 @@ def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | N
 
 
 def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
-    if load.stop.is_asked:
+    if load.stop.is_asked or isinstance(error, KeyboardInterrupt):
+        # Spark's handler of the interrupt cancels its jobs.
         wait_for_tasks(TASKS_SECONDS)
     try:
         attempts.give_up(load.control(table), load.attempt, load.names[table.id], receipts)

@@ -29,9 +29,11 @@ from lakewriter.run.stop import Stop
 from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
 from lakewriter.run.table_staging import Progress
+from lakewriter.source.feed import open_feed
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import FILE_BITS, Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
+from lakewriter.spec.given import require_reads
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource, Stream
 
@@ -63,16 +65,14 @@ class Loader:
         self._done: set[str] = set()
         self._given: Mapping[str, SourceState] = {}
 
-    def tables(self, sync_id: int | None, micro_batch: MicroBatch | None = None) -> RunReport:
+    def tables(self, sync_id: int | None, kind: Plain | MicroBatch = Plain()) -> RunReport:  # noqa: B008 - it is frozen
         """Tables that are read by Spark; each is complete when it is loaded."""
-        number = self.begin(sync_id, counted_alone=micro_batch is not None)
+        is_batch = isinstance(kind, MicroBatch)
+        number = self.begin(sync_id, counted_alone=is_batch)
         # The number of a batch is counted by the one table's state, which therefore has to be as it was.
-        parts = {
-            t.id: TablePart(read=self.states[t.id] if micro_batch is not None else None)
-            for t in self._list_sound_tables()
-        }
-        sync = Sync(number, parts, self._list_broken_tables())
-        return self.run(sync if micro_batch is None else replace(micro_batch, sync=sync))
+        parts = {t.id: TablePart(read=self.states[t.id] if is_batch else None) for t in self._list_sound_tables()}
+        sync = Sync(number, parts, self._list_broken_tables(), kind.opener)
+        return self.run(replace(kind, sync=sync) if isinstance(kind, MicroBatch) else sync)
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
@@ -258,18 +258,20 @@ def load(  # noqa: PLR0913 - four of them are options by name
     spark: SparkFactory,
     progress: Progress = lambda *_: None,
     sync_id: int | None = None,
-    micro_batch: MicroBatch | None = None,
+    kind: Plain | MicroBatch = Plain(),  # noqa: B008 - it is frozen
     stop: Stop | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``, whatever its source and destination; ``Stopped`` where it was asked to ``stop``
+    """One attempt at load ``job_id``, whatever its source and destination; ``SPEC_INVALID`` where a table has neither
+    a source nor an opener of its own; ``Stopped`` where it was asked to ``stop``
     before a table began."""
     stop = stop or Stop()
+    if kind.opener is open_feed:
+        require_reads(spec)
     if spec.envelope is None:
-        kind = micro_batch or Plain()
         return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, kind=kind, stop=stop)
     loader = Loader(spec, job_id, clients, spark, progress, stop)
     try:
-        return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, micro_batch)
+        return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, kind)
     except Exception as error:
         # Whatever it failed with: Spark's jobs are cancelled.
         stop.check(cause=error)

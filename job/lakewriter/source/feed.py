@@ -14,6 +14,7 @@ from lakewriter.source.columnar_files import refuse_table_folders
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.parquet_splits import open_splits
 from lakewriter.source.spark_rows import open_rows
+from lakewriter.spec.given import require_read
 from lakewriter.spec.specification import TableSpec
 
 
@@ -85,6 +86,7 @@ def open_feed(
     boolean column that is there when the table has a ``deleted`` expression. With ``twice`` it can be run two times
     and gives the same rows; ``single`` asks for one partition.
     """
+    require_read(table)
     refuse_table_folders(table.read, table.id)
     why = explain_need_of_spark(table, condition) or ("rows are asked for" if prefer == "rows" else None)
     why = why or ("all rows go into one file" if single else None)

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-from lakewriter.errors import SourceFailedError
+from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.java import find_java
 from lakewriter.source.time_zone import (
     EXECUTOR_OPTIONS,
@@ -93,6 +94,28 @@ def isolate(spark: SparkSession) -> SparkSession:
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
+
+
+def rebind(frame: DataFrame) -> DataFrame:
+    """The same rows in a session of their own: its settings are ours, and the caller's stay as they are.
+
+    ``SPEC_INVALID`` where Spark is reached through Connect, which has no tasks to hand the rows to.
+    """
+    if not hasattr(frame, "_jdf"):
+        raise SpecInvalidError(
+            "the DataFrame is one of Spark Connect, expected one of a classic session: its rows are written by "
+            "Spark's own tasks.",
+            remedy='Start the session in the driver, without remote(); or use df.write.format("lakewriter").',
+        )
+    owner = frame.sparkSession
+    # A clone has the artifacts and functions of its owner, which a new session has not.
+    session = SparkSession(owner.sparkContext, owner._jsparkSession.cloneSession())
+    for key, value in SETTINGS.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    plan = frame._jdf.queryExecution().analyzed()
+    jvm: Any = owner._jvm
+    return ClassicFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:

@@ -28,8 +28,8 @@ from lakewriter.source.frames import (
     resolve_secrets,
 )
 from lakewriter.source.int96 import NanosecondCheck
-from lakewriter.source.marks import IS_BAD, is_marked
-from lakewriter.source.session import isolate
+from lakewriter.source.marks import IS_BAD, add_marks, is_marked
+from lakewriter.source.session import isolate, rebind
 from lakewriter.spec.specification import IndexKind, TableSpec
 
 Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
@@ -231,11 +231,7 @@ def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_
     try:
         loaded = load_source(session, table.read, secrets, table.id, aside=table.sets_aside, cursor=table.cursor)
         loaded = replace(loaded, checks=tuple(_spare_declared(check, table) for check in loaded.checks))
-        source = apply_declared_types(loaded.frame, table)
-        if table.cursor_lag is not None:
-            check_lag(table, prepare_delivery(source)[1])
-        if condition is not None:
-            source = source.where(f"({condition}) OR {IS_BAD}" if is_marked(source) else condition)
+        source = _filter_rows(apply_declared_types(loaded.frame, table), table, condition)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(add_deleted_column(source, table, deleted_column))
@@ -261,6 +257,32 @@ def open_batch(
     feed = RowsFeed(frame, schema, origin, "it is a micro-batch", _choose_numbering(table, steady=False))
     _settle(feed, table, twice=twice)
     return feed
+
+
+def open_frame(
+    frame: DataFrame, table: TableSpec, *, condition: str | None, deleted_column: str, twice: bool, single: bool
+) -> RowsFeed:
+    """The feed of a DataFrame, with all its partitions, or in one where it is ``single``."""
+    origin = Origin(table.id, "the DataFrame")
+    try:
+        rows = rebind(frame)
+        given = apply_declared_types(add_marks(rows) if table.sets_aside else rows, table)
+        source = add_deleted_column(_filter_rows(given, table, condition), table, deleted_column)
+    except SPARK_ERRORS as error:
+        raise origin.make_error(error) from error
+    delivered, schema = prepare_delivery(source.coalesce(1) if single else source)
+    feed = RowsFeed(delivered, schema, origin, "it is a DataFrame", _choose_numbering(table, steady=False))
+    _settle(feed, table, twice=twice)
+    return feed
+
+
+def _filter_rows(source: DataFrame, table: TableSpec, condition: str | None) -> DataFrame:
+    """The rows above the cursor, and those that are bad whatever it is."""
+    if table.cursor_lag is not None:
+        check_lag(table, prepare_delivery(source)[1])
+    if condition is None:
+        return source
+    return source.where(f"({condition}) OR {IS_BAD}" if is_marked(source) else condition)
 
 
 def _choose_numbering(table: TableSpec, steady: bool) -> Numbering:

@@ -144,6 +144,11 @@ class TableSpec(Model):
     on_bad_row: BadRows | None = None
 
     @property
+    def is_given(self) -> bool:
+        """Whether a program gives its rows, as a DataFrame: nothing says where to read them."""
+        return self.stream is None and self.read.format is None and self.read.sql is None
+
+    @property
     def sets_aside(self) -> bool:
         """Whether bad rows are kept beside the load, which goes on without them."""
         return self.on_bad_row is not None and self.on_bad_row.action == "set_aside"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.given import require_read
 from lakewriter.spec.specification import Mode, Spec
 
 
@@ -25,6 +26,10 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
             remedy="Give it tables in place of 'source', or run without --continuous.",
         )
     for table in spec.tables:
+        try:
+            require_read(table)
+        except SpecInvalidError as error:
+            yield error
         if table.cursor is not None:
             yield SpecInvalidError(
                 f"table {table.id!r} has a cursor; a continuous run goes by its checkpoint.",

@@ -116,8 +116,9 @@ class TableEntry(FileModel):
     """The table's name in the source. The destination's table is named after it."""
     schema_: str = Field("", alias="schema")
     """The table's schema (or namespace) in the source. It becomes a part of the destination's names."""
-    read: ReadEntry
-    """Where the rows come from: a Spark data source, or SQL over several of them."""
+    read: ReadEntry | None = None
+    """Where the rows come from: a Spark data source, or SQL over several of them. A table without it is written by a
+    program, from a DataFrame."""
     primary_key: tuple[str, ...] = ()
     """The columns that identify a row. Row ids are computed from them, where the destination has row ids."""
     unique_key: tuple[str, ...] = ()
@@ -160,6 +161,10 @@ class TableEntry(FileModel):
             raise ValueError("'cursor_lag' needs 'cursor' beside it")
         return self
 
+    def make_read(self, root: str) -> Read:
+        """The neutral form of ``read``; an empty one where a program gives the rows."""
+        return Read() if self.read is None else self.read.make_read(root)
+
     def apply_defaults(self, contract: ContractEntry, on_bad_row: BadRowEntry | None) -> Self:
         """The entry with what the pipeline decides for all of its tables."""
         rules = {"contract": self.contract.fill_from(contract), "on_bad_row": self.on_bad_row or on_bad_row}
@@ -170,7 +175,7 @@ class TableEntry(FileModel):
         return TableSource(
             source_schema=self.schema_,
             source_table=self.table,
-            read=self.read.make_read(root),
+            read=self.make_read(root),
             primary_key=self.primary_key,
             unique_key=self.unique_key,
             mode=self.mode,

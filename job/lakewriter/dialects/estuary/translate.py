@@ -107,7 +107,7 @@ def _translate_table(destination: EstuaryDestination, entry: BindingEntry, place
     return TableSpec(
         **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key"}),
         source_table=entry.table or entry.source.rpartition("/")[2],
-        read=entry.read.make_read(root),
+        read=entry.make_read(root),
         index=IndexKind.SPARSE,
         schema_name="",
         name=place.name,

@@ -1,0 +1,78 @@
+"""The lake.yaml behind a function of the package, and the Spark session that its caller has."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from lakewriter.cli.context import Context
+from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.load_ending import PhaseClock, leave_record
+from lakewriter.report import ErrorReport, RunReport
+from lakewriter.run.kinds import Plain
+from lakewriter.run.loader import load
+from lakewriter.run.outcome_file import find_failure
+from lakewriter.run.prepare import SparkFactory
+from lakewriter.source.session import isolate
+from lakewriter.source.time_zone import require_utc
+from lakewriter.spec.specification import Spec
+
+LakeFile = str | Path
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Opened(Context):
+    """A file, with a session of its own beside the caller's where there is one."""
+
+    def __init__(self, lake: LakeFile, stage: str | None) -> None:
+        super().__init__(Path(lake), stage)
+
+    def spark(self) -> SparkSession:
+        """A session of its own in the caller's Spark, whose settings stay as they are; else a new local one."""
+        if self._spark is None and SparkContext._active_spark_context is not None:
+            running = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+            require_utc(running)
+            self._spark = isolate(running)
+        return super().spark()
+
+    def load(
+        self,
+        job_id: str,
+        *,
+        spark: SparkFactory | None = None,
+        kind: Plain = Plain(),  # noqa: B008 - it is frozen
+        sync_id: int | None = None,
+    ) -> RunReport:
+        """Load the tables once, and leave the record and the page of the load."""
+        phases: dict[str, dict[str, float]] = {}
+        report = load(
+            self.spec,
+            job_id=job_id,
+            clients=self.clients,
+            spark=spark or self.spark,
+            progress=PhaseClock(lambda *_: None, phases),
+            sync_id=sync_id,
+            kind=kind,
+        )
+        failure = find_failure(report)
+        leave_record(report, ErrorReport.of(failure) if failure else None, phases, self.controls(), LOG.warning)
+        return report
+
+
+def narrow(spec: Spec, table: str) -> Spec:
+    """The pipeline with one table alone, named as in the file: ``table``, or ``schema.table`` where that is needed."""
+    names = {each.id: (each.source_table, f"{each.source_schema}.{each.source_table}", each.id) for each in spec.tables}
+    matching = [each for each in spec.tables if table in names[each.id]]
+    known = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.tables)
+    if len(matching) != 1:
+        problem = "no table of the file" if not matching else f"{len(matching)} tables of the file"
+        raise SpecInvalidError(f"table {table!r} names {problem}.", remedy=f"Expected one of {known}.")
+    if matching[0].stream is not None:
+        raise SpecInvalidError(
+            f"table {table!r} is a stream of the file's messages, expected a table that a DataFrame can be written to.",
+            remedy="List it under tables:, without source:.",
+        )
+    return spec.model_copy(update={"tables": (matching[0],), "source": None})

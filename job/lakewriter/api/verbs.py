@@ -1,0 +1,47 @@
+"""The verbs of the command line as functions, which return what its ``--json`` prints."""
+
+from lakewriter.api.pipeline_file import LakeFile, Opened
+from lakewriter.cli.job_ids import choose_job_id, require_job_id
+from lakewriter.doctor import CheckReport, run_checks
+from lakewriter.operate.planning import PlanReport
+from lakewriter.operate.planning import plan as plan_tables
+from lakewriter.operate.row_counts import Counting
+from lakewriter.operate.verification import Verified
+from lakewriter.operate.verification import verify as verify_load
+from lakewriter.report import RunReport
+
+
+def load(
+    lake: LakeFile, *, job_id: str | None = None, stage: str | None = None, sync_id: int | None = None
+) -> RunReport:
+    """Load every table once, as ``lakewriter run`` does; which of them failed, and why, is in the report."""
+    opened = Opened(lake, stage)
+    return opened.load(choose_job_id(opened.spec.pipeline, job_id), sync_id=sync_id)
+
+
+def plan(lake: LakeFile, *, job_id: str | None = None, stage: str | None = None) -> PlanReport:
+    """The keys, columns and catalog changes of a load, as ``lakewriter plan`` shows them; nothing is written."""
+    opened = Opened(lake, stage)
+    tables = plan_tables(
+        opened.spec,
+        job_id=None if job_id is None else require_job_id(job_id),
+        clients=opened.clients,
+        spark=opened.spark,
+        controls=opened.controls(),
+    )
+    return PlanReport(pipeline=opened.spec.pipeline, tables=tables)
+
+
+def check(lake: LakeFile, *, stage: str | None = None, sources: bool = True) -> CheckReport:
+    """What ``lakewriter check`` finds; without ``sources`` they are not looked at."""
+    opened = Opened(lake, stage)
+    spark = opened.spark if sources else None
+    findings = run_checks(opened.spec, opened.clients, deployment=opened.deployment, spark=spark)
+    return CheckReport(pipeline=opened.spec.pipeline, findings=findings)
+
+
+def verify(lake: LakeFile, job_id: str, *, stage: str | None = None, rows: bool = False) -> Verified:
+    """How a committed load compares with S3 and the catalog, as ``lakewriter verify`` shows it."""
+    opened = Opened(lake, stage)
+    counting = Counting.of(opened.spec) if rows else None
+    return verify_load(opened.controls(), require_job_id(job_id), opened.clients, counting)

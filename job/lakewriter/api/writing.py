@@ -1,0 +1,115 @@
+"""Write a DataFrame to a table of a lake.yaml: once, or for every batch of a stream."""
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewriter.api.pipeline_file import LakeFile, Opened, narrow
+from lakewriter.cli.job_ids import choose_job_id
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.errors import SpecInvalidError
+from lakewriter.receipt import Batch
+from lakewriter.report import RunReport
+from lakewriter.run.kinds import MicroBatch, Plain
+from lakewriter.run.loader import load
+from lakewriter.run.outcome_file import find_failure
+from lakewriter.source.feed import Feed, FeedOpener
+from lakewriter.source.spark_rows import open_frame
+from lakewriter.spec.specification import TableSpec
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+"""Spark's local property in whatever runs for a streaming query."""
+
+
+def write(
+    df: DataFrame,
+    *,
+    lake: LakeFile,
+    table: str,
+    job_id: str | None = None,
+    stage: str | None = None,
+    sync_id: int | None = None,
+) -> RunReport:
+    """Write a DataFrame to a table, exactly once under ``job_id``; what keeps it from being written is raised.
+
+    A job id that is done writes nothing, and Spark evaluates nothing. Without one a new one is made.
+    """
+    opened = Opened(lake, stage)
+    opened.spec = narrow(opened.spec, table)
+    _require_frame(df)
+    return _require_done(
+        opened.load(
+            choose_job_id(opened.spec.pipeline, job_id),
+            spark=lambda: df.sparkSession,
+            kind=Plain(_make_opener(df)),
+            sync_id=sync_id,
+        )
+    )
+
+
+def sink(lake: LakeFile, table: str, *, stage: str | None = None) -> Callable[[DataFrame, int], None]:
+    """A function for ``writeStream.foreachBatch``: each batch is written once, by the query's id and its number.
+
+    A batch that Spark gives again is not written again. One that does not follow the table's last batch is
+    ``CHECKPOINT_LOST``.
+    """
+    opened = Opened(lake, stage)
+    spec = narrow(opened.spec, table)
+    control = Pipeline.open(spec, opened.clients).first_control
+    since = control.state.read().batch
+
+    def write_batch(df: DataFrame, batch_id: int) -> None:
+        _require_frame(df)
+        query = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        if not query:
+            raise SpecInvalidError(
+                "no streaming query runs here: a sink is called by foreachBatch.",
+                remedy="Use df.writeStream.foreachBatch(lakewriter.sink(...)), or lakewriter.write.",
+            )
+        batch = Batch(query, batch_id)
+        report = load(
+            spec,
+            job_id=batch.job_id,
+            clients=opened.clients,
+            spark=lambda: df.sparkSession,
+            kind=MicroBatch(batch, since, _make_opener(df)),
+        )
+        _require_done(report)
+
+    return write_batch
+
+
+def _make_opener(df: DataFrame) -> FeedOpener:
+    def open_given(
+        spark_factory: Callable[[], SparkSession],
+        table: TableSpec,
+        *,
+        deleted_column: str,
+        condition: str | None = None,
+        twice: bool = False,
+        single: bool = False,
+    ) -> Feed:
+        return open_frame(df, table, condition=condition, deleted_column=deleted_column, twice=twice, single=single)
+
+    return open_given
+
+
+def _require_frame(df: object) -> None:
+    if not isinstance(df, DataFrame):
+        raise SpecInvalidError(
+            f"df is a {type(df).__module__}.{type(df).__qualname__}, expected a DataFrame of Spark.",
+            remedy="Make one with spark.createDataFrame(df).",
+        )
+    if df.isStreaming:
+        raise SpecInvalidError(
+            "df is a stream, expected rows that have an end.",
+            remedy="Use df.writeStream.foreachBatch(lakewriter.sink(...)).",
+        )
+
+
+def _require_done(report: RunReport) -> RunReport:
+    error = find_failure(report)
+    if error is not None:
+        raise error
+    return report
