@@ -96,8 +96,8 @@ class TableResult(Model):
 
     ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
     ``set_aside`` tells of rows that were not loaded. ``changed`` has the changes by field and reason; only the process
-    that loaded the table knows them. ``cursor_after`` is where the table's next load begins. ``message`` ends with
-    ``remedy``, where the error has one.
+    that loaded the table knows them, and the ``columns`` of its Parquet files, which are for its page alone.
+    ``cursor_after`` is where the table's next load begins. ``message`` ends with ``remedy``, where the error has one.
     """
 
     schema_: str = Field(serialization_alias="schema")
@@ -125,6 +125,7 @@ class TableResult(Model):
     health: TableHealth | None = None
     set_aside: SetAside | None = None
     cursor_after: Cursor | None = None
+    columns: tuple[str, ...] = Field((), exclude=True)
 
 
 class RunReport(Model):

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lakewriter.encode.parquet_footer import Tail
+from lakewriter.encode.parquet_footer import Tail, list_leaf_columns, read_column_statistics
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import written
 
@@ -26,3 +26,18 @@ def test_tail_too_short_for_the_footer() -> None:
     for start in range(0, len(DATA), 10):
         tail.write(DATA[start : start + 10])
     assert tail.metadata() is None
+
+
+def test_leaf_columns_are_those_of_a_file() -> None:
+    items = [{"sku": "a", "count": 1}]
+    rows = pa.RecordBatch.from_pydict({"n": [1], "at": [{"x": 1.5, "y": {"z": True}}], "items": [items]})
+    footer = Tail()
+    footer.write(written(Encoding(), rows.schema, [rows], 1))
+    metadata = footer.metadata()
+    assert metadata is not None
+    assert list_leaf_columns(rows.schema) == tuple(read_column_statistics(metadata))
+    assert list_leaf_columns(rows.schema)[:3] == ("n", "at.x", "at.y.z")
+
+
+def test_leaf_columns_of_a_schema_that_pyarrow_cannot_write() -> None:
+    assert list_leaf_columns(pa.schema({"n": pa.int64(), "span": pa.month_day_nano_interval()})) == ()

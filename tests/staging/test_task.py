@@ -3,6 +3,7 @@
 import io
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -81,6 +82,13 @@ def test_write_partition_statistics(aws: StrictAws, bucket: str) -> None:
         "_index": ColumnStatistics(100, 0, sizes["_index"], "1", "100"),
         "_job_id": ColumnStatistics(100, 0, sizes["_job_id"], "j1", "j1"),
     }
+
+
+def test_write_partition_without_statistics(aws: StrictAws, bucket: str) -> None:
+    (receipt,) = write_partition(replace(task_plan(), statistics=False), 0, source_rows(100))
+    # The cursor is the rows' own, not the footer's.
+    assert (receipt.columns, receipt.rows, receipt.cursor_nulls) == ({}, 100, 10)
+    assert receipt.cursor == Cursor("timestamp[us, tz=UTC]", "1970-01-01T00:01:39.000000Z")
 
 
 def test_write_partition_rolls(aws: StrictAws, bucket: str) -> None:

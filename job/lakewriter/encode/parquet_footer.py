@@ -64,6 +64,18 @@ def _read_footer_size(tail: bytes) -> int:
     return int.from_bytes(tail[-8:-4], "little") + 8
 
 
+def list_leaf_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the dotted paths of the leaf columns that a Parquet file of this schema has; none where pyarrow has no
+    such file."""
+    sink = pa.BufferOutputStream()
+    try:
+        pq.write_table(schema.empty_table(), sink)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return ()
+    leaves = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    return tuple(leaves.column(number).path for number in range(len(leaves)))
+
+
 def read_column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
     """Statistics of every leaf column over all row groups, by its dotted path in the Parquet schema.
 

@@ -122,7 +122,7 @@ def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], in
         change_samples=result.change_samples[:MOST_SAMPLES],
         undeclared=dict(list(result.undeclared.items())[:MOST_UNDECLARED]),
         phases=phases.get(_name(result), {}),
-        columns=tuple(_list_columns(intent))[:MOST_COLUMNS] if intent is not None else (),
+        columns=tuple(_list_columns(result, intent))[:MOST_COLUMNS] if intent is not None else (),
         sizes=_measure_files(receipt.size for receipt in intent.receipts) if intent is not None else None,
         **kept,
     )
@@ -134,12 +134,11 @@ _KEPT: Final = (
 )  # fmt: skip
 
 
-def _list_columns(intent: Intent) -> Iterable[tuple[str, str]]:
-    """A Glue table's columns with their types, else the leaves that the files' own statistics name."""
+def _list_columns(result: TableResult, intent: Intent) -> Iterable[tuple[str, str]]:
+    """A Glue table's columns with their types, else the leaves of its Parquet files."""
     if isinstance(intent.catalog, GlueAction):
         return intent.catalog.columns
-    names = dict.fromkeys(name for receipt in intent.receipts[:1] for name in receipt.columns)
-    return ((name, "") for name in names)
+    return ((name, "") for name in result.columns)
 
 
 def _measure_files(sizes: Iterable[int]) -> FileSizes | None:

@@ -214,7 +214,8 @@ def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple
         return result, ()
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
-    return result.model_copy(update={"changed": sum_changed(receipts)}), tuple(receipts)
+    known = {"changed": sum_changed(receipts), "columns": load.columns.get(table.id, ())}
+    return result.model_copy(update=known), tuple(receipts)
 
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:

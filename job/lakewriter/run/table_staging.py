@@ -12,11 +12,12 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
-from lakewriter.commit.intent import CatalogAction, Intent
+from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import INFERRED
+from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt, SetAside
@@ -44,7 +45,7 @@ from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import MIB, TableSpec
+from lakewriter.spec.specification import MIB, Encoding, TableSpec
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
 from lakewriter.staging.stage import choose_first_indexes, stage
@@ -59,8 +60,8 @@ Progress = Callable[[TableSpec, str, str], None]
 
 @dataclass(frozen=True)
 class Load:
-    """What the tables of one load share. ``names`` are the objects' by table id; ``stopped`` is set where a failed
-    table ends the others."""
+    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped`` is
+    set where a failed table ends the others."""
 
     pipeline: Pipeline
     attempt: Attempt
@@ -70,6 +71,7 @@ class Load:
     kind: Kind
     stop: Stop
     stopped: Event = field(default_factory=Event)
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def control(self, table: TableSpec) -> Control:
         """The table's control objects."""
@@ -192,6 +194,8 @@ def _place_files(
     control, access = load.control(table), load.pipeline.spec.access
     action, shape, placed = make_ready(prepared, access, names, began, control.state.read)
     control.left.extend(prepared.table.left)
+    if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
+        load.columns[table.id] = list_leaf_columns(shape.schema)
     if placed != names:
         load.names[table.id] = placed
         attempts.abort_in_catalog_location(control, placed, load.attempt)
@@ -221,6 +225,7 @@ def _task_plan(load: Load, table: TableSpec, checked: Checked) -> TaskPlan:
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
         vendor=find_task_vendor(checked.action, load.pipeline.clients),
         aside=_plan_set_aside(load, table),
+        statistics=isinstance(checked.action, IcebergAction),
     )
 
 

@@ -41,6 +41,7 @@ class TaskPlan:
     transforms     give each row's Iceberg partition
     vendor         gives the credentials, where the destination has none of its own
     aside          where bad rows are written; without it a bad row fails the load
+    statistics     whether receipts have those of the columns, which only an Iceberg table keeps
     """
 
     access: Access
@@ -59,6 +60,7 @@ class TaskPlan:
     transforms: "Transforms | None" = None
     vendor: Vendor | None = None
     aside: Aside | None = None
+    statistics: bool = True
 
 
 def write_partition(
@@ -205,7 +207,7 @@ class _PartitionWriter:
                 ChangedValues(field=path, change=change, reason=reason, values=count)
                 for (path, change, reason), count in findings.changed.items()
             ),
-            columns={} if footer is None else read_column_statistics(footer),
+            columns=read_column_statistics(footer) if footer is not None and plan.statistics else {},
             partition_values=values,
         )
 
