@@ -60,8 +60,8 @@ Progress = Callable[[TableSpec, str, str], None]
 
 @dataclass(frozen=True)
 class Load:
-    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped`` is
-    set where a failed table ends the others."""
+    """What the tables of one load share. By table id: ``names`` of objects, ``columns`` of Parquet files. ``stopped``
+    says that a failed table ends the others."""
 
     pipeline: Pipeline
     attempt: Attempt
