@@ -3,18 +3,23 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lakewriter.errors import LakeError
+
 if TYPE_CHECKING:
+    from lakewriter.api.data_source import register
     from lakewriter.api.verbs import check, load, plan, verify
     from lakewriter.api.writing import sink, write
 
 __version__ = "0.2.0.dev0"
 
-__all__ = ["check", "load", "plan", "sink", "verify", "write"]
+__all__ = ["LakeError", "check", "load", "plan", "register", "sink", "verify", "write"]
+
+_MODULES = {"register": "data_source", "sink": "writing", "write": "writing"}
 
 
 def __getattr__(name: str) -> Any:
     """The functions of the package, imported at their first use: with Spark and the AWS clients they take seconds."""
-    module = {"sink": "writing", "write": "writing"}.get(name, "verbs")
+    module = _MODULES.get(name, "verbs")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.api.{module}"), name)

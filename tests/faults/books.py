@@ -150,11 +150,14 @@ class Books:
         assert Counter((job, number, text, digest) for job, number, text, digest, *_ in read) == clean, name
         for job in committed:
             own = [row for row in read if row[0] == job]
-            assert sorted(row[4] for row in own) == list(range(1, len(own) + 1)), (name, job)
+            assert self._is_numbered([row[4] for row in own]), (name, job)
             assert len({row[5] for row in own}) <= 1, (name, job)
         if name == EVENTS and committed:
             loaded = int(need(self.controls[name].state.read().cursor).text) + 1
             assert sorted(row[1] for row in read) == list(range(loaded)), name
+
+    def _is_numbered(self, indexes: list[int]) -> bool:
+        return sorted(indexes) == list(range(1, len(indexes) + 1))
 
     def _read(self, name: str) -> list[tuple[Any, ...]]:
         if not any(key.startswith(f"{SCHEMA}/{name}/") for key in self.lake.data()):

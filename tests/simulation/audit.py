@@ -80,7 +80,9 @@ class Auditor:
         old = lost["pending"] or {"job_id": "", "attempt": ""}
         load = f"{place.pipeline}/{old['job_id']}/{old['attempt']}"
         seen = [key for key, own in self.bucket.objects.items() if own.metadata.get(LOAD) == load]
-        is_visible = any(CONTROL not in key and "/metadata/" not in key for key in seen)
+        # The files of the load's other tables are no sign of this one's.
+        own = [key for key in seen if key.startswith(f"{place.path}/")]
+        is_visible = any(CONTROL not in key and "/metadata/" not in key for key in own)
         if not place.exclusive and ended_together(self.bucket.objects, place, lost, after):
             lost = lost | {"last_job": after["last_job"]}
         for text in faults_of_rebuilt(lost, after, is_visible=is_visible):

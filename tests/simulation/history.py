@@ -19,6 +19,7 @@ from lakewriter.spec.specification import Mode
 from tests.simulation.audit import CONTROL, Auditor
 from tests.simulation.books import Place, parsed
 from tests.simulation.bucket import Bucket
+from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
 from tests.simulation.lakes import KINDS, Lake, draw
@@ -105,6 +106,9 @@ class History:
         self.number = 0
         # As a continuous run does, or a person who has taken a table out of the file for a while.
         self.is_narrow = rng.random() < 0.3 and "narrow" not in options.without
+        # A stream of chance of its own: the histories without writers stay what they were.
+        self.writers = random.Random(f"writers of {seed}")
+        self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
         self.is_calm = False
 
     def play(self) -> Told:
@@ -161,7 +165,7 @@ class History:
         tables = lake.spec.tables
         if not self.is_narrow or len(tables) == 1 or self.rng.random() < 0.4:
             return lake
-        return replace(lake, spec=lake.spec.model_copy(update={"tables": (self.rng.choice(tables),)}))
+        return lake.narrow(self.rng.choice(tables))
 
     def _spawn(self, body: Callable[[], None], delay: float, lake: Lake) -> None:
         self.number += 1
@@ -180,6 +184,15 @@ class History:
         self.simulation.scheduler.spawn(process, carefully, delay)
 
     def _attempt(self, lake: Lake, job: str) -> None:
+        writable = make_writable(lake) if self.has_writers and self.writers.random() < 0.6 else None
+        if writable is not None:
+            for table in writable.spec.tables:
+                self._write(writable.narrow(table), job)
+            written = {table.id for table in writable.spec.tables}
+            for table in lake.spec.tables:
+                if table.id not in written:
+                    self._load(lake.narrow(table), job)
+            return
         if lake.kind != "messages":
             self._load(lake, job)
             return
@@ -203,6 +216,19 @@ class History:
             return None
         self._reported(lake, job, report)
         return report
+
+    def _write(self, lake: Lake, job: str) -> None:
+        """A load whose tasks Spark's writer runs."""
+        self.world.met["writers"] += 1
+        session = Session(self.sources, lake.pipeline, job, self.simulation.process.name)
+        self.network.note(f"{self.simulation.process} begins to write {job}")
+        try:
+            report = Writer(self.simulation, lake.spec, job, session).write()
+        except LakeError as error:
+            self.network.note(f"{self.simulation.process} ends {job}: {error}")
+            self._failed(lake, job, error.code, error.message)
+            return
+        self._reported(lake, job, report)
 
     def _reported(self, lake: Lake, job: str, report: RunReport) -> None:
         self.network.note(f"{self.simulation.process} ends {job}: {report.status}")

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.spec.specification import Spec
+from lakewriter.spec.specification import Spec, TableSpec
 
 BUCKET: Final = "lake"
 KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches")
@@ -33,6 +33,10 @@ class Lake:
     def pipeline(self) -> str:
         """Its name."""
         return self.spec.pipeline
+
+    def narrow(self, table: TableSpec) -> "Lake":
+        """The pipeline with one table alone."""
+        return replace(self, spec=self.spec.model_copy(update={"tables": (table,)}))
 
 
 @lru_cache(maxsize=1024)

@@ -249,11 +249,12 @@ def stage(feed: AnyFeed, plan: TaskPlan, _teller: object = None) -> tuple[tuple[
 
     feed.run(hold)
     # A task's own fiber even where there is one alone: what it is killed by is not what kills its driver.
-    found = list(Fibers().map(lambda number: _staged(simulation, plan, number, held[number]), sorted(held)))
+    found = list(Fibers().map(lambda number: run_tries(simulation, plan, number, held[number]), sorted(held)))
     return tuple(sorted((receipt for own in found for receipt in own), key=lambda receipt: receipt.seq)), None
 
 
-def _staged(simulation: Simulation, plan: TaskPlan, partition: int, batches: list[pa.RecordBatch]) -> list[Receipt]:
+def run_tries(simulation: Simulation, plan: TaskPlan, partition: int, batches: list[pa.RecordBatch]) -> list[Receipt]:
+    """One task, as often as Spark tries it, each time in an executor that may die."""
     driver, origin = simulation.process, Origin(plan.load, "simulated rows")
     for attempt in range(simulation.task_tries):
         simulation.serial += 1

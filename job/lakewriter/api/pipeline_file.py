@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from lakewriter.cli.context import Context
 from lakewriter.errors import SpecInvalidError
-from lakewriter.operate.load_ending import PhaseClock, leave_record
-from lakewriter.report import ErrorReport, RunReport
+from lakewriter.operate.load_ending import PhaseClock, leave_ending
+from lakewriter.report import RunReport
 from lakewriter.run.kinds import Plain
 from lakewriter.run.loader import load
 from lakewriter.run.outcome_file import find_failure
@@ -57,9 +57,16 @@ class Opened(Context):
             sync_id=sync_id,
             kind=kind,
         )
-        failure = find_failure(report)
-        leave_record(report, ErrorReport.of(failure) if failure else None, phases, self.controls(), LOG.warning)
+        leave_ending(report, phases, self.controls(), LOG.warning)
         return report
+
+
+def require_done(report: RunReport) -> RunReport:
+    """The report of a load that is done; what failed is raised."""
+    error = find_failure(report)
+    if error is not None:
+        raise error
+    return report
 
 
 def narrow(spec: Spec, table: str) -> Spec:

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewriter.api.pipeline_file import LakeFile, Opened, narrow
+from lakewriter.api.pipeline_file import LakeFile, Opened, narrow, require_done
 from lakewriter.cli.job_ids import choose_job_id
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import SpecInvalidError
@@ -13,7 +13,6 @@ from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.run.loader import load
-from lakewriter.run.outcome_file import find_failure
 from lakewriter.source.feed import Feed, FeedOpener
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.spec.specification import TableSpec
@@ -38,7 +37,7 @@ def write(
     opened = Opened(lake, stage)
     opened.spec = narrow(opened.spec, table)
     _require_frame(df)
-    return _require_done(
+    return require_done(
         opened.load(
             choose_job_id(opened.spec.pipeline, job_id),
             spark=lambda: df.sparkSession,
@@ -75,7 +74,7 @@ def sink(lake: LakeFile, table: str, *, stage: str | None = None) -> Callable[[D
             spark=lambda: df.sparkSession,
             kind=MicroBatch(batch, since, _make_opener(df)),
         )
-        _require_done(report)
+        require_done(report)
 
     return write_batch
 
@@ -106,10 +105,3 @@ def _require_frame(df: object) -> None:
             "df is a stream, expected rows that have an end.",
             remedy="Use df.writeStream.foreachBatch(lakewriter.sink(...)).",
         )
-
-
-def _require_done(report: RunReport) -> RunReport:
-    error = find_failure(report)
-    if error is not None:
-        raise error
-    return report

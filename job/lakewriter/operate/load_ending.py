@@ -16,6 +16,7 @@ from lakewriter.operate.loads import READERS, Loads
 from lakewriter.pages.load_page import CHARTED, render_load
 from lakewriter.pages.load_record import MOST_COLUMNS, MOST_SAMPLES, FileSizes, LoadedTable, LoadRecord
 from lakewriter.report import ErrorReport, RunReport, TableResult
+from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.staging_progress import Measured
 from lakewriter.run.table_staging import Progress
 from lakewriter.spec.specification import TableSpec
@@ -71,6 +72,17 @@ def leave_record(
     except Exception as problem:
         LOG.exception("The page of load %s met a fault of the program.", report.job_id)
         warn(f"the page of load {report.job_id} could not be made: {type(problem).__name__}: {problem}")
+
+
+def leave_ending(
+    report: RunReport,
+    phases: Mapping[str, Mapping[str, float]],
+    controls: Mapping[str, Control],
+    warn: Callable[[str], None],
+) -> None:
+    """The same of a load that nobody stopped: its tables say how it ended."""
+    failure = find_failure(report)
+    leave_record(report, ErrorReport.of(failure) if failure else None, phases, controls, warn)
 
 
 def make_record(

@@ -10,7 +10,7 @@ from lakewriter.commit.sync_records import SourceState
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult
-from lakewriter.source.feed import FeedOpener, open_feed
+from lakewriter.source.feed import FeedOpener
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.splits import MessagesFeed
 
@@ -31,10 +31,10 @@ class _Whole:
 
 @dataclass(frozen=True)
 class Plain(_Whole):
-    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed."""
+    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed in place of ``open_feed``."""
 
     sync: ClassVar[None] = None
-    opener: FeedOpener = open_feed
+    opener: FeedOpener | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Sync(_Whole):
     sync_id: int
     tables: Mapping[str, TablePart]
     failures: tuple[tuple[TableResult, LakeError], ...] = ()
-    opener: FeedOpener = open_feed
+    opener: FeedOpener | None = None
 
     @property
     def sync(self) -> "Sync":

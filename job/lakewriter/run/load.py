@@ -3,9 +3,9 @@
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -41,21 +41,57 @@ Outcome = tuple[TableResult, LakeError | None, tuple[Receipt, ...]]
 """What became of one table."""
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A table whose attempt is registered: the ``state`` it goes on from, and ``load`` with a time after that state's
+    last commit."""
+
+    load: Load
+    state: TableState
+    sync: TableSync | None
+
+
 def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
     """The nine steps of one table. What ends it before it is bound withdraws what is staged."""
-    control, receipts = load.control(table), list[Receipt]()
-    # 1. Begin: recover what is pending, register this attempt, abort what earlier ones of this job left staged.
+    begun, receipts = begin_table(load, table), list[Receipt]()
+    if isinstance(begun, TableResult):
+        return begun, ()
+    load = begun.load
+    try:
+        intent = stage_table(load, table, begun.state, begun.sync, receipts)
+    except BaseException as error:
+        withdraw_table(load, table, receipts, error)
+        raise
+    return commit_table(load, table, begun.state, intent, receipts), tuple(receipts)
+
+
+def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
+    """Step 1: recover what is pending, register this attempt, abort what earlier ones of this job left staged.
+
+    A result where there is nothing to load.
+    """
+    control = load.control(table)
     load.progress(table, "beginning", "")
     began = attempts.register(control, load.attempt, load.pipeline.open_clients)
     if began is None:
-        return _find_done(load, table), ()
+        return _find_done(load, table)
     try:
         if not load.kind.is_due(began, table.id):
             attempts.give_up(control, load.attempt, load.names[table.id], ())
-            return make_repeated(table), ()
+            return make_repeated(table)
         load = _date_after(load, table, began)
-        sync = _plan_sync(load, table, began)
-        intent = stage_table(load, table, began, sync, receipts)
+        return Begun(load, began, _plan_sync(load, table, began))
+    except BaseException as error:
+        withdraw_table(load, table, (), error)
+        raise
+
+
+def commit_table(
+    load: Load, table: TableSpec, began: TableState, intent: Intent, receipts: Sequence[Receipt]
+) -> TableResult:
+    """Steps 4 to 9, of a table whose files are staged."""
+    control = load.control(table)
+    try:
         # 4. Intend: the point of no return.
         load.progress(
             table, "committing", f"{format_count(intent.rows, 'row')} in {format_count(len(receipts), 'file')}"
@@ -63,10 +99,7 @@ def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt
         load.stop.check()
         attempts.bind(control, load.attempt, intent, began, load.pipeline.open_clients)
     except BaseException as error:
-        _give_up(load, table, receipts, error)
-        if isinstance(error, Exception):
-            # Whatever it failed with: Spark's jobs are cancelled.
-            load.stop.check(cause=error)
+        withdraw_table(load, table, receipts, error)
         raise
     # 5 to 9. Complete the uploads, publish to the catalog, retire what is replaced, read back, close: commit/recover.py
     # does it from the intent, for this process as for any that finds the intent pending.
@@ -100,15 +133,21 @@ def run(
     Once it is asked to ``stop``, no table begins or is bound any more; one that is bound is taken to its end.
     """
     clock = time.monotonic()
-    load = _open(Pipeline.open(spec, clients), job_id, spark, progress, kind, stop or Stop())
+    load = open_load(Pipeline.open(spec, clients), job_id, spark, progress, kind, stop or Stop())
     try:
         results = _load_tables(load)
     except BaseException as error:
         _write_outcome(load, describe_crash(error, datetime.now(UTC)))
         raise
-    failures = kind.sync.failures if kind.sync is not None else ()
+    return close_load(load, results, clock)
+
+
+def close_load(load: Load, results: Sequence[Outcome], clock: float) -> RunReport:
+    """Write the outcome of a load whose tables have ended, and report it; ``clock`` is when it began."""
+    sync, spec = load.kind.sync, load.pipeline.spec
+    failures = sync.failures if sync is not None else ()
     errors = [error for _, error, _ in results if error] + [error for _, error in failures]
-    requests = clients.requests.copy()
+    requests = load.pipeline.clients.requests.copy()
     for _, _, receipts in results:
         for receipt in receipts:
             requests.update(receipt.requests)
@@ -116,7 +155,7 @@ def run(
     stopped = load.stop.reason if load.stop.is_asked and unfinished else None
     report = RunReport(
         pipeline=spec.pipeline,
-        job_id=job_id,
+        job_id=load.attempt.job_id,
         attempt=load.attempt.id,
         status="failed" if errors or stopped else "done",
         stopped=stopped,
@@ -132,7 +171,7 @@ def run(
     return report
 
 
-def _open(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progress, kind: Kind, stop: Stop) -> Load:
+def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progress, kind: Kind, stop: Stop) -> Load:
     spec = pipeline.spec
     keep = timedelta(days=spec.keep_loads_days)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
@@ -173,19 +212,21 @@ def _load_tables(load: Load) -> tuple[Outcome, ...]:
     sync, spec = load.kind.sync, load.pipeline.spec
     tables = [table for table in spec.tables if sync is None or table.id in sync.tables]
     if len(tables) == 1:
-        return (_guard_table(load, tables[0]),)
+        return (guard_table(load, tables[0], load_table),)
     with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
-        return tuple(pool.map(lambda table: _guard_table(load, table), tables))
+        return tuple(pool.map(lambda table: guard_table(load, table, load_table), tables))
 
 
-def _guard_table(load: Load, table: TableSpec) -> Outcome:
+def guard_table(
+    load: Load, table: TableSpec, work: Callable[[Load, TableSpec], tuple[TableResult, tuple[Receipt, ...]]]
+) -> Outcome:
     """A table that fails does not stop the others."""
     clock = time.monotonic()
     if load.stopped.is_set() or load.stop.is_asked:
         load.progress(table, "stopped", "did not begin")
         return make_not_run(table), None, ()
     try:
-        result, receipts = load_table(load, table)
+        result, receipts = work(load, table)
     except Stopped as stopped:
         load.progress(table, "stopped", "nothing is published")
         return make_not_run(table, stopped), None, ()
@@ -205,17 +246,17 @@ def _fail(load: Load, table: TableSpec, error: LakeError, clock: float) -> Outco
     return make_failed(table, error, time.monotonic() - clock), error, ()
 
 
-def _report_done(load: Load, table: TableSpec, receipts: list[Receipt]) -> tuple[TableResult, tuple[Receipt, ...]]:
+def _report_done(load: Load, table: TableSpec, receipts: Sequence[Receipt]) -> TableResult:
     result = read_result(load.control(table), load.attempt)
     if result.status == "already_done":
         # Another attempt of this job overtook this one and finished it.
         _require_own_batch(load, table)
         load.progress(table, "already done", "")
-        return result, ()
+        return result
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
     known = {"changed": sum_changed(receipts), "columns": load.columns.get(table.id, ())}
-    return result.model_copy(update=known), tuple(receipts)
+    return result.model_copy(update=known)
 
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:
@@ -268,7 +309,8 @@ def _plan_sync(load: Load, table: TableSpec, began: TableState) -> TableSync | N
     return planned
 
 
-def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseException) -> None:
+def withdraw_table(load: Load, table: TableSpec, receipts: Iterable[Receipt], error: BaseException) -> None:
+    """Abort what is staged of a table that is not bound, after an ``error``; ``Stopped`` where that was asked for."""
     if load.stop.is_asked or isinstance(error, KeyboardInterrupt):
         # Spark's handler of the interrupt cancels its jobs.
         wait_for_tasks(TASKS_SECONDS)
@@ -276,6 +318,9 @@ def _give_up(load: Load, table: TableSpec, receipts: list[Receipt], error: BaseE
         attempts.give_up(load.control(table), load.attempt, load.names[table.id], receipts)
     except LakeError as second:
         error.add_note(f"What was staged could not be withdrawn: {second}")
+    if isinstance(error, Exception):
+        # Whatever it failed with: Spark's jobs are cancelled.
+        load.stop.check(cause=error)
 
 
 def _end(load: Load, errors: list[LakeError]) -> None:

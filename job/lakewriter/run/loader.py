@@ -29,7 +29,6 @@ from lakewriter.run.stop import Stop
 from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.run.sync import claim_number, find_known_number, find_next_number
 from lakewriter.run.table_staging import Progress
-from lakewriter.source.feed import open_feed
 from lakewriter.source.messages.message_input import Messages, look_through
 from lakewriter.source.messages.splits import FILE_BITS, Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
@@ -65,14 +64,14 @@ class Loader:
         self._done: set[str] = set()
         self._given: Mapping[str, SourceState] = {}
 
-    def tables(self, sync_id: int | None, kind: Plain | MicroBatch = Plain()) -> RunReport:  # noqa: B008 - it is frozen
-        """Tables that are read by Spark; each is complete when it is loaded."""
+    def plan_tables(self, sync_id: int | None, kind: Plain | MicroBatch) -> Sync | MicroBatch:
+        """The sync of tables that are read by Spark; each is complete when it is loaded."""
         is_batch = isinstance(kind, MicroBatch)
         number = self.begin(sync_id, counted_alone=is_batch)
         # The number of a batch is counted by the one table's state, which therefore has to be as it was.
         parts = {t.id: TablePart(read=self.states[t.id] if is_batch else None) for t in self._list_sound_tables()}
         sync = Sync(number, parts, self._list_broken_tables(), kind.opener)
-        return self.run(replace(kind, sync=sync) if isinstance(kind, MicroBatch) else sync)
+        return replace(kind, sync=sync) if isinstance(kind, MicroBatch) else sync
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
@@ -265,17 +264,31 @@ def load(  # noqa: PLR0913 - four of them are options by name
     a source nor an opener of its own; ``Stopped`` where it was asked to ``stop``
     before a table began."""
     stop = stop or Stop()
-    if kind.opener is open_feed:
+    if kind.opener is None:
         require_reads(spec)
     if spec.envelope is None:
         return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, kind=kind, stop=stop)
     loader = Loader(spec, job_id, clients, spark, progress, stop)
     try:
-        return loader.messages(spec.source, sync_id) if spec.source else loader.tables(sync_id, kind)
+        if spec.source:
+            return loader.messages(spec.source, sync_id)
+        return loader.run(loader.plan_tables(sync_id, kind))
     except Exception as error:
         # Whatever it failed with: Spark's jobs are cancelled.
         stop.check(cause=error)
         raise
+
+
+def plan_kind(
+    spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, kind: Plain, sync_id: int | None
+) -> Plain | Sync:
+    """What a load of tables is: where the destination numbers its syncs, a sync with its number."""
+    if spec.envelope is None:
+        return kind
+    loader = Loader(spec, job_id, clients, spark, lambda *_: None)
+    planned = loader.plan_tables(sync_id, kind)
+    assert isinstance(planned, Sync)
+    return planned
 
 
 def with_messages(spec: Spec, path: str) -> Spec:

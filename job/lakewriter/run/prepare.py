@@ -55,11 +55,11 @@ def prepare(
     in_place: CatalogTable,
     spark: SparkFactory,
     sync: TableSync | None = None,
-    opener: FeedOpener = open_feed,
+    opener: FeedOpener | None = None,
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
     condition = write_cursor_condition(table, state.cursor)
-    feed = _open_feed(table, condition, spark, sync, opener)
+    feed = _open_feed(table, condition, spark, sync, opener or open_feed)
     try:
         shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or ())
         if feed.notes:

@@ -1,9 +1,9 @@
 """Steps 2 and 3 of a load, and its intent: one table checked, its files staged, and what is to be committed."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Final
 
@@ -16,6 +16,7 @@ from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
+from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import INFERRED
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
@@ -41,6 +42,7 @@ from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.partitions import Transforms
 from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.feed import Feed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
@@ -79,21 +81,33 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
+
+    ``feed`` is its kind, ``since`` when it was open.
+    """
+
+    shape: AnyPlan
+    action: CatalogAction
+    names: ObjectNames
+    sync: SyncIntent | None
+    feed: str
+    since: float
+
+
+@dataclass(frozen=True)
 class Checked:
     """A table that can be staged: its feed is open, its catalog's table ready for files, their keys fixed."""
 
-    prepared: Prepared
-    action: CatalogAction
-    names: ObjectNames
-    sync: TableSync | None
-    since: float
+    feed: Feed
+    planned: Planned
 
 
 @dataclass(frozen=True)
 class Staged:
     """What staging came to. ``seconds`` begin when the feed is open."""
 
-    checked: Checked
+    planned: Planned
     action: CatalogAction
     receipts: tuple[Receipt, ...]
     seconds: float
@@ -124,45 +138,58 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         if exclusive:
             # What is staged from here on could not be bound.
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
-        yield Checked(replace(prepared, shape=shape), action, names, sync, since)
+        intended = sync.intent if sync is not None else None
+        yield Checked(prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since))
     finally:
         prepared.feed.close()
 
 
 def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[Receipt]) -> Staged:
     """Step 3: the rows in uploads that nobody sees; ``receipts`` is filled with all of them, whatever is raised."""
-    feed = checked.prepared.feed
-    _divide_messages(load, table, checked.prepared)
+    feed = checked.feed
+    _divide_messages(load, table, checked)
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
     # A batch ends within its interval, and there may be thousands of them.
     progress = None if load.kind.batch else load.progress
+    plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
     with measure_staging(progress, table, feed, load.spark) as teller:
-        files, set_aside = stage(feed, _task_plan(load, table, checked), teller)
+        files, set_aside = stage(feed, plan, teller)
     receipts.extend(files)
+    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
+    return conclude_staging(load, table, checked.planned, receipts, set_aside, repeats=speculative)
+
+
+def conclude_staging(
+    load: Load,
+    table: TableSpec,
+    planned: Planned,
+    receipts: Sequence[Receipt],
+    set_aside: SetAside | None,
+    *,
+    repeats: bool,
+) -> Staged:
+    """Judge what the tasks have staged; ``repeats`` says that tasks may have run twice and no receipt tells of it."""
     allowed = MOST_OF_A_BATCH if load.kind.batch else 0
-    require_few(table, set_aside, sum(receipt.rows for receipt in files), allowed)
-    _abort_strays(load, load.control(table), checked.names, receipts)
-    action = checked.action if receipts else remove_partition(checked.action)
-    return Staged(checked, action, tuple(receipts), time.monotonic() - checked.since, set_aside)
+    require_few(table, set_aside, sum(receipt.rows for receipt in receipts), allowed)
+    # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
+    if repeats or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
+        attempts.abort_strays(load.control(table), planned.names, receipts, load.attempt)
+    if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
+        load.columns[table.id] = list_leaf_columns(planned.shape.schema)
+    action = planned.action if receipts else remove_partition(planned.action)
+    return Staged(planned, action, tuple(receipts), time.monotonic() - planned.since, set_aside)
 
 
-def _divide_messages(load: Load, table: TableSpec, prepared: Prepared) -> None:
+def _divide_messages(load: Load, table: TableSpec, checked: Checked) -> None:
     """Share messages in files among as many tasks as make files of the target size."""
-    feed, spec = prepared.feed, load.pipeline.spec
+    feed, spec = checked.feed, load.pipeline.spec
     if not isinstance(feed, MessagesFeed):
         return
     encoding = table.encoding or spec.encoding
     sizes = FileSizes(encoding, spec.limits)
     if feed.size >= SAMPLED_BYTES:
-        learn_size(sizes, feed.sample(), prepared.shape, encoding, load.attempt.started)
+        learn_size(sizes, feed.sample(), checked.planned.shape, encoding, load.attempt.started)
     feed.divide(sizes.count_tasks(feed.size, read_sizes(load.spark()).least_partitions))
-
-
-def _abort_strays(load: Load, control: Control, names: ObjectNames, receipts: list[Receipt]) -> None:
-    """A task that ran again, or a creation sent again, may have left an upload that no receipt tells of."""
-    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    if speculative or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
-        attempts.abort_strays(control, names, receipts, load.attempt)
 
 
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
@@ -194,8 +221,6 @@ def _place_files(
     control, access = load.control(table), load.pipeline.spec.access
     action, shape, placed = make_ready(prepared, access, names, began, control.state.read)
     control.left.extend(prepared.table.left)
-    if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
-        load.columns[table.id] = list_leaf_columns(shape.schema)
     if placed != names:
         load.names[table.id] = placed
         attempts.abort_in_catalog_location(control, placed, load.attempt)
@@ -203,29 +228,36 @@ def _place_files(
     return action, shape, attempts.avoid_taken_names(store, load.attempt, placed)
 
 
-def _task_plan(load: Load, table: TableSpec, checked: Checked) -> TaskPlan:
-    spec, feed, shape, sync = load.pipeline.spec, checked.prepared.feed, checked.prepared.shape, checked.sync
-    metadata = {}
-    if sync is not None:
-        metadata = {GENERATION_METADATA: str(sync.intent.generation_id), TABLE_METADATA: table.id}
+def plan_task(
+    load: Load,
+    table: TableSpec,
+    planned: Planned,
+    partitions: int,
+    first_indexes: Sequence[int],
+    counts: tuple[int, ...] | None,
+) -> TaskPlan:
+    """What the tasks need, in ``partitions`` of which each has its first index and, where known, its count of rows."""
+    spec, shape, metadata = load.pipeline.spec, planned.shape, {}
+    if planned.sync is not None:
+        metadata = {GENERATION_METADATA: str(planned.sync.generation_id), TABLE_METADATA: table.id}
     return TaskPlan(
         access=spec.access,
-        names=checked.names,
+        names=planned.names,
         shape=shape,
         encoding=table.encoding or spec.encoding,
         limits=spec.limits,
         load=load.attempt.load,
         job_id=load.attempt.job_id,
         start=load.attempt.started,
-        partition_count=feed.partitions,
-        first_indexes=choose_first_indexes(feed),
-        counts=feed.counts,
+        partition_count=partitions,
+        first_indexes=first_indexes,
+        counts=counts,
         metadata=metadata,
         single_file=table.layout.single_file,
         transforms=Transforms.of(shape.partition, shape.schema) if shape.partition else None,
-        vendor=find_task_vendor(checked.action, load.pipeline.clients),
+        vendor=find_task_vendor(planned.action, load.pipeline.clients),
         aside=_plan_set_aside(load, table),
-        statistics=isinstance(checked.action, IcebergAction),
+        statistics=isinstance(planned.action, IcebergAction),
     )
 
 
@@ -258,8 +290,8 @@ def require_few(table: TableSpec, set_aside: SetAside | None, rows: int, allowed
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
     """All that whoever commits the load has to know."""
-    prepared, sync, spec = staged.checked.prepared, staged.checked.sync, load.pipeline.spec
-    inferred = prepared.shape.inferred if isinstance(prepared.shape, FlattenPlan) else None
+    planned, spec = staged.planned, load.pipeline.spec
+    inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before = after = began.cursor if table.cursor else None
     for receipt in staged.receipts:
         after = choose_higher(after, receipt.cursor)
@@ -276,12 +308,12 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         receipts=tuple(receipt.model_copy(update={"changed": ()}) for receipt in staged.receipts),
         cursor_before=before,
         cursor_after=after,
-        feed=prepared.feed.kind,
+        feed=planned.feed,
         staged_seconds=round(staged.seconds, 3),
-        counter_after=_find_next_counter(staged.checked.names, staged.receipts),
+        counter_after=_find_next_counter(planned.names, staged.receipts),
         batch=load.kind.batch,
-        notes=prepared.shape.notes,
-        sync=sync.intent if sync is not None else None,
+        notes=planned.shape.notes,
+        sync=planned.sync,
         inferred=inferred,
         set_aside=staged.set_aside,
         needs=(INFERRED,) if inferred is not None else (),

@@ -72,13 +72,27 @@ def to_delivered(name: str, column: Column, kind: DataType) -> Column:
         return F.when(column.isNotNull(), item)
     if _has_json(kind):
         return F.to_json(column, {"ignoreNullFields": "false"})
+    _require_arrow(name, kind)
+    return column
+
+
+def require_stored(name: str, kind: DataType) -> None:
+    """``SCHEMA_INCOMPATIBLE`` for a column that does not go to the tasks as it is."""
+    if _has_json(kind):
+        raise SchemaIncompatibleError(
+            f"column {name!r} has the type {kind.simpleString()}, which Spark's writer does not hand on as JSON text.",
+            remedy="Write to_json of it, or cast it; or use lakewriter.write(df, ...).",
+        )
+    _require_arrow(name, kind)
+
+
+def _require_arrow(name: str, kind: DataType) -> None:
     refused = _find_refused(kind)
     if refused is not None:
         raise SchemaIncompatibleError(
             f"column {name!r} has the type {refused.simpleString()}, which no file format here stores.",
             remedy=f"Declare a type it converts to: columns: {{{name}: string}}.",
         )
-    return column
 
 
 def _has_json(kind: DataType) -> bool:

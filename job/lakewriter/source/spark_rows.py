@@ -173,11 +173,11 @@ def _run_task(schema: pa.Schema, body: Body, batches: Iterator[pa.RecordBatch]) 
     if context is None:
         raise RuntimeError("no Spark task is running")
     number = context.partitionId()
-    for text in body(number, (_check_batch(batch, schema, number) for batch in batches)):
+    for text in body(number, (check_batch(batch, schema, number) for batch in batches)):
         yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["receipt"])
 
 
-def _check_batch(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
+def check_batch(batch: pa.RecordBatch, schema: pa.Schema, partition: int) -> pa.RecordBatch:
     """The batch in the feed's schema. Spark casts bytes to strings, and reads strings of files, whatever they hold."""
     taken = match_by_position(batch, schema)
     require_utf8(taken, f"partition {partition}")

@@ -1,9 +1,10 @@
 """Stage a table's files from the driver: run the same task on any feed, and collect its receipts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import overload
 
 import pyarrow as pa
 from pyspark import Accumulator, SparkContext, TaskContext
@@ -71,10 +72,17 @@ def open_tally(spark: SparkSession) -> Tally | None:
 
 def stage(feed: Feed, plan: TaskPlan, teller: Teller | None = None) -> tuple[tuple[Receipt, ...], SetAside | None]:
     """Stage every file of the table; return receipts in the order of the files' numbers, and what was set aside."""
-    outputs = [json.loads(text) for text in feed.run(partial(run_task, plan, teller))]
+    return read_outputs(feed.run(partial(run_task, plan, teller)), _count_earlier_runs)
+
+
+def read_outputs(
+    texts: Iterable[str], count_earlier_runs: Callable[[int | None], int]
+) -> tuple[tuple[Receipt, ...], SetAside | None]:
+    """The same of what the tasks yielded; a stage's earlier runs count as attempts at each of its tasks."""
+    outputs = [json.loads(text) for text in texts]
     files = [output for output in outputs if "receipt" in output]
     aside = [SetAside.model_validate(output["set_aside"]) for output in outputs if "set_aside" in output]
-    before = {stage_id: _count_earlier_runs(stage_id) for stage_id in {output["stage"] for output in files}}
+    before = {stage_id: count_earlier_runs(stage_id) for stage_id in {output["stage"] for output in files}}
     receipts = (
         _add_stage_attempts(Receipt.model_validate(output["receipt"]), before[output["stage"]]) for output in files
     )
@@ -114,10 +122,34 @@ def _count_earlier_runs(stage_id: int | None) -> int:
     return 1 if stage_info is None else stage_info.currentAttemptId
 
 
-def choose_first_indexes(feed: Feed) -> tuple[int, ...]:
+class SparseIndexes(Sequence[int]):
+    """Each partition's first tracking index, 2**33 apart, whatever the number of partitions."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+
+    def __len__(self) -> int:
+        return self._partitions
+
+    @overload
+    def __getitem__(self, partition: int) -> int: ...
+
+    @overload
+    def __getitem__(self, partition: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, partition: int | slice) -> int | Sequence[int]:
+        """The index of one partition, or those of several."""
+        if isinstance(partition, slice):
+            return [self[number] for number in range(*partition.indices(len(self)))]
+        if not 0 <= partition < len(self):
+            raise IndexError(partition)
+        return 1 + (partition << 33)
+
+
+def choose_first_indexes(feed: Feed) -> Sequence[int]:
     """Choose the tracking index of each partition's first row: contiguous where rows are counted, else 2**33 apart."""
     if feed.counts is None:
-        return tuple(1 + (number << 33) for number in range(feed.partitions))
+        return SparseIndexes(feed.partitions)
     starts = [1]
     for count in feed.counts:
         starts.append(starts[-1] + count)

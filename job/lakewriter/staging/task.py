@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -53,7 +53,7 @@ class TaskPlan:
     job_id: str
     start: datetime
     partition_count: int
-    first_indexes: tuple[int, ...]
+    first_indexes: Sequence[int]
     counts: tuple[int, ...] | None
     metadata: Mapping[str, str] = field(default_factory=dict)
     single_file: bool = False

@@ -1,0 +1,153 @@
+"""``df.write.format("lakewriter")``: Spark's own writer, whose tasks stage the files of a load."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from lakewriter.api.pipeline_file import Opened, narrow, require_done
+from lakewriter.aws import Clients
+from lakewriter.cli.job_ids import choose_job_id
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.errors import LakeError, SpecInvalidError
+from lakewriter.operate.load_ending import PhaseClock, leave_ending
+from lakewriter.report import RunReport
+from lakewriter.run.given_load import OpenWrite, abandon_write, begin_write, end_write
+from lakewriter.source.feed import Feed
+from lakewriter.source.given_rows import GivenRows
+from lakewriter.source.spark_rows import check_batch
+from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.staging.stage import run_task
+
+NAME: Final = "lakewriter"
+OPTIONS: Final = ("lake", "table", "job_id", "stage", "sync_id")
+
+LOG: Final = logging.getLogger(__name__)
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``df.write.format("lakewriter")`` known to a session; its options are those of ``write``."""
+    spark.dataSource.register(LakewriterSource)
+
+
+class LakewriterSource(DataSource):
+    """The data source; Spark makes one for each write, in a process of the driver's machine that has no session."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` takes."""
+        return NAME
+
+    def writer(self, schema: StructType, overwrite: bool) -> "Writer":
+        """Register the load and check its table: all that can fail before a task starts."""
+        options = {key.lower(): str(value) for key, value in self.options.items()}
+        _require_options(options, overwrite=overwrite)
+        opened = Opened(options["lake"], options.get("stage"))
+        opened.spec = narrow(opened.spec, options["table"])
+        rows = GivenRows(schema)
+        seconds: dict[str, dict[str, float]] = {}
+        begun = begin_write(
+            opened.spec,
+            job_id=choose_job_id(opened.spec.pipeline, options.get("job_id")),
+            clients=opened.clients,
+            opener=partial(_open_given, rows),
+            progress=PhaseClock(lambda *_: None, seconds),
+            sync_id=_read_sync_id(options.get("sync_id")),
+        )
+        if isinstance(begun, OpenWrite):
+            return Writer(replace(begun, seconds=seconds), rows.schema)
+        _leave(begun, opened.spec, opened.clients, seconds)
+        require_done(begun)
+        return Writer(None, rows.schema)
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What one task yielded, as ``staging.stage`` reads it."""
+
+    outputs: tuple[str, ...] = ()
+
+
+class Writer(DataSourceArrowWriter):
+    """One load; without an ``OpenWrite`` it is done already, and nothing is written.
+
+    Spark pickles it: ``write`` runs in tasks, ``commit`` and ``abort`` in another process of the driver's machine.
+    """
+
+    def __init__(self, begun: OpenWrite | None, schema: pa.Schema) -> None:
+        self._begun, self._schema = begun, schema
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """Stage the rows of one partition."""
+        context = TaskContext.get()
+        if self._begun is None or context is None:
+            return Staged()
+        number = context.partitionId()
+        batches = (check_batch(batch, self._schema, number) for batch in iterator)
+        return Staged(tuple(run_task(self._begun.plan, None, number, batches)))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Bind and settle; what keeps the load from being committed is raised."""
+        if self._begun is None:
+            return
+        seconds = {name: dict(steps) for name, steps in self._begun.seconds.items()}
+        clients = Clients(self._begun.spec.access)
+        clock = PhaseClock(lambda *_: None, seconds)
+        report = end_write(self._begun, clients, _list_outputs(messages), clock)
+        _leave(report, self._begun.spec, clients, seconds)
+        require_done(report)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Withdraw what the tasks have staged. Spark raises what ended the write; what fails here is logged."""
+        if self._begun is None:
+            return
+        clients = Clients(self._begun.spec.access)
+        try:
+            report = abandon_write(self._begun, clients, _list_outputs(messages), lambda *_: None)
+        except LakeError as error:
+            LOG.warning("Load %s was not withdrawn: %s", self._begun.attempt.job_id, error)
+            return
+        if report is not None:
+            _leave(report, self._begun.spec, clients, {})
+
+
+def _list_outputs(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    """What the tasks yielded; of one that failed Spark has None."""
+    return [output for message in messages if isinstance(message, Staged) for output in message.outputs]
+
+
+def _leave(report: RunReport, spec: Spec, clients: Clients, seconds: Mapping[str, Mapping[str, float]]) -> None:
+    leave_ending(report, seconds, Pipeline.open(spec, clients).controls, LOG.warning)
+
+
+def _open_given(rows: GivenRows, _spark: object, table: TableSpec, **_how: object) -> Feed:
+    return rows
+
+
+def _require_options(options: Mapping[str, str], *, overwrite: bool) -> None:
+    if overwrite:
+        raise SpecInvalidError(
+            "mode('overwrite') is not for a table of a lake.yaml: its own mode there says what is replaced.",
+            remedy="Use mode('append').",
+        )
+    unknown = sorted(options.keys() - set(OPTIONS))
+    if unknown:
+        raise SpecInvalidError(f"option {unknown[0]!r} is not known.", remedy=f"Expected {', '.join(OPTIONS)}.")
+    missing = next((key for key in ("lake", "table") if key not in options), None)
+    if missing:
+        raise SpecInvalidError(f"option {missing!r} is missing.", remedy=f"Add .option({missing!r}, ...).")
+
+
+def _read_sync_id(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise SpecInvalidError(f"option 'sync_id': {text!r} is no whole number.")
+    return int(text)

@@ -1,0 +1,165 @@
+"""A load of one table whose tasks Spark's own writer runs, in three processes that share nothing but an ``OpenWrite``:
+one registers and checks it, the tasks stage the files, one binds and settles it, or withdraws what is staged."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn
+
+from pyspark.sql import SparkSession
+
+from lakewriter.aws import Clients
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.state import TableState
+from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.receipt import Receipt
+from lakewriter.report import RunReport, TableResult
+from lakewriter.run.kinds import Plain, Sync
+from lakewriter.run.load import (
+    begin_table,
+    close_load,
+    commit_table,
+    guard_table,
+    open_load,
+    withdraw_table,
+)
+from lakewriter.run.loader import plan_kind
+from lakewriter.run.results import make_not_run
+from lakewriter.run.stop import Stop
+from lakewriter.run.table_staging import Load, Planned, Progress, build_intent, check_table, conclude_staging, plan_task
+from lakewriter.source.feed import FeedOpener
+from lakewriter.source.given_rows import MOST_PARTITIONS
+from lakewriter.spec.layout import ObjectNames
+from lakewriter.spec.specification import IndexKind, Spec, TableSpec
+from lakewriter.staging.stage import SparseIndexes, read_outputs
+from lakewriter.staging.task import TaskPlan
+
+
+@dataclass(frozen=True)
+class OpenWrite:
+    """A load that is registered and can be staged. It can be pickled: every process makes its own connections.
+
+    ``seconds`` are those of its steps so far, ``began`` is the clock's time of its start.
+    """
+
+    spec: Spec
+    attempt: Attempt
+    kind: Plain | Sync
+    names: ObjectNames
+    state: TableState
+    planned: Planned
+    plan: TaskPlan
+    began: float
+    seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def begin_write(
+    spec: Spec, *, job_id: str, clients: Clients, opener: FeedOpener, progress: Progress, sync_id: int | None = None
+) -> OpenWrite | RunReport:
+    """Steps 1 and 2 of the one table; the report where nothing is to be staged, since it is done or it failed."""
+    (table,) = spec.tables
+    if (refusal := explain_unwritable(table)) is not None:
+        raise refusal
+    clock, opened = time.monotonic(), list[OpenWrite]()
+    kind = plan_kind(spec, job_id, clients, _refuse_spark, Plain(opener), sync_id)
+    load = open_load(Pipeline.open(spec, clients), job_id, _refuse_spark, progress, kind, Stop())
+
+    def begin(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+        begun = begin_table(load, table)
+        if isinstance(begun, TableResult):
+            return begun, ()
+        load = begun.load
+        try:
+            with check_table(load, table, begun.state, begun.sync) as checked:
+                plan = plan_task(load, table, checked.planned, MOST_PARTITIONS, SparseIndexes(MOST_PARTITIONS), None)
+        except BaseException as error:
+            withdraw_table(load, table, (), error)
+            raise
+        # An opener is of this process.
+        kept = replace(kind, opener=None)
+        names, planned = load.names[table.id], checked.planned
+        opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, clock))
+        return make_not_run(table), ()
+
+    outcome = guard_table(load, table, begin)
+    return opened[0] if opened else close_load(load, (outcome,), clock)
+
+
+def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progress: Progress) -> RunReport:
+    """The intent and steps 4 to 9; ``outputs`` are what the tasks yielded."""
+    load, table = _reopen(write, clients, progress)
+
+    def end(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+        receipts = list[Receipt]()
+        try:
+            files, aside = read_outputs(outputs, _count_no_runs)
+            receipts.extend(files)
+            # Nobody says here whether a task ran twice.
+            staged = conclude_staging(load, table, write.planned, receipts, aside, repeats=True)
+            intent = build_intent(load, table, write.state, staged)
+        except BaseException as error:
+            withdraw_table(load, table, receipts, error)
+            raise
+        return commit_table(load, table, write.state, intent, receipts), tuple(receipts)
+
+    return close_load(load, (guard_table(load, table, end),), write.began)
+
+
+def abandon_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progress: Progress) -> RunReport | None:
+    """Withdraw what is staged, after a task that failed for good; what is bound already is left as it is.
+
+    Spark asks for it after ``end_write`` has failed too: None, for that load has said how it ended.
+    """
+    load, table = _reopen(write, clients, progress)
+    first = load.pipeline.first_control
+    if first.read_json(first.keys.outcome(load.attempt.job_id, load.attempt.id)) is not None:
+        return None
+
+    def abandon(load: Load, table: TableSpec) -> NoReturn:
+        error = SourceFailedError(
+            f"table {table.id!r}: Spark ended the write before all of its tasks were done.",
+            remedy="See the error that Spark raised, and write again under the same job id.",
+        )
+        withdraw_table(load, table, read_outputs(outputs, _count_no_runs)[0], error)
+        raise error
+
+    return close_load(load, (guard_table(load, table, abandon),), write.began)
+
+
+def _reopen(write: OpenWrite, clients: Clients, progress: Progress) -> tuple[Load, TableSpec]:
+    (table,) = write.spec.tables
+    pipeline, names = Pipeline.open(write.spec, clients), {table.id: write.names}
+    return Load(pipeline, write.attempt, _refuse_spark, progress, names, write.kind, Stop()), table
+
+
+def _refuse_spark() -> SparkSession:
+    raise RuntimeError("the processes of Spark's writer have no session")
+
+
+def _count_no_runs(_stage: int | None) -> int:
+    return 0
+
+
+def explain_unwritable(table: TableSpec) -> SpecInvalidError | None:
+    """Why Spark's writer cannot write a table: its rows are prepared by jobs of their own, or by Spark's SQL."""
+    for key, is_wanted, why in _HINDRANCES:
+        if is_wanted(table):
+            also = ", or set index: sparse" if key == "index: contiguous" else ""
+            return SpecInvalidError(
+                f'table {table.source_table!r}: {key} {why}, which df.write.format("lakewriter") cannot do.',
+                remedy=f"Use lakewriter.write(df, ...){also}.",
+            )
+    return None
+
+
+_HINDRANCES: Final[Sequence[tuple[str, Callable[[TableSpec], bool], str]]] = (
+    ("index: contiguous", lambda table: table.index == IndexKind.CONTIGUOUS, "counts the rows before they are written"),
+    ("cursor", lambda table: table.cursor is not None, "leaves out rows by a filter of Spark's"),
+    ("columns", lambda table: bool(table.columns), "casts values by Spark's rules"),
+    ("deleted", lambda table: table.deleted is not None, "is an expression of Spark's SQL"),
+    ("partition_by", lambda table: bool(table.partition_by), "brings the rows of a partition together"),
+    ("a layout of one file a load", lambda table: table.layout.single_file, "brings all rows into one task"),
+    ("a layout that counts files", lambda table: "counter" in table.layout.template.variables, "needs their number"),
+    ("a collection of documents", lambda table: table.collection is not None, "looks at them before they are written"),
+)
