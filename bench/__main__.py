@@ -26,6 +26,7 @@ rounds. The ratios are the result; the seconds depend on the machine.
 """
 TITLES: Final = {
     "writers": "Writers",
+    "dataframes": "DataFrames",
     "others": "Outside Spark",
     "requests": "Requests",
     "memory": "Memory of a worker",

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from bench import messages, streamed, text_bytes
+from bench import frames, messages, streamed, text_bytes
 from bench.data import ROWS_A_FILE, TRACKED, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.sinks import BUCKET, null_sink, real_server
@@ -183,6 +183,7 @@ def iceberg(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
 
 SECTIONS: Final[dict[str, Section]] = {
     "writers": writers,
+    "dataframes": frames.writing,
     "others": others,
     "requests": requests,
     "memory": memory,
