@@ -31,6 +31,8 @@ DOORS = {
     "thrift": (ENGINES, {"encode"}),
     "zlib_ng": (ENGINES, {"encode"}),
     "datafusion": (ENGINES, set[str]()),
+    # Modules are added one by one there.
+    "openlineage": ("OpenLineage's client only where events are made and sent", set[str]()),
     "yaml": (
         "YAML only in the dialects",
         {

@@ -53,6 +53,8 @@ def list_calls(settings: Settings) -> Iterator[Call]:
     yield from _list_secrets(spec)
     if spec.put_metrics:
         yield Call("monitoring", "put_metrics: CloudWatch's metrics are", "put_metrics: false")
+    if spec.lineage is not None and spec.lineage.is_remote:
+        yield Call(ELSEWHERE, f"lineage.to: the server {spec.lineage.to!r} is", "lineage.to: log")
     yield from _list_sources(spec)
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.lineage import LOG
 from lakewriter.spec.specification import Read, Spec
 from lakewriter.spec.stream import MessageSource
 
@@ -40,6 +41,7 @@ def find_unshippable(lake: Lake) -> tuple[str, ...]:
         *tables,
         *_find_given_tables(lake.spec),
         *_find_local_messages(lake.spec.source),
+        *_find_local_lineage(lake),
     )
 
 
@@ -79,6 +81,15 @@ def _find_local_messages(source: MessageSource | None) -> Iterator[str]:
             yield "source.messages: '-' is standard input, which a load on EMR does not have; expected s3://..."
         elif not path.lower().startswith(("s3://", "s3a://")):
             yield f"source.messages: {path!r} is on this machine; expected s3://..., or give source_root."
+
+
+def _find_local_lineage(lake: Lake) -> Iterator[str]:
+    lineage = lake.spec.lineage
+    if lineage is not None and lineage.to != LOG and not lineage.is_remote:
+        yield (
+            f"lineage.to: {lake.data['lineage']['to']!r} would be a file of a machine that is gone after the load; "
+            "expected 'log' or a URL."
+        )
 
 
 def _walk_scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,7 @@ from infra.text import format_hours
 from lakewriter.naming import ControlKeys, join_key
 from lakewriter.report import format_count
 from lakewriter.spec.deployment import Deployment, Schedule, Spark, Worker
+from lakewriter.spec.lineage import LOG
 from lakewriter.spec.specification import Limits, Spec, TableSpec
 from lakewriter.spec.stream import MessageSource
 
@@ -31,9 +32,16 @@ def describe_names(spec: Spec) -> Section:
     return Section(
         "Names and example keys",
         f"The objects of a load's tables, all of them in s3://{spec.access.bucket}. What the job records of its loads "
-        f"is under {control}",
+        f"is under {control}{_describe_lineage(spec)}",
         (Table(columns, tuple(_describe_table(table, spec.source) for table in spec.tables), widths=widths),),
     )
+
+
+def _describe_lineage(spec: Spec) -> str:
+    if spec.lineage is None:
+        return ""
+    where = "the job's log" if spec.lineage.to == LOG else spec.lineage.to
+    return f" Each load sends OpenLineage events, with the names of tables, columns and sources, to {where}"
 
 
 def _name_kind(spec: Spec) -> str:

@@ -65,6 +65,16 @@ def to_glue_type(t: pa.DataType) -> str:
     raise SchemaIncompatibleError(f"Arrow type {str(t)!r} has no Glue type.")
 
 
+def name_type(t: pa.DataType, *, is_exact: bool = True) -> str:
+    """A type in SQL's words; catalogs' words do not tell local timestamps from those in UTC."""
+    if is_exact and pt.is_timestamp(t) and t.tz is None:
+        return "timestamp_ntz"
+    try:
+        return to_glue_type(t)
+    except SchemaIncompatibleError:
+        return str(t)
+
+
 def to_arrow_type(glue: str, *, timestamp: pa.DataType = UTC_MICROS) -> pa.DataType:
     """The file's type for a Glue text; ``timestamp`` is what Glue's timestamp means, as its text has no zone."""
     return parse(glue, _ARROW, timestamp)

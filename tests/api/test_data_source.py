@@ -5,6 +5,8 @@ from pyspark.errors import PySparkException
 
 import lakewriter
 from lakewriter.errors import LakeError
+from tests.lineage.conftest import read_events
+from tests.lineage.events import shorten
 from tests.load.lakes import completes, uploads_part
 from tests.support.call import Call
 
@@ -144,3 +146,36 @@ def test_a_table_that_cannot_be_loaded_says_so_in_its_outcome(lake, spark):
         save(lake, spark.sql("SELECT 'a' AS id"), "j2")
     with pytest.raises(LakeError):
         lakewriter.verify(lake.file, "j2")
+
+
+def test_lineage_is_one_run_in_all_processes(lake, spark):
+    lake.write(GIVEN)
+    with lake.file.open("a", encoding="utf-8") as file:
+        file.write("lineage: {to: events.jsonl}\n")
+    save(lake, spark.range(0, 10, 1, 2))
+    events = read_events(lake.folder)
+    assert [(event["eventType"], event["job"]["name"]) for event in events] == [
+        ("START", "flights"),
+        ("START", "flights.supaflow_nyc_public.flights"),
+        ("COMPLETE", "flights.supaflow_nyc_public.flights"),
+        ("COMPLETE", "flights"),
+    ]
+    runs = [event["run"]["runId"] for event in events]
+    assert (runs[0], runs[1]) == (runs[3], runs[2])
+    done = shorten(events[2])
+    # Nobody knows where a DataFrame comes from.
+    assert (done["in"], done["rows"], done["columns"]["id"]) == ([], 10, "bigint")
+    assert "from" not in done
+    save(lake, spark.range(0, 10, 1, 2))
+    assert len(read_events(lake.folder)) == 4
+
+
+def test_lineage_of_a_write_that_fails(lake, spark):
+    lake.write(GIVEN)
+    with lake.file.open("a", encoding="utf-8") as file:
+        file.write("lineage: {to: events.jsonl}\n")
+    with pytest.raises(PySparkException, match="broken"):
+        save(lake, spark.range(0, 4, 1, 2).selectExpr("id", "IF(id = 3, raise_error('broken'), id) AS v"))
+    ends = [shorten(event) for event in read_events(lake.folder) if event["eventType"] != "START"]
+    assert [end["type"] for end in ends] == ["FAIL", "FAIL"]
+    assert "SOURCE_FAILED: table 'supaflow_nyc_public.flights': Spark ended the write" in ends[0]["error"]

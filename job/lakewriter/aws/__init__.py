@@ -6,6 +6,7 @@ from lakewriter.aws.answers import explain
 from lakewriter.aws.clients import (
     Clients,
     fill_region,
+    find_account,
     find_bucket_region,
     get_shared_clients,
     list_objects,
@@ -22,6 +23,7 @@ __all__ = [
     "Clients",
     "explain",
     "fill_region",
+    "find_account",
     "find_bucket_region",
     "get_shared_clients",
     "list_objects",

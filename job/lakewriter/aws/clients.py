@@ -19,6 +19,7 @@ from lakewriter.aws.error_codes import ELSEWHERE
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
+from lakewriter.errors import LakeError
 from lakewriter.spec.access import Access
 
 _STREAM_PART: Final = 64 * 1024 * 1024
@@ -227,3 +228,15 @@ def _make_s3_config(access: Access) -> Config:
         request_checksum_calculation=checksums,
         response_checksum_validation=checksums,
     )
+
+
+def find_account(access: Access) -> str | None:
+    """Find the account of the destination's credentials; None where STS does not say it within seconds."""
+    if access.role_arn:
+        return access.role_arn.split(":")[4]
+    session = boto3.Session(botocore_session=make_session(access), region_name=access.region)
+    config = Config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1}, user_agent_extra="lakewriter")
+    try:
+        return str(session.client("sts", config=config).get_caller_identity()["Account"])
+    except (BotoCoreError, ClientError, LakeError, KeyError):
+        return None

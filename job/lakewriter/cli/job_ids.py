@@ -25,7 +25,7 @@ def choose_job_id(pipeline: str, job_id: str | None, scheduled_at: str | None = 
     if run_id is not None:
         return require_run_id(run_id)
     if scheduled_at is not None:
-        return make_scheduled_job_id(pipeline, _parse_time(scheduled_at))
+        return make_scheduled_job_id(pipeline, parse_time(scheduled_at))
     return str(uuid.uuid4()) if job_id is None else require_job_id(job_id)
 
 
@@ -38,7 +38,7 @@ def require_run_id(text: str) -> str:
     return make_job_id(text)
 
 
-def _parse_time(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A time with its zone; a date alone is the midnight, in UTC, that begins it."""
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)

@@ -116,6 +116,9 @@ def _run_load(
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
+    if spec.lineage is not None and wanted.scheduled_at is not None:
+        nominal = {"nominal_time": job_ids.parse_time(wanted.scheduled_at)}
+        spec = spec.model_copy(update={"lineage": spec.lineage.model_copy(update=nominal)})
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     with show_progress(spec, ERR, job_id=job_id, quiet=wanted.quiet) as progress:
         signals = Signals(_tell, first=first, go_on=again(job_id))

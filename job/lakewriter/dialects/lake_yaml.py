@@ -13,6 +13,7 @@ from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError, locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
+from lakewriter.dialects.common.lineage_keys import LineageEntry, warn_of_key
 from lakewriter.dialects.common.problems import (
     describe_problems,
     describe_value,
@@ -41,6 +42,7 @@ from lakewriter.dialects.registry import (
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import PIPELINE
 from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.specification import MIB, Limits, Spec
 
@@ -109,6 +111,8 @@ class LakeFile(FileModel):
     """What happens to a row that cannot be loaded. A table's own ``on_bad_row`` comes first."""
     limits: LimitsEntry = LimitsEntry()
     """Sizes and counts that bound a load."""
+    lineage: LineageEntry | None = None
+    """Sends OpenLineage events when each table's load begins and ends. Without it none are sent."""
     deployment: Deployment = Deployment()
     """What the CDK stacks create: roles, schedule, alarms, the size of Spark. A load reads only its ``stages``."""
 
@@ -175,6 +179,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = dialect.translate(_make_checked_file(file, str(document.folder)))
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
+        lineage = _make_lineage(file, str(document.folder))
         interval = _choose_interval(file, spec)
     loaded = {
         "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
@@ -185,7 +190,8 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "vendor_policy": dialect.policies.get(spec.dialect),
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
-        "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec)),
+        "lineage": lineage,
+        "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage)),
     }
     principal = dialect.principals.get(spec.dialect)
     return Lake(spec.model_copy(update=loaded), file.deployment, form, document.data, principal)
@@ -221,6 +227,12 @@ def _choose_interval(file: LakeFile, spec: Spec) -> dict[str, int | None]:
             remedy="Give at least as much, or a smaller least_seconds.",
         )
     return {"interval_seconds": least, "most_interval_seconds": most}
+
+
+def _make_lineage(file: LakeFile, folder: str) -> Lineage | None:
+    if file.lineage is None:
+        return None
+    return file.lineage.make_lineage(folder, allow_insecure=file.destination.allow_insecure)
 
 
 def _make_limits(file: LakeFile) -> Limits:

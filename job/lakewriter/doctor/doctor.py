@@ -8,6 +8,7 @@ from lakewriter.aws import Clients
 from lakewriter.doctor.attached_policies import PolicyProbes
 from lakewriter.doctor.glue_access import CatalogProbes
 from lakewriter.doctor.identity import AccessProbes
+from lakewriter.doctor.lineage_target import LineageProbes
 from lakewriter.doctor.message_source import MessageProbes
 from lakewriter.doctor.object_access import ObjectProbes
 from lakewriter.doctor.probe import Finding, Probe, run_probes
@@ -46,6 +47,7 @@ def run_checks(
     try:
         probes = [*access.list_probes(), *objects.list_probes(), *lake.list_probes(), *messages.list_probes()]
         probes += [*catalog.list_probes(), *_list_iceberg_probes(spec, clients, access.gate)]
+        probes += LineageProbes(spec.lineage).list_probes()
         if deployment is not None:
             probes += PolicyProbes(spec, deployment, clients, access.gate).list_probes()
         if spark is not None:

@@ -22,4 +22,10 @@ def localize(spec: Spec, server: LocalServer) -> Spec:
     warnings = list(spec.warnings)
     if isinstance(spec.catalog, GlueCatalog):
         warnings.append("--local has no Glue: the files are the same, and no table or partition is registered")
-    return spec.model_copy(update={"access": access, "catalog": NoCatalog(), "warnings": tuple(warnings)})
+    lineage = spec.lineage
+    if lineage is not None and lineage.is_remote:
+        warnings.append("--local sends no lineage: its tables are on this machine alone")
+        lineage = None
+    return spec.model_copy(
+        update={"access": access, "catalog": NoCatalog(), "lineage": lineage, "warnings": tuple(warnings)}
+    )

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Final, cast
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from lakewriter.aws import Clients
-from lakewriter.column_types import to_glue_type
+from lakewriter.column_types import name_type, to_glue_type
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.encode.avro_rows import read_schema
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.parquet_footer import read_footer
-from lakewriter.errors import LakeError, SchemaIncompatibleError
+from lakewriter.errors import LakeError
 from lakewriter.operate.s3_file import S3File, open_text
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.specification import Spec, TableSpec
@@ -75,16 +74,6 @@ def describe_columns(schema: pa.Schema, kind: str) -> dict[str, str]:
     if kind in ("csv", "jsonl"):
         return dict.fromkeys(schema.names, "")
     return {field.name: name_type(field.type, is_exact=kind != "table") for field in schema}
-
-
-def name_type(t: pa.DataType, *, is_exact: bool = True) -> str:
-    """A type in SQL's words; catalogs' words do not tell local timestamps from those in UTC."""
-    if is_exact and pt.is_timestamp(t) and t.tz is None:
-        return "timestamp_ntz"
-    try:
-        return to_glue_type(t)
-    except SchemaIncompatibleError:
-        return str(t)
 
 
 def _find_last_key(table: TableSpec, control: Control, state: TableState) -> str | None:

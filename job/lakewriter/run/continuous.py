@@ -12,6 +12,7 @@ from typing import Any, Final
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import LakeError
+from lakewriter.lineage.load_follower import open_sender
 from lakewriter.run.continuous_metrics import MinuteMetrics, Send, tell_minutes
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
 from lakewriter.run.continuous_table import OUTAGES, TableRun, Watch
@@ -58,6 +59,8 @@ def run_continuously(
         try:
             for each in runs:
                 each.stop()
+            if spec.lineage is not None:
+                open_sender(spec.lineage).drain()
         finally:
             over.set()
             beating.join()

@@ -21,6 +21,7 @@ from lakewriter.errors import (
     SourceFailedError,
     SourceUnreachableError,
 )
+from lakewriter.lineage.stream_follower import StreamFollower
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult, format_count
 from lakewriter.run.continuous_metrics import MinuteMetrics
@@ -80,6 +81,7 @@ class TableRun:
         self._lag = Lag(spec.interval_seconds)
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()
+        self._is_noted = False
         self._idle_at: datetime | None = None
         """When the source was last found to have nothing new; of the thread that tells the minutes alone."""
         self._gate = threading.Lock()
@@ -93,6 +95,7 @@ class TableRun:
         self._retry_at = 0.0
         self._failures = 0
         """Failures in a row that were no outages."""
+        self._follower = StreamFollower(spec, spec.lineage, table) if spec.lineage is not None else None
 
     @property
     def over(self) -> bool:
@@ -125,6 +128,8 @@ class TableRun:
                 self._query = None
         if not self.over:
             self.status = self.status.model_copy(update={"state": "stopped"})
+        if self._follower is not None:
+            self._follower.finish(self.error if self.over else None)
 
     def _start(self) -> None:
         self._started.clear()
@@ -198,12 +203,13 @@ class TableRun:
             clients=self._clients,
             spark=self._spark,
             progress=lambda table, step, detail: self._tell_step(table, step, f"batch {batch.number}: {detail}"),
-            kind=MicroBatch(batch, self._since, opener),
+            kind=MicroBatch(batch, self._since, opener, follower=self._follower),
         )
         (result,) = report.tables
         if result.code is not None:
             raise CODES[result.code](result.message or "")
         self._bytes = result.bytes
+        self._note_once(report.notes)
         return self._note_batch(batch, result, began)
 
     def _tell_step(self, table: TableSpec, step: str, detail: str) -> None:
@@ -249,6 +255,13 @@ class TableRun:
         if first or batch.number % KEPT == 0:
             self._clear(batch)
         return pause
+
+    def _note_once(self, notes: tuple[str, ...]) -> None:
+        """Tell of what went wrong beside the loads, once a run: its numbers grow with every batch."""
+        if notes and not self._is_noted:
+            self._is_noted = True
+            for note in notes:
+                self._watch.step(self.table, "note", note)
 
     def _note_undeclared(self, result: TableResult) -> None:
         """Tell of each property that has no column, once; of the first ones, where documents have ever new names."""
@@ -308,6 +321,8 @@ class TableRun:
         }
         self.status = self.status.model_copy(update=update)
         self.error = error
+        if self.over and self._follower is not None:
+            self._follower.finish(error)
         self._watch.step(self.table, state, f"in {pause:.0f} s: {error}" if again else str(error))
 
 

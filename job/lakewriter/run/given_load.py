@@ -4,6 +4,7 @@ one registers and checks it, the tasks stage the files, one binds and settles it
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, NoReturn
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.errors import SourceFailedError, SpecInvalidError
+from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Receipt
 from lakewriter.report import RunReport, TableResult
 from lakewriter.run.kinds import Plain, Sync
@@ -40,7 +42,8 @@ from lakewriter.staging.task import TaskPlan
 class OpenWrite:
     """A load that is registered and can be staged. It can be pickled: every process makes its own connections.
 
-    ``seconds`` are those of its steps so far, ``began`` is the clock's time of its start.
+    ``seconds`` are those of its steps so far, ``began`` is the clock's time of its start. ``started`` is the same as a
+    time: that of the ``attempt`` may be after the table's last commit.
     """
 
     spec: Spec
@@ -51,6 +54,7 @@ class OpenWrite:
     planned: Planned
     plan: TaskPlan
     began: float
+    started: datetime
     seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -64,6 +68,7 @@ def begin_write(
     clock, opened = time.monotonic(), list[OpenWrite]()
     kind = plan_kind(spec, job_id, clients, _refuse_spark, Plain(opener), sync_id)
     load = open_load(Pipeline.open(spec, clients), job_id, _refuse_spark, progress, kind, Stop())
+    started = load.attempt.started
 
     def begin(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
         begun = begin_table(load, table)
@@ -79,11 +84,14 @@ def begin_write(
         # An opener is of this process.
         kept = replace(kind, opener=None)
         names, planned = load.names[table.id], checked.planned
-        opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, clock))
+        opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, clock, started))
         return make_not_run(table), ()
 
     outcome = guard_table(load, table, begin)
-    return opened[0] if opened else close_load(load, (outcome,), clock)
+    if not opened:
+        return close_load(load, (outcome,), clock)
+    load.follower.flush()
+    return opened[0]
 
 
 def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progress: Progress) -> RunReport:
@@ -129,8 +137,10 @@ def abandon_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], pr
 
 def _reopen(write: OpenWrite, clients: Clients, progress: Progress) -> tuple[Load, TableSpec]:
     (table,) = write.spec.tables
-    pipeline, names = Pipeline.open(write.spec, clients), {table.id: write.names}
-    return Load(pipeline, write.attempt, _refuse_spark, progress, names, write.kind, Stop()), table
+    pipeline, names, attempt = Pipeline.open(write.spec, clients), {table.id: write.names}, write.attempt
+    follower = follow_load(write.spec, job_id=attempt.job_id, attempt=attempt.id, started=write.started)
+    follower.resume(table, write.planned.shape, write.planned.action)
+    return Load(pipeline, attempt, _refuse_spark, progress, names, write.kind, Stop(), follower=follower), table
 
 
 def _refuse_spark() -> SparkSession:

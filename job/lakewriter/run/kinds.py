@@ -8,6 +8,7 @@ from lakewriter.commit.batches import is_due, require_no_stream
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.errors import LakeError
+from lakewriter.lineage.follower import Follower
 from lakewriter.receipt import Batch
 from lakewriter.report import TableResult
 from lakewriter.source.feed import FeedOpener
@@ -22,6 +23,7 @@ class _Whole:
     """A load that is no micro-batch: it reads what its tables' sources hold when it starts."""
 
     batch: ClassVar[None] = None
+    follower: ClassVar[None] = None
 
     def is_due(self, state: TableState, table_id: str) -> bool:
         """True; ``SPEC_INVALID`` for a table that a continuous run loads."""
@@ -78,13 +80,14 @@ class Sync(_Whole):
 class MicroBatch:
     """A batch of a continuous run of one table; ``since`` was the last one when its query started.
 
-    ``sync`` is the batch's own where the destination numbers its syncs.
+    ``sync`` is the batch's own where the destination numbers its syncs. ``follower`` follows all batches of a run.
     """
 
     batch: Batch
     since: Batch | None
     opener: FeedOpener
     sync: Sync | None = None
+    follower: Follower | None = None
 
     def is_due(self, state: TableState, table_id: str) -> bool:
         """False for a batch that is committed already; ``CHECKPOINT_LOST`` for one that does not follow the state."""

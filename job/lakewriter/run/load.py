@@ -19,6 +19,7 @@ from lakewriter.commit.presence import require_presence
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Receipt, sum_changed
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
@@ -79,6 +80,7 @@ def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
         if not load.kind.is_due(began, table.id):
             attempts.give_up(control, load.attempt, load.names[table.id], ())
             return make_repeated(table)
+        load.follower.start(table)
         load = _date_after(load, table, began)
         return Begun(load, began, _plan_sync(load, table, began))
     except BaseException as error:
@@ -138,6 +140,7 @@ def run(
         results = _load_tables(load)
     except BaseException as error:
         _write_outcome(load, describe_crash(error, datetime.now(UTC)))
+        load.follower.close("failed")
         raise
     return close_load(load, results, clock)
 
@@ -146,6 +149,8 @@ def close_load(load: Load, results: Sequence[Outcome], clock: float) -> RunRepor
     """Write the outcome of a load whose tables have ended, and report it; ``clock`` is when it began."""
     sync, spec = load.kind.sync, load.pipeline.spec
     failures = sync.failures if sync is not None else ()
+    for result, error in (*((result, error) for result, error, _ in results), *failures):
+        load.follower.end(result, error)
     errors = [error for _, error, _ in results if error] + [error for _, error in failures]
     requests = load.pipeline.clients.requests.copy()
     for _, _, receipts in results:
@@ -168,7 +173,8 @@ def close_load(load: Load, results: Sequence[Outcome], clock: float) -> RunRepor
         _end(load, errors)
     else:
         _write_outcome(load, describe_stop(stopped, datetime.now(UTC)))
-    return report
+    # After the outcome, which others wait for.
+    return report.model_copy(update={"notes": load.follower.close("stopped" if stopped else report.status)})
 
 
 def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progress, kind: Kind, stop: Stop) -> Load:
@@ -181,7 +187,8 @@ def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Pr
     pipeline.first_control.write_once(key, record)
     if spec.access.endpoint and not spec.access.single_writer:
         pipeline.first_control.require_conditions(key, record)
-    return Load(pipeline, attempt, spark, progress, names, kind, stop)
+    follower = kind.follower or follow_load(spec, job_id=job_id, attempt=attempt.id, started=attempt.started)
+    return Load(pipeline, attempt, spark, progress, names, kind, stop, follower=follower)
 
 
 def _require_a_readable(controls: Iterable[Control]) -> None:
@@ -212,9 +219,15 @@ def _load_tables(load: Load) -> tuple[Outcome, ...]:
     sync, spec = load.kind.sync, load.pipeline.spec
     tables = [table for table in spec.tables if sync is None or table.id in sync.tables]
     if len(tables) == 1:
-        return (guard_table(load, tables[0], load_table),)
+        return (_load_guarded(load, tables[0]),)
     with ThreadPoolExecutor(spec.limits.parallel_tables, thread_name_prefix="table") as pool:
-        return tuple(pool.map(lambda table: guard_table(load, table, load_table), tables))
+        return tuple(pool.map(lambda table: _load_guarded(load, table), tables))
+
+
+def _load_guarded(load: Load, table: TableSpec) -> Outcome:
+    outcome = guard_table(load, table, load_table)
+    load.follower.end(outcome[0], outcome[1])
+    return outcome
 
 
 def guard_table(

@@ -88,7 +88,7 @@ class Loader:
             )
             report = self.run(Sync(number, complete, (*self._list_broken_tables(), *failures)))
         known = [_require_stream(table).key for table in self.spec.tables]
-        return report.model_copy(update={"notes": tuple(messages.describe(known))})
+        return report.model_copy(update={"notes": (*messages.describe(known), *report.notes)})
 
     def run(self, kind: Kind, *, job_id: str | None = None) -> RunReport:
         """The tables of a sync."""

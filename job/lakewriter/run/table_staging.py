@@ -20,6 +20,7 @@ from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import INFERRED
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
+from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Receipt, SetAside
 from lakewriter.report import format_count
@@ -74,6 +75,7 @@ class Load:
     stop: Stop
     stopped: Event = field(default_factory=Event)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    follower: Follower = field(default_factory=Silence)
 
     def control(self, table: TableSpec) -> Control:
         """The table's control objects."""
@@ -138,6 +140,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         if exclusive:
             # What is staged from here on could not be bound.
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
+        load.follower.describe(table, shape, action)
         intended = sync.intent if sync is not None else None
         yield Checked(prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since))
     finally:

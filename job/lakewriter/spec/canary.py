@@ -30,4 +30,4 @@ def make_canary(spec: Spec) -> Spec:
         path=path,
         encoding=first.encoding,
     )
-    return spec.model_copy(update={"tables": (table,), "source": None, "checkpoint": None})
+    return spec.model_copy(update={"tables": (table,), "source": None, "checkpoint": None, "lineage": None})

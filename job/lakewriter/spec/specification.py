@@ -9,6 +9,7 @@ from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
 from lakewriter.spec.layout import Layout
+from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import Model
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
@@ -215,6 +216,7 @@ class Spec(Model):
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    lineage: Lineage | None = None
     roots: tuple[str, ...] = ()
     """The folders that the tables lie in, where they have none in common."""
     database_prefix: str = ""

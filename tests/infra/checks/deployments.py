@@ -125,6 +125,22 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "a lineage server without a network",
+        {"lineage": {"to": "https://marquez.example.com"}},
+        [
+            "lineage.to: the server 'https://marquez.example.com' is out of reach without a VPC; expected lineage.to: "
+            "log, or a network. Give deployment.network the subnets and security groups of a VPC with a way there."
+        ],
+    ),
+    (
+        "lineage in a file",
+        {"lineage": {"to": "events.jsonl"}},
+        [
+            "lineage.to: 'events.jsonl' would be a file of a machine that is gone after the load; expected 'log' or a "
+            "URL."
+        ],
+    ),
+    (
         "another store without a network",
         tables({"format": "parquet", "path": "abfss://landing@acme.dfs.core.windows.net/orders"}),
         [

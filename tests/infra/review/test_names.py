@@ -25,6 +25,15 @@ def test_tables(tmp_path: Path) -> None:
     assert section.text.endswith("What the job records of its loads is under s3://acme-lake/data/_lakewriter/crm/")
 
 
+def test_lineage(tmp_path: Path) -> None:
+    for to, where in (("log", "the job's log"), ("https://marquez.example.com", "https://marquez.example.com")):
+        spec = airbyte(tmp_path, top={"tables": [table()], "lineage": {"to": to}}).spec
+        assert describe_names(spec).text.endswith(
+            "/_lakewriter/crm/ Each load sends OpenLineage events, with the names of tables, columns and sources, to "
+            f"{where}"
+        )
+
+
 def test_streams(tmp_path: Path) -> None:
     form = {
         "s3_path_format": "${STREAM_NAME}/${SYNC_ID}/",

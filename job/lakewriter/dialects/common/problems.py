@@ -15,7 +15,9 @@ from lakewriter.dialects.common.yaml_text import Document
 MAX_PROBLEMS: Final = 50
 """Told of at once."""
 
-_CONFIDENTIAL: Final = re.compile(r"secret|passw|pwd|token|credential|external_?id|access_?key|url|^options$", re.I)
+_CONFIDENTIAL: Final = re.compile(
+    r"secret|passw|pwd|token|credential|external_?id|access_?key|api_?key|url|^options$", re.I
+)
 """Keys whose values, and those below them, may hold a secret: no message shows them."""
 
 _EXPECTED: Final = {
@@ -71,6 +73,8 @@ _NUMBERS: Final = ("a number", "a whole number")
 
 _USER_INFO: Final = re.compile(r"""(\w+://|)[^\s'"]*:\S*@""")
 """The name and password of a URL, with or without its beginning."""
+_QUERY: Final = re.compile(r"""(\w+://[^\s'"?]*\?)[^\s'"]*=[^\s'"]*""")
+"""The parameters of a URL, of which one may be a token."""
 
 KnownKeys = Callable[[Location], Iterable[str]]
 Tags = Mapping[str, Sequence[str]]
@@ -313,7 +317,7 @@ def describe_value(value: Any, location: Location) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     text = repr(value) if isinstance(value, str | int | float) else str(value)
-    text = _USER_INFO.sub(r"\1***@", text)
+    text = _QUERY.sub(r"\1***", _USER_INFO.sub(r"\1***@", text))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

@@ -1,0 +1,199 @@
+"""Follow a load: one run for the load as a whole, and one for each table that it begins, below it."""
+
+import logging
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Final
+
+from lakewriter.aws import find_account
+from lakewriter.commit.intent import CatalogAction
+from lakewriter.lineage.columns import describe_source
+from lakewriter.lineage.facts import Column, EventType, Moment, Output, Run, Statistics
+from lakewriter.lineage.follower import End, Follower, Silence
+from lakewriter.lineage.inputs import is_plain, list_inputs
+from lakewriter.lineage.outputs import FindAccount, describe_output, name_output
+from lakewriter.lineage.sender import Sender, get_sender
+from lakewriter.report import TableResult
+from lakewriter.shape.shapers import AnyPlan
+from lakewriter.spec.lineage import Lineage
+from lakewriter.spec.specification import Spec, TableSpec
+
+LOG: Final = logging.getLogger(__name__)
+
+_USER_INFO: Final = re.compile(r"(\w+://)[^\s/'\"]*:[^\s/'\"]*@")
+_TYPES: Final[dict[End, EventType]] = {"done": "COMPLETE", "failed": "FAIL", "stopped": "ABORT"}
+
+
+def follow_load(spec: Spec, *, job_id: str, attempt: str, started: datetime) -> Follower:
+    """What follows an attempt at a load; nothing does where lake.yaml has no ``lineage``."""
+    if spec.lineage is None:
+        return Silence()
+    sender = open_sender(spec.lineage)
+    run = Run(
+        started,
+        f"{spec.pipeline}/{job_id}/{attempt}",
+        spec.lineage.namespace,
+        spec.pipeline,
+        "LOAD",
+        nominal_time=spec.lineage.nominal_time,
+    )
+    return LoadFollower(spec, run, sender)
+
+
+def open_sender(settings: Lineage) -> Sender:
+    """The process's sender of a pipeline."""
+    return get_sender(settings.model_copy(update={"nominal_time": None}))
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """A table's run, and what is known of its data by now."""
+
+    table: TableSpec
+    moment: Moment
+
+    def make_moment(self, kind: EventType, **facts: object) -> Moment:
+        """An event of now."""
+        return replace(self.moment, type=kind, at=read_clock(), **facts)  # type: ignore[arg-type]
+
+
+def read_clock() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
+
+
+def start_table(spec: Spec, table: TableSpec, run: Run, find: FindAccount) -> TableFacts:
+    """What the file tells of a table."""
+    output = name_output(spec, table, find)
+    return TableFacts(table, Moment("START", read_clock(), run, list_inputs(spec, table), output=output))
+
+
+def describe_table(
+    spec: Spec, facts: TableFacts, plan: AnyPlan, action: CatalogAction, find: FindAccount
+) -> TableFacts:
+    """The same with its columns. Of SQL nobody knows which field a column comes from."""
+    fields: tuple[Column, ...] = ()
+    output: Output = describe_output(spec, facts.table, plan, action, find)
+    if is_plain(facts.table):
+        fields = describe_source(plan)
+    else:
+        output = replace(output, columns=tuple(replace(column, sources=()) for column in output.columns))
+    return replace(facts, moment=replace(facts.moment, fields=fields, output=output))
+
+
+def make_account_finder(spec: Spec) -> FindAccount:
+    """Finds the account of the destination's credentials, once; it is asked for in the thread that sends."""
+    return cache(partial(find_account, spec.access))
+
+
+def redact(error: BaseException) -> str:
+    """What is printed of an error; a password in a URL, which no message of ours has, is left out all the same."""
+    return _USER_INFO.sub(r"\1***@", str(error) or type(error).__name__)
+
+
+class LoadFollower:
+    """Follows one attempt. Where nothing is loaded, since all tables are done, nothing is sent."""
+
+    def __init__(self, spec: Spec, run: Run, sender: Sender) -> None:
+        self._spec, self._run, self._sender = spec, run, sender
+        self._find_account = make_account_finder(spec)
+        self._tables = {table.id: table for table in spec.tables}
+        self._open: dict[str, TableFacts] = {}
+        self._ended: set[str] = set()
+        self._lock = threading.Lock()
+        self._is_begun = False
+        self._error: str | None = None
+
+    def start(self, table: TableSpec, /) -> None:
+        """See ``Follower``."""
+        self._guard(lambda: self._start(table))
+
+    def describe(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
+        """See ``Follower``."""
+
+        def describe() -> None:
+            facts = self._open[table.id]
+            self._open[table.id] = describe_table(self._spec, facts, plan, action, self._find_account)
+
+        self._guard(describe)
+
+    def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
+        """See ``Follower``."""
+
+        def resume() -> None:
+            self._is_begun = True
+            self._open[table.id] = self._open_table(table)
+
+        self._guard(resume)
+        self.describe(table, plan, action)
+
+    def flush(self) -> None:
+        """See ``Follower``."""
+        self._sender.drain()
+
+    def end(self, result: TableResult, error: BaseException | None, /) -> None:
+        """See ``Follower``."""
+        self._guard(lambda: self._end(result, error))
+
+    def close(self, end: End, /) -> tuple[str, ...]:
+        """See ``Follower``."""
+        self._guard(lambda: self._close(end))
+        self._sender.drain()
+        return self._sender.problems
+
+    def _start(self, table: TableSpec) -> None:
+        with self._lock:
+            if not self._is_begun:
+                self._is_begun = True
+                self._sender.put(Moment("START", read_clock(), self._run))
+        facts = self._open[table.id] = self._open_table(table)
+        self._sender.put(facts.moment)
+
+    def _open_table(self, table: TableSpec) -> TableFacts:
+        run = replace(
+            self._run,
+            identity=f"{self._run.identity}/{table.id}",
+            job=f"{self._run.job}.{table.id}",
+            kind="TABLE",
+            parent=self._run,
+        )
+        return start_table(self._spec, table, run, self._find_account)
+
+    def _end(self, result: TableResult, error: BaseException | None) -> None:
+        name = ".".join(filter(None, (result.schema_, result.table)))
+        if name in self._ended:
+            return
+        self._ended.add(name)
+        if error is not None and name not in self._open:
+            # It failed before it could register.
+            self._start(self._tables[name])
+        facts = self._open.pop(name, None)
+        if facts is None:
+            return
+        if error is not None:
+            self._error = self._error or redact(error)
+            self._sender.put(facts.make_moment("FAIL", error=redact(error)))
+        elif result.status == "done":
+            statistics = Statistics(result.rows, result.bytes, result.files)
+            self._sender.put(facts.make_moment("COMPLETE", statistics=statistics))
+        else:
+            # It was stopped, or another attempt at the same load overtook this one and tells of it.
+            self._sender.put(facts.make_moment("ABORT"))
+
+    def _close(self, end: End) -> None:
+        for facts in self._open.values():
+            self._sender.put(facts.make_moment(_TYPES[end]))
+        self._open = {}
+        if self._is_begun:
+            self._sender.put(Moment(_TYPES[end], read_clock(), self._run, error=self._error))
+
+    def _guard(self, tell: Callable[[], None]) -> None:
+        """A fault here does not end a load."""
+        try:
+            tell()
+        except Exception:
+            LOG.exception("The lineage of %s met a fault of the program.", self._run.identity)
