@@ -104,6 +104,8 @@ def _shorten_output(output: dict[str, Any]) -> dict[str, Any]:
         short["symlink"] = f"{link['namespace']} {link['name']}"
     if "lifecycleStateChange" in facets:
         short["change"] = facets["lifecycleStateChange"]["lifecycleStateChange"]
+    if "version" in facets:
+        short["version"] = facets["version"]["datasetVersion"]
     if "storage" in facets:
         short["storage"] = facets["storage"]["storageLayer"]
     if "outputStatistics" in output["outputFacets"]:

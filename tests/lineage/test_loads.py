@@ -189,6 +189,8 @@ def test_iceberg_in_glue(tmp_path, aws, bucket, spark, follow):
     done = shorten(follow(lake, lambda: lake.load("j1"))[2])
     assert done["out"] == [f"{OUT}/orders"]
     assert (done["symlink"], done["storage"]) == (f"{GLUE}/{SCHEMA}/orders", "iceberg")
+    (snapshot,) = lake.table("orders").snapshots()
+    assert done["version"] == str(snapshot.snapshot_id)
     assert done["columns"]["Order_ID"] == "int"
     assert done["from"]["Order_ID"] == [("Order ID", "IDENTITY")]
 

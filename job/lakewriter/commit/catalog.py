@@ -1,7 +1,7 @@
 """Define what a load asks of its catalog before it writes and when it commits, and open the catalog it names."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -55,6 +55,10 @@ class CatalogTable(Protocol):
 
 class CatalogWriter(Protocol):
     """Publishes loads in a catalog; every call may be repeated for one intent, by several processes at once."""
+
+    @property
+    def version(self) -> str | None:
+        """The version of the table that the load made, once it is read back; None in a catalog without versions."""
 
     def publish(self, intent: Intent, number: int) -> None:
         """Make the intent's files visible to readers, as load ``number`` of its pipeline in this table."""
@@ -116,6 +120,8 @@ class NoTable:
 
 class FilesOnly:
     """The ``CatalogWriter`` of files without a catalog: readers list the bucket."""
+
+    version: ClassVar[None] = None
 
     def publish(self, intent: Intent, number: int) -> None:
         """Do nothing: a completed object is visible."""

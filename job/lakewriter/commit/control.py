@@ -67,6 +67,8 @@ class Control:
         self._written: dict[str, bytes] = {}
         self.left: list[str] = []
         """A sentence for each thing that could not be deleted or aborted, for the table's report."""
+        self.versions: dict[str, str] = {}
+        """The version of the table that each load made which this process published, by the load's metadata."""
         find = partial(find_trace, store, keys, table_id, layout)
         self.state = StateFile(store, keys.state(table_id), pause=pause, find_trace=find)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import pyarrow as pa
 
@@ -42,6 +42,8 @@ T = TypeVar("T")
 
 class GlueTables:
     """Glue, called with the destination's credentials; every call may be repeated."""
+
+    version: ClassVar[None] = None
 
     def __init__(self, clients: aws.Clients) -> None:
         self._clients = clients

@@ -84,6 +84,8 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             if intent.sync is not None:
                 delete_all(control, intent.sync.retire)
             health = catalog.read_back(intent)
+            if catalog.version is not None:
+                control.versions[intent.load] = catalog.version
             left = catalog.clear_up(intent, gone=pending.attempt != mine)
             close(control, pending, intent, intent.make_report(*control.left, *left, health=health))
         case "aborting":

@@ -22,6 +22,9 @@ class Follower(Protocol):
     def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
         """A table that another process has started and described goes on in this one."""
 
+    def commit(self, table: TableSpec, version: str | None, /) -> None:
+        """A table is published, as this version of it where its catalog has versions."""
+
     def end(self, result: TableResult, error: BaseException | None, /) -> None:
         """A table has ended; what is said of it again is passed over."""
 
@@ -42,6 +45,9 @@ class Silence:
         """Do nothing."""
 
     def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
+        """Do nothing."""
+
+    def commit(self, table: TableSpec, version: str | None, /) -> None:
         """Do nothing."""
 
     def end(self, result: TableResult, error: BaseException | None, /) -> None:

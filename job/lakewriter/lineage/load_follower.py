@@ -60,6 +60,13 @@ class TableFacts:
         """An event of now."""
         return replace(self.moment, type=kind, at=read_clock(), **facts)  # type: ignore[arg-type]
 
+    def at_version(self, version: str | None) -> "TableFacts":
+        """The same of a table that has this version now."""
+        output = self.moment.output
+        if output is None:
+            return self
+        return replace(self, moment=replace(self.moment, output=replace(output, version=version)))
+
 
 def read_clock() -> datetime:
     """The time."""
@@ -130,6 +137,14 @@ class LoadFollower:
 
         self._guard(resume)
         self.describe(table, plan, action)
+
+    def commit(self, table: TableSpec, version: str | None, /) -> None:
+        """See ``Follower``."""
+
+        def commit() -> None:
+            self._open[table.id] = self._open[table.id].at_version(version)
+
+        self._guard(commit)
 
     def flush(self) -> None:
         """See ``Follower``."""

@@ -70,6 +70,10 @@ class StreamFollower:
     def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
         """See ``Follower``: no other process has a batch of this run."""
 
+    def commit(self, table: TableSpec, version: str | None, /) -> None:
+        """See ``Follower``."""
+        self._facts = self._facts.at_version(version)
+
     def flush(self) -> None:
         """See ``Follower``: the end of the run waits."""
 

@@ -267,6 +267,7 @@ def _report_done(load: Load, table: TableSpec, receipts: Sequence[Receipt]) -> T
         load.progress(table, "already done", "")
         return result
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
+    load.follower.commit(table, load.control(table).versions.get(load.attempt.load))
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
     known = {"changed": sum_changed(receipts), "columns": load.columns.get(table.id, ())}
     return result.model_copy(update=known)

@@ -7,6 +7,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
@@ -39,6 +40,7 @@ class IcebergTables:
 
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._own = IcebergTable(action, clients, load)
+        self.version: str | None = None
 
     def publish(self, intent: Intent, number: int) -> None:
         """Append the intent's files as load ``number`` of its pipeline, unless the table has it already.
@@ -65,6 +67,8 @@ class IcebergTables:
                 f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
                 remedy="Look for another writer that rolled the table back.",
             )
+        snapshot = _find_snapshot(table, intent)
+        self.version = str(snapshot.snapshot_id) if snapshot is not None else None
         try:
             with explain_limits(f"count the files of {self._own.name}"):
                 return read_health(table, counts_files=_counts_files(intent))
@@ -153,10 +157,15 @@ def _make_data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> Da
     return file
 
 
+def _find_snapshot(table: Table, intent: Intent) -> Snapshot | None:
+    """The load's own snapshot; None where it has expired, and for a load without files."""
+    return next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
+
+
 def _describe_differences(table: Table, intent: Intent) -> list[str]:
     if not _count_committed(table, intent):
         return [f"it has no property {name_count_property(intent.pipeline)!r}"]
-    snapshot = next((each for each in table.snapshots() if read_load(each) == intent.load), None)
+    snapshot = _find_snapshot(table, intent)
     if snapshot is None:
         # Snapshots expire; the count does not.
         return []
