@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.descriptions import list_definitions
@@ -16,18 +18,7 @@ from lakewriter.dialects.lake_schema import make_lake_schema
 from lakewriter.dialects.registry import BY_TYPE, DIALECTS, MODELS
 
 PAGE: Final = Path(__file__).parent / "reference.md"
-INTRODUCTION: Final = """\
-# Every key of lake.yaml
-
-`scripts/reference` writes this page from the descriptions that editors show
-([how to have them shown](../README.md#in-your-editor)). The guides say how the keys work together:
-[Supaflow](guide-supaflow.md), [Airbyte and Hero Pixel](guide-airbyte.md), [Estuary](guide-estuary.md),
-[S3 without a vendor](guide-lakewriter.md), [Iceberg](guide-iceberg.md), [continuous runs](continuous.md),
-[deploying](guide-deploy.md).
-
-A secret is given by reference: `${env:NAME}`, `${ssm:NAME}`, `${secret:ARN}` or `${secret:ARN:json-key}`. Keys that are
-not listed are errors, and the message names the nearest known key.
-"""
+TEMPLATE: Final = "reference.md.jinja"
 TOP: Final = "Top of the file"
 TAGS: Final = ("type", "format_type", "compression_type", "codec")
 TYPES: Final = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}
@@ -59,6 +50,16 @@ class Section:
         """As another section's table names it."""
         title = self.title or TOP
         return f"[{title.replace('destination, ', '')}](#{make_anchor(title)})"
+
+    @property
+    def is_table_entry(self) -> bool:
+        """True for the keys that the tables of some destinations have beside those of all tables."""
+        return list(self.places) == ["tables"] and bool(self.kinds)
+
+    def list_forms(self) -> dict[str, str]:
+        """The forms with their descriptions, if there are several and each has a name."""
+        forms = {label: DEFINITIONS[name].get("description", "") for label, name in self.alternatives}
+        return forms if len(forms) > 1 and all(forms) else {}
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,13 @@ class Page:
                     continue
                 rows.setdefault(self._make_row(section, name, key, own), []).append(label)
         return dict(sorted(rows.items(), key=lambda item: rank(item[0])))
+
+    def make_notes(self, section: Section) -> dict[Row, str]:
+        """The rows of a section's table, each with the forms or destinations that alone have it."""
+        rows = self.make_rows(section)
+        if list(section.places) == [""]:
+            return {row: list_destinations(row.key) for row in rows}
+        return {row: name_forms(section, labels) for row, labels in rows.items()}
 
     def _make_row(self, section: Section, name: str, key: str, own: Schema) -> Row:
         forms = [get_properties(other).get(key, {}) for _, other in section.alternatives]
@@ -251,42 +259,22 @@ def name_forms(section: Section, labels: Sequence[str]) -> str:
     return "only " + ", ".join(labels)
 
 
-def render_section(page: Page, section: Section) -> str:
-    """A title, where the mapping stands, what its forms are, and a table of its keys."""
-    lines = [f"## {section.title or TOP}", ""]
-    if len(section.places) > 1:
-        lines += [f"Stands at {', '.join(f'`{place}`' for place in section.places)}.", ""]
-    if list(section.places) == ["tables"] and section.kinds:
-        lines += ["An entry has the keys of [tables](#tables), and these.", ""]
-    elif section.kinds and "," not in section.title:
-        lines += [f"Of {', '.join(f'`{kind}`' for kind in section.kinds)}.", ""]
-    descriptions = {label: DEFINITIONS[name].get("description", "") for label, name in section.alternatives}
-    if len(descriptions) > 1 and all(descriptions):
-        lines += [*(f"- `{label}`: {text}" for label, text in descriptions.items()), ""]
-    rows = page.make_rows(section)
-    notes = {row: name_forms(section, labels) for row, labels in rows.items()}
-    if list(section.places) == [""]:
-        notes = {row: list_destinations(row.key) for row in rows}
-    head = ["key", "type", "default", "means", *(["where"] if any(notes.values()) else [])]
-    lines += [render_row(head), "|---" * len(head) + "|"]
-    for row, note in notes.items():
-        cells = [f"`{row.key}`", row.kind, row.default, row.means, note]
-        lines.append(render_row(cells[: len(head)]))
-    return "\n".join(lines) + "\n"
-
-
-def render_row(cells: Sequence[str]) -> str:
-    """A line of a table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
 def make_page() -> str:
     """The whole page."""
     page = Page()
     page.add("", (("", ""),), "")
-    parts = [render_section(page, section) for section in page.sections.values()]
-    contents = " ·\n".join(section.link for section in page.sections.values() if "." not in section.title)
-    return "\n".join([INTRODUCTION, contents, "", *parts])
+    sections = page.list_sections()
+    contents = [section for section in sections if "." not in section.title]
+    environment = Environment(
+        loader=FileSystemLoader(PAGE.parent),
+        # The page is Markdown, and so are the descriptions.
+        autoescape=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(TEMPLATE).render(page=page, sections=sections, contents=contents, top=TOP)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from infra.review import html, markdown
 from infra.review.page import Code, Page, Section, Strong, Table, make_codes
 
@@ -109,3 +111,23 @@ def test_markdown_folds_what_is_long() -> None:
     text = markdown.render(Page("T", (("a", "b"),), (Section("S", "", (Table(("N",), rows),)),)))
     assert "<details><summary>Show</summary>\n\n| N |" in text
     assert text.endswith("| `12` |\n\n</details>\n")
+
+
+# https://github.github.com/gfm/#backslash-escapes: other characters stay, also those of HTML's and Jinja's own.
+TEXTS = [
+    ("a_b *c* [d] #e ~f~", "a\\_b \\*c\\* \\[d\\] \\#e \\~f\\~"),
+    ("<b>&amp;</b> \"q\" 'q'", "\\<b\\>&amp;\\</b\\> \"q\" 'q'"),
+    ("{{ page.title }} {% if %}", "{{ page.title }} {% if %}"),
+    ("a|b\\c", "a\\|b\\\\c"),
+]
+
+
+@pytest.mark.parametrize(("text", "escaped"), TEXTS)
+def test_markdown_escapes_every_text(text: str, escaped: str) -> None:
+    facts = Table((text,), ((text,), (Strong(text),), ((text, text),)), text)
+    page = Page(text, ((text, text),), (Section(text, text, (facts,)),), (text,))
+    assert markdown.render(page) == "\n".join([
+        f"# {escaped}", "", "|  |  |", "| --- | --- |", f"| {escaped} | {escaped} |", "", f"> **Note:** {escaped}", "",
+        f"## {escaped}", "", escaped, "", f"**{escaped}**", "", f"| {escaped} |", "| --- |", f"| {escaped} |",
+        f"| **{escaped}** |", f"| {escaped}<br>{escaped} |", "",
+    ])  # fmt: skip
