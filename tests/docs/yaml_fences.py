@@ -53,6 +53,10 @@ BASES: Final[Mapping[str, tuple[dict[str, Any], dict[str, Any]]]] = {
 """What a page's pieces belong to; those of the others to Supaflow's S3 Data Lake."""
 
 FILES: Final = {
+    "destination.json": """
+{"s3_bucket_name": "acme-lake", "s3_bucket_path": "data", "s3_bucket_region": "us-east-1",
+ "format": {"format_type": "JSONL"}}
+""",
     "flow.yaml": """
 materializations:
   acme/lake:

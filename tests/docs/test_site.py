@@ -1,0 +1,63 @@
+"""The site of all pages: each link and anchor leads somewhere, and a page loads nothing from elsewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.fences import PAGES, ROOT
+
+CONF = ROOT / "docs" / "site"
+LOADED = re.compile(
+    r"""<(?:link|script|img|iframe|source|video)\b[^>]*\b(?:src|href|srcset)=["']?(?:https?:)?//[^"'> ]*"""
+)
+"""What a browser would fetch by itself from another host."""
+
+
+def build(source: Path, out: Path) -> str:
+    """Sphinx's warnings, which end ``scripts/site``."""
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--builder", "html", "--conf-dir", str(CONF)]
+    done = subprocess.run([*command, str(source), str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    out = tmp_path_factory.mktemp("site")
+    assert build(ROOT, out) == ""
+    return out
+
+
+def test_every_page_is_there(site):
+    for page in PAGES:
+        assert (site / page.relative_to(ROOT)).with_suffix(".html").is_file()
+    assert (site / "docs" / "pictures" / "flow-dark.svg").is_file()
+
+
+def test_a_page_loads_nothing_from_elsewhere(site):
+    pages = [*site.rglob("*.html")]
+    assert [(page.name, found) for page in pages for found in LOADED.findall(page.read_text("utf-8"))] == []
+    styles = [*site.rglob("*.css")]
+    assert [style.name for style in styles if re.search(r"url\([\"']?https?:", style.read_text("utf-8"))] == []
+
+
+def test_search_has_an_index_that_needs_no_server(site):
+    # A browser refuses to fetch files beside a page that it has opened from a disk; a script it takes.
+    assert (site / "searchindex.js").read_text("utf-8").startswith("Search.setIndex(")
+
+
+BROKEN = [
+    ("[a page](nowhere.md)", "'myst' cross-reference target not found: 'nowhere.md'"),
+    ("[a heading](index.md#nowhere)", "local id not found in doc 'docs/index': 'nowhere'"),
+    ("[a heading here](#nowhere)", "'myst' cross-reference target not found: 'nowhere'"),
+]
+
+
+@pytest.mark.parametrize(("link", "warning"), BROKEN)
+def test_a_broken_link_is_told(tmp_path, link, warning):
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "docs" / "index.md").write_text(f"# Pages\n\n{link}\n", "utf-8")
+    assert warning in build(tmp_path, tmp_path / "out")
