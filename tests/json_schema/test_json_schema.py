@@ -163,6 +163,13 @@ def test_reference_to_what_is_not_there(reference):
         read_schema(schema)
 
 
+@pytest.mark.parametrize("identifier", [5, None, [], {"a": 1}, "http://["])
+def test_reference_beside_an_id_that_is_none(identifier):
+    schema = {"$id": identifier, "$defs": {"plain": {"$id": identifier, "type": "integer"}}, "$ref": "#/$defs/plain"}
+    options, _ = read_options(schema, Rules(()))
+    assert [option.type for option in options] == ["integer"]
+
+
 WRONG = [
     # a property's schema, what is wrong with it
     ({"type": "money"}, "has type 'money'"),
