@@ -61,7 +61,11 @@ MISTAKES = [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
      "deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, on_failure, "
-     "pipeline, put_metrics, source, source_root, tables."]),
+     "pipeline, put_metrics, readers, source, source_root, tables."]),
+    (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
+     "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
+     "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "
+     "'snowflake'?"]),
     (S, "type: supaflow-s3-data-lake", "type: supaflow-s3-datalake", [
      "lake.yaml:3: destination.type: 'supaflow-s3-datalake' is not a known destination; expected 'supaflow-s3', "
      "'supaflow-s3-data-lake', 'airbyte-s3', 'heropixel-s3', 'estuary-s3-parquet' or 'lakewriter-s3'; did you mean "
@@ -206,7 +210,8 @@ MISTAKES = [
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
      "delta_encodings, deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "on_bad_row, on_failure, pipeline, put_metrics, source, source_root, tables. It goes into 'deployment'."]),
+     "on_bad_row, on_failure, pipeline, put_metrics, readers, source, source_root, tables. It goes into "
+     "'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [

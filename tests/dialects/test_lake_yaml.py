@@ -8,6 +8,7 @@ import pytest
 from lakewriter.dialects.common.tables import make_absolute
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError, TlsRequiredError
+from lakewriter.spec.readers import DELTA
 from lakewriter.spec.specification import Encoding
 from tests.dialects.files import READ, TABLE, lake
 from tests.support.narrow import expect
@@ -163,8 +164,8 @@ def test_overwrite_is_refused(tmp_path):
 
 
 def test_delta_encodings_are_asked_for(tmp_path):
-    assert expect(Encoding, load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding).delta
-    assert not expect(Encoding, load_spec(lake(tmp_path)).encoding).delta
+    assert expect(Encoding, load_spec(lake(tmp_path, top={"delta_encodings": True})).encoding).value_encodings == DELTA
+    assert expect(Encoding, load_spec(lake(tmp_path)).encoding).value_encodings == frozenset()
 
 
 def test_stage_is_merged(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from lakewriter.encode.parquet import ParquetEncoder
 from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.readers import DELTA
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import MemorySink, numbers, written
 
@@ -18,7 +19,7 @@ def test_write_source_fails(delta: bool, error: BaseException) -> None:
         raise error
 
     with pytest.raises(type(error)) as caught:
-        written(Encoding(delta=delta), numbers(1).schema, batches(), 500)
+        written(Encoding(value_encodings=DELTA if delta else frozenset()), numbers(1).schema, batches(), 500)
     assert caught.value is error
 
 

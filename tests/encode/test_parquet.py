@@ -16,6 +16,7 @@ import pytest
 from lakewriter.encode.parquet import CODECS, ParquetEncoder
 from lakewriter.encode.parquet_footer import read_column_statistics
 from lakewriter.receipt import ColumnStatistics
+from lakewriter.spec.readers import DELTA
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import MemorySink, numbers, opened, written
 
@@ -104,7 +105,7 @@ def _read_by_duckdb(data: bytes, directory: Path) -> list[Any]:
 
 @pytest.mark.parametrize("delta", [False, True])
 def test_write_flat_types(delta: bool) -> None:
-    file = opened(written(Encoding(delta=delta), FLAT, [FLAT_BATCH]))
+    file = opened(written(Encoding(value_encodings=DELTA if delta else frozenset()), FLAT, [FLAT_BATCH]))
     assert file.read().to_pydict() == FLAT_BATCH.to_pydict()
     assert file.schema_arrow.equals(FLAT, check_metadata=True)
     columns = [file.schema.column(i) for i in range(len(TYPES))]
@@ -119,7 +120,7 @@ def test_write_flat_statistics() -> None:
 
 
 def test_write_nested_types(tmp_path: Path) -> None:
-    data = written(Encoding(delta=True), NESTED, [NESTED_BATCH])
+    data = written(Encoding(value_encodings=DELTA), NESTED, [NESTED_BATCH])
     file = opened(data)
     assert file.read().to_pylist() == NESTED_ROWS
     assert duckdb.from_arrow(file.read()).fetchall() == _read_by_duckdb(data, tmp_path)
@@ -160,7 +161,9 @@ def test_write_gzip_level() -> None:
     ],
 )
 def test_write_encodings(delta: bool, encodings: dict[str, set[str]]) -> None:
-    file = opened(written(Encoding(delta=delta), numbers(1).schema, [numbers(1000)]))
+    file = opened(
+        written(Encoding(value_encodings=DELTA if delta else frozenset()), numbers(1).schema, [numbers(1000)])
+    )
     columns = [file.metadata.row_group(0).column(i) for i in range(2)]
     assert {c.path_in_schema: set(c.encodings) for c in columns} == encodings
     assert file.read().equals(pa.Table.from_batches([numbers(1000)]))
@@ -183,7 +186,7 @@ def test_write_row_groups_are_in_the_sink_at_their_edge() -> None:
 
 
 def test_write_no_rows() -> None:
-    file = opened(written(Encoding(delta=True), FLAT, []))
+    file = opened(written(Encoding(value_encodings=DELTA), FLAT, []))
     assert (file.metadata.num_rows, file.schema_arrow.names) == (0, FLAT.names)
     assert read_column_statistics(file.metadata) == {}
 

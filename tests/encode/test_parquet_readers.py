@@ -17,6 +17,7 @@ from datafusion import SessionContext
 from pyspark.sql import SparkSession
 
 from lakewriter.encode.parquet import ParquetEncoder
+from lakewriter.spec.readers import DELTA
 from lakewriter.spec.specification import Encoding
 from tests.encode.files import numbers, written
 from tests.encode.test_parquet import FLAT, FLAT_BATCH, NESTED, NESTED_BATCH
@@ -38,7 +39,7 @@ ENCODINGS = {
     "by column": Encoding(page_bytes=4096),
     "level 1": Encoding(level=1),
     "level 6": Encoding(level=6, page_bytes=4096),
-    "delta": Encoding(delta=True, page_bytes=4096),
+    "delta": Encoding(value_encodings=DELTA, page_bytes=4096),
     "snappy": Encoding(codec="snappy", page_bytes=4096),
     "zstd": Encoding(codec="zstd", level=3),
 }

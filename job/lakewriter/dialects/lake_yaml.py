@@ -14,6 +14,7 @@ from lakewriter.dialects.common.faults import FaultError, locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.lineage_keys import LineageEntry, warn_of_key
+from lakewriter.dialects.common.named_readers import fit_readers
 from lakewriter.dialects.common.problems import (
     describe_problems,
     describe_value,
@@ -44,6 +45,7 @@ from lakewriter.naming import PIPELINE
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import FileModel, Model, require_one
+from lakewriter.spec.readers import ReaderName
 from lakewriter.spec.specification import MIB, Limits, Spec
 
 if TYPE_CHECKING:
@@ -105,6 +107,9 @@ class LakeFile(FileModel):
     delta_encodings: bool = False
     """Writes Parquet's DELTA encodings where a column's values mostly differ. Files get smaller, but not every reader
     knows them."""
+    readers: tuple[ReaderName, ...] = ()
+    """The programs that will read the Parquet files. Columns get the smallest encodings that all of these are known to
+    read; without any, those that every reader has. A codec that one of them may not read is refused."""
     contract: ContractEntry = ContractEntry()
     """What happens when columns or types change in the sources. A table's own ``contract`` comes first."""
     on_bad_row: BadRowEntry | None = None
@@ -141,6 +146,8 @@ class LakeFile(FileModel):
         given = {"source": self.source is not None, "delta_encodings": self.delta_encodings}
         for key in (key for key, is_given in given.items() if is_given and key not in dialect.top_keys):
             raise ValueError(f"{key!r} is only for {list_destinations_with(key)}")
+        if self.readers and self.delta_encodings:
+            raise ValueError("'delta_encodings' and 'readers' both choose encodings; expected one of them")
         for key, name in self.destination.renamed_keys.items():
             if getattr(self, key) is not None:
                 raise ValueError(f"{key!r} is called {name!r} here, under 'destination'")
@@ -176,13 +183,13 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
     file = _validate(document)
     destination, dialect = file.destination, find_dialect(file.destination)
     with locate_faults(document):
-        spec = dialect.translate(_make_checked_file(file, str(document.folder)))
+        translated = dialect.translate(_make_checked_file(file, str(document.folder)))
+        spec = fit_readers(translated, file.readers, delta=file.delta_encodings)
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
         lineage = _make_lineage(file, str(document.folder))
         interval = _choose_interval(file, spec)
     loaded = {
-        "encoding": spec.encoding.model_copy(update={"delta": True}) if file.delta_encodings else spec.encoding,
         "limits": dialect.limits(destination, _make_limits(file)),
         **interval,
         "put_metrics": file.put_metrics,

@@ -101,9 +101,9 @@ class ParquetEncoder:
             options |= {"compression": self._codec.name, "write_page_checksum": True}
             if self._codec.levels is not None:
                 options["compression_level"] = encoding.level
-        choice = choose_encodings(first.slice(0, SAMPLE_ROWS), delta=encoding.delta)
-        if choice.delta:
-            options["column_encoding"] = dict(choice.delta)
+        choice = choose_encodings(first.slice(0, SAMPLE_ROWS), encoding.value_encodings)
+        if choice.encodings:
+            options["column_encoding"] = dict(choice.encodings)
         if choice.without_dictionary and encoding.dictionary:
             paths = list_leaf_paths(first.schema)
             options["use_dictionary"] = [path for path in paths if path not in choice.without_dictionary] or False

@@ -7,8 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-INTEGERS: Final = "DELTA_BINARY_PACKED"
-TEXT: Final = "DELTA_LENGTH_BYTE_ARRAY"
+from lakewriter.spec.readers import ValueEncoding
 
 SAMPLE_ROWS: Final = 65_536
 UNIQUE: Final = 0.9
@@ -19,24 +18,21 @@ _FIRST_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class Choice:
-    """Top-level columns by name. ``delta`` has the encodings; ``plain`` are those that a dictionary would only make
-    larger.
-    """
+    """Top-level columns by name. ``plain`` are those of plain values, which a dictionary would only make larger."""
 
-    delta: Mapping[str, str]
+    encodings: Mapping[str, ValueEncoding]
     plain: Collection[str]
 
     @property
     def without_dictionary(self) -> list[str]:
         """The columns that have none."""
-        return [*self.delta, *self.plain]
+        return [*self.encodings, *self.plain]
 
 
-def choose_encodings(sample: pa.Table, *, delta: bool) -> Choice:
+def choose_encodings(sample: pa.Table, known: Collection[ValueEncoding]) -> Choice:
     """What suits ``sample``; columns that are mostly null keep a dictionary, as few values tell little.
 
-    With ``delta``, columns of which more than half of the values differ get a DELTA encoding where there is one for
-    their type. BYTE_STREAM_SPLIT is never chosen: Spark's vectorised reader fails on it.
+    Columns of which more than half of the values differ get the first of the ``known`` encodings for their type.
     """
     encodings, plain = {}, []
     for field, column in zip(sample.schema, sample.columns, strict=True):
@@ -44,7 +40,7 @@ def choose_encodings(sample: pa.Table, *, delta: bool) -> Choice:
         if not _is_counted(field.type) or values * 2 <= len(column) or _repeats_at_once(column):
             continue
         distinct = pc.count_distinct(column).as_py()
-        encoding = _find_delta_encoding(field.type) if delta else None
+        encoding = next((name for name in _list_encodings(field.type) if name in known), None)
         if encoding is not None and distinct * 2 > values:
             encodings[field.name] = encoding
         elif distinct >= UNIQUE * values:
@@ -57,14 +53,15 @@ def list_leaf_paths(schema: pa.Schema) -> list[str]:
     return [path for field in schema for path in _iterate_leaves(field.name, field.type)]
 
 
-def _find_delta_encoding(kind: pa.DataType) -> str | None:
+def _list_encodings(kind: pa.DataType) -> tuple[ValueEncoding, ...]:
+    """The encodings for a type, the smallest first."""
     types = pa.types
-    if types.is_integer(kind) or types.is_temporal(kind):
-        return INTEGERS
-    if types.is_decimal128(kind):
-        # Wider decimals are fixed length byte arrays.
-        return INTEGERS if kind.precision <= 18 else None
-    return TEXT if _is_text(kind) else None
+    # Wider decimals are fixed length byte arrays.
+    if types.is_integer(kind) or types.is_temporal(kind) or (types.is_decimal128(kind) and kind.precision <= 18):
+        return ("DELTA_BINARY_PACKED",)
+    if types.is_float32(kind) or types.is_float64(kind):
+        return ("BYTE_STREAM_SPLIT",)
+    return ("DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY") if _is_text(kind) else ()
 
 
 def _iterate_leaves(path: str, kind: pa.DataType) -> Iterator[str]:

@@ -11,6 +11,7 @@ from lakewriter.spec.collection import Collection
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import Model
+from lakewriter.spec.readers import ValueEncoding
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.stream import AvroEncoding, Envelope, MessageSource, Stream, TextEncoding
 from lakewriter.spec.vendor_policy import VendorPolicy
@@ -177,12 +178,15 @@ class Limits(Model):
 
 
 class Encoding(Model):
-    """How Parquet files are encoded. Without a ``level``, gzip is chosen for each column by its first rows."""
+    """How Parquet files are encoded. Without a ``level``, gzip is chosen for each column by its first rows.
+
+    ``value_encodings`` are those that columns may have besides dictionary and plain encoding.
+    """
 
     kind: Literal["parquet"] = "parquet"
     codec: str = "gzip"
     level: int | None = None
-    delta: bool = False
+    value_encodings: frozenset[ValueEncoding] = frozenset()
     page_bytes: int | None = None
     dictionary_page_bytes: int | None = None
     dictionary: bool = True

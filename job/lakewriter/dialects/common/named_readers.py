@@ -1,0 +1,39 @@
+"""``readers`` of a lake.yaml: which of Parquet's encodings its files have."""
+
+from collections.abc import Sequence
+
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.spec.readers import DELTA, READERS, ReaderName, list_common_encodings
+from lakewriter.spec.specification import Encoding, FileEncoding, Spec
+
+
+def fit_readers(spec: Spec, readers: Sequence[ReaderName], *, delta: bool) -> Spec:
+    """The same pipeline, whose Parquet files have the encodings that all of ``readers`` read: at the least dictionary
+    and plain ones, and those alone where nobody is named. With ``delta`` they have DELTA encodings, whoever reads.
+    """
+    if not readers and not delta:
+        return spec
+
+    def fit(encoding: FileEncoding) -> FileEncoding:
+        if not isinstance(encoding, Encoding):
+            raise FaultError(("readers",), f"is for Parquet files, and this destination writes {encoding.kind}.")
+        known = DELTA if delta else list_common_encodings(readers, encoding.codec, iceberg=spec.iceberg)
+        _require_codec(readers, encoding.codec)
+        return encoding.model_copy(update={"value_encodings": known})
+
+    tables = tuple(
+        table.model_copy(update={"encoding": fit(table.encoding)}) if table.encoding is not None else table
+        for table in spec.tables
+    )
+    return spec.model_copy(update={"encoding": fit(spec.encoding), "tables": tables})
+
+
+def _require_codec(readers: Sequence[ReaderName], codec: str) -> None:
+    for name in readers:
+        if codec not in READERS[name].codecs:
+            known = ", ".join(sorted(READERS[name].codecs))
+            raise FaultError(
+                ("readers",),
+                f"{name!r} is not known to read Parquet files with {codec}; expected one of {known}.",
+                remedy=f"Set the compression under destination to one of these, or leave {name} out.",
+            )
