@@ -220,8 +220,8 @@ MISTAKES = [
      "lake.yaml:11: lineage: 'log': expected a mapping."]),
     (S, "deployment:\n", "lineage: {url: x}\ndeployment:\n", [
      "lake.yaml:11: lineage.to: is required.",
-     "lake.yaml:11: lineage.url: unknown key, with value (not shown); known keys: api_key, endpoint, namespace, "
-     "timeout_seconds, to."]),
+     "lake.yaml:11: lineage.url: unknown key, with value (not shown); known keys: allow_insecure, api_key, endpoint, "
+     "namespace, timeout_seconds, to."]),
     (S, "deployment:\n", "lineage: {to: 's3://acme-lake/events'}\ndeployment:\n", [
      "lake.yaml:11: lineage.to: 's3://acme-lake/events': expected 'log', a path on this machine, or a URL that begins "
      "with https:// or http://."]),
@@ -238,6 +238,8 @@ MISTAKES = [
      "lake.yaml:11: lineage.api_key: 'api_key' is only for a URL; 'to' is 'log'."]),
     (S, "deployment:\n", "lineage: {to: e.jsonl, endpoint: x}\ndeployment:\n", [
      "lake.yaml:11: lineage.endpoint: 'endpoint' is only for a URL; 'to' is 'e.jsonl'."]),
+    (S, "deployment:\n", "lineage: {to: log, allow_insecure: true}\ndeployment:\n", [
+     "lake.yaml:11: lineage.allow_insecure: 'allow_insecure' is only for a URL; 'to' is 'log'."]),
     (S, "deployment:\n", "lineage: {to: log, timeout_seconds: 0}\ndeployment:\n", [
      "lake.yaml:11: lineage.timeout_seconds: 0: expected at least 1."]),
     (S, "deployment:\n", "limits: {parallel_tables: 64}\ndeployment:\n", [

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from lakewriter.aws import Clients
+from lakewriter.cli.main import main
 from lakewriter.run.load import run
 from lakewriter.run.loader import load as run_load
 from lakewriter.run.stop import Stop
@@ -99,6 +101,20 @@ def test_load_that_dies_and_is_run_again(lake, follow):
     events = follow(lake, lambda: lake.killed("j1", completes))
     assert [event["eventType"] for event in events] == ["START", "START"]
     assert follow(lake, lambda: lake.load("j1")) == []
+
+
+def test_time_of_the_schedule(lake, follow):
+    lake.write(table("orders", lake.csv("orders.csv", ORDERS)))
+
+    def load():
+        done = CliRunner().invoke(
+            main, ["run", str(lake.file), "--quiet", "--scheduled-at", "2026-01-31T07:00:00+01:00"]
+        )
+        assert done.exit_code == 0, done.output
+
+    events = follow(lake, load)
+    times = [event["run"]["facets"]["nominalTime"]["nominalStartTime"] for event in events]
+    assert times == ["2026-01-31T07:00:00.000+01:00"] * 4
 
 
 def test_table_that_fails(lake, follow):

@@ -237,9 +237,7 @@ def _choose_interval(file: LakeFile, spec: Spec) -> dict[str, int | None]:
 
 
 def _make_lineage(file: LakeFile, folder: str) -> Lineage | None:
-    if file.lineage is None:
-        return None
-    return file.lineage.make_lineage(folder, allow_insecure=file.destination.allow_insecure)
+    return None if file.lineage is None else file.lineage.make_lineage(folder)
 
 
 def _make_limits(file: LakeFile) -> Limits:

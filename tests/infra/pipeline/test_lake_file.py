@@ -111,6 +111,35 @@ def test_relative_path_is_on_this_machine(read: Any, tmp_path: Path) -> None:
     )
 
 
+SERVER = {"to": "https://marquez.example.com"}
+LINEAGES: list[tuple[dict[str, str], tuple[str, ...]]] = [
+    ({"to": "log"}, ()),
+    (SERVER, ()),
+    (SERVER | {"api_key": "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:marquez-Ab12cd}"}, ()),
+    (SERVER | {"api_key": "${ssm:/lake/marquez}"}, ()),
+    (SERVER | {"api_key": "hush"}, (f"api_key is written out; {EXPECTED}",)),
+    (
+        SERVER | {"api_key": "${env:MARQUEZ}"},
+        (f"lineage.api_key: '${{env:MARQUEZ}}' names a variable of this machine; {EXPECTED}",),
+    ),
+    (
+        {"to": "events.jsonl"},
+        (
+            "lineage.to: 'events.jsonl' would be a file of a machine that is gone after the load; expected 'log' or a "
+            "URL.",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("lineage", "problems"), LINEAGES)
+def test_lineage(read: Any, tmp_path: Path, lineage: dict[str, str], problems: tuple[str, ...]) -> None:
+    read(REMOTE)
+    file = tmp_path / "lake.yaml"
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text("utf-8")) | {"lineage": lineage}), "utf-8")
+    assert find_unshippable(load(file)) == problems
+
+
 def test_shipped_file_reads_as_the_same_pipeline(read: Any, tmp_path: Path) -> None:
     lake = read(REMOTE, **ROLE, external_id="${ssm:/lake/external-id}")
     (tmp_path / "shipped.yaml").write_text(render_lake_file(lake), "utf-8")

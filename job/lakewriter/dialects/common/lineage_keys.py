@@ -29,6 +29,8 @@ class LineageEntry(FileModel):
     api_key: SecretText | None = None
     """The server's key or token, sent as ``Authorization: Bearer``: a reference such as ``${secret:ARN}``. Only for a
     URL."""
+    allow_insecure: bool = False
+    """Sends events, and the key if there is one, to a server that has no TLS. Only for a URL."""
     timeout_seconds: float = Field(5.0, ge=1, le=60)
     """How long an event may take, and how long the end of a load waits for the events that are not sent yet."""
 
@@ -50,16 +52,16 @@ class LineageEntry(FileModel):
 
     @model_validator(mode="after")
     def _keys_of_a_server(self) -> "LineageEntry":
-        given = {"endpoint": self.endpoint, "api_key": self.api_key}
+        given = {"endpoint": self.endpoint, "api_key": self.api_key, "allow_insecure": self.allow_insecure or None}
         for key in (key for key, value in given.items() if value is not None and not is_url(self.to)):
             raise ValueError(f"{key!r} is only for a URL; 'to' is {self.to!r}")
         return self
 
-    def make_lineage(self, folder: str, *, allow_insecure: bool) -> Lineage:
-        """The neutral form; ``TLS_REQUIRED`` for a key that would be sent without TLS."""
+    def make_lineage(self, folder: str) -> Lineage:
+        """The neutral form; ``TLS_REQUIRED`` for a server without TLS that is not on this machine."""
         remote = is_url(self.to)
-        if remote and self.api_key is not None:
-            require_tls(self.to, ("lineage", "to"), allow_insecure=allow_insecure)
+        if remote:
+            require_tls(self.to, ("lineage", "to"), allow_insecure=self.allow_insecure)
         return Lineage(
             to=self.to if remote or self.to == LOG else make_absolute(self.to, folder),
             endpoint=(self.endpoint or ENDPOINT) if remote else "",
