@@ -64,9 +64,9 @@ class GivenBooks(Books):
         self._way = lake.way
         lake.write(ENTRIES[lake.way])
 
-    def process(self, job: str) -> Process:
+    def process(self, job: str, **how: Any) -> Process:
         """A program that writes them."""
-        process = super().process(job)
+        process = Process(self.lake.file, job, self.lake.aws.url, **how)
         process.command = [sys.executable, "-m", "tests.faults.given", str(self.lake.file), self._way, job]
         return process
 

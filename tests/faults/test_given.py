@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
 
 import pytest
 
 from tests.faults.chain import Chain
+from tests.faults.cluster import SPECULATION, make_environment, make_java
+from tests.faults.gate import Fault, once
 from tests.faults.given import WAYS, GivenBooks, GivenLake
-from tests.load.lakes import completes
+from tests.load.lakes import completes, uploads_part
 
 pytestmark = pytest.mark.spark
 
@@ -42,3 +45,36 @@ def test_random_kills_of_programs(books_of, way, number, record_property):
         raise
     for name, value in chain.record().items():
         record_property(name, value)
+
+
+@pytest.fixture
+def java(tmp_path) -> str:
+    return make_java(tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", WAYS)
+def test_an_executor_that_dies(books_of, java, way):
+    books = books_of(way)
+    with books.process("a", stall_seconds=15, **make_environment(java)) as process:
+        process.gate.at(uploads_part, lambda: kill(process.executors() + process.workers()), applied=True)
+        assert process.wait() == 0, process.errors
+    assert books.audit(again=["a"]).left_uploads == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_that_runs_twice_at_once(books_of, java, way):
+    books = books_of(way)
+    late = once(lambda call: uploads_part(call) and call.key.endswith("00000.gzip.parquet"), Fault.STALL)
+    environment = make_environment(java, **SPECULATION)
+    with books.process("a", weather=late, stall_seconds=15, **environment) as process:
+        assert process.wait() == 0, process.errors
+    parts = [call.key for call in process.gate.calls if uploads_part(call)]
+    assert len(parts) > len(set(parts))
+    assert books.audit(again=["a"]).left_uploads == {}
+
+
+def kill(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)

@@ -2,54 +2,27 @@
 
 import os
 import signal
-import stat
-import sys
 
 import pytest
 
-from lakewriter.source.java import find_java
 from tests.faults.books import ORDERS, TABLES, Books
+from tests.faults.cluster import SPECULATION, make_environment, make_java
 from tests.faults.gate import Fault, Weather, once
-from tests.faults.process import ROOT, Process
+from tests.faults.process import Process
 from tests.load.lakes import Lake, uploads_part
 from tests.support.call import Call
 
 pytestmark = pytest.mark.spark
 
-CLUSTER = "--master local-cluster[2,1,1024]"
-LAUNCHER = """#!/bin/sh
-for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done
-exec {java} "$@"
-"""
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.minTaskRuntime": "100ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.3",
-}
-
 
 @pytest.fixture
 def java(tmp_path) -> str:
-    """A JAVA_HOME whose java knows no module that Spark asks for, as the product makes one for itself."""
-    launcher = tmp_path / "java" / "bin" / "java"
-    launcher.parent.mkdir(parents=True)
-    launcher.write_text(LAUNCHER.format(java=find_java(os.environ)), "utf-8")
-    launcher.chmod(stat.S_IRWXU)
-    return str(launcher.parents[1])
+    return make_java(tmp_path)
 
 
 def clustered(lake: Lake, java: str, weather: Weather = lambda _: None, **settings: str) -> Process:
     """Load ``a`` on a cluster of two executors, where tasks are tried again."""
-    options = " ".join(f"--conf {name}={value}" for name, value in settings.items())
-    driver = {
-        "JAVA_HOME": java,
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_SUBMIT_ARGS": f"{CLUSTER} --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
-        f"--conf spark.executorEnv.PYTHONPATH={ROOT / 'job'}:{ROOT} {options} pyspark-shell",
-    }
+    driver = make_environment(java, **settings)
     return Process(lake.file, "a", lake.aws.url, weather=weather, stall_seconds=15, **driver)
 
 
