@@ -214,6 +214,10 @@ class ControlKeys:
         """Where release 0.1.0 wrote it."""
         return f"{self.load(job_id)}/{attempt}/{table_id}.failed.json"
 
+    def receipts(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Begins the keys of the parts that hold the receipts of many files."""
+        return f"{self.load(job_id)}/{attempt}/receipts/{table_id}/"
+
     def bad_rows(self, job_id: str, attempt: str, table_id: str) -> str:
         """Begins the keys of the rows that an attempt has set aside."""
         return f"{self.load(job_id)}/{attempt}{BAD_ROWS}{table_id}/"

@@ -102,15 +102,6 @@ class ChangedValues(ControlObject):
     values: int
 
 
-def sum_changed(receipts: Sequence["Receipt"]) -> tuple[ChangedValues, ...]:
-    """The changed values of several files together, most of them first."""
-    sums = Counter[tuple[str, str, str]]()
-    for receipt in receipts:
-        for each in receipt.changed:
-            sums[each.field, each.change, each.reason] += each.values
-    return tuple(ChangedValues(field=f, change=c, reason=r, values=n) for (f, c, r), n in sums.most_common())
-
-
 class Receipt(ControlObject):
     """A multipart upload that has all its parts and is not completed.
 
@@ -151,6 +142,38 @@ class Receipt(ControlObject):
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(f"parts of {self.key!r} are numbered {numbers}, expected 1 to N without gaps")
         return self
+
+
+class Totals(ControlObject):
+    """What several files come to.
+
+    ``last_seq`` is the highest of their numbers, ``cursor`` the highest value, ``changed`` is sorted by how many values
+    were changed. ``is_repeated`` says that a task or a request ran again: there may be uploads without a receipt.
+    """
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    small_files: int = 0
+    last_seq: int = -1
+    engines: tuple[str, ...] = ()
+    cursor: Cursor | None = None
+    cursor_nulls: int = 0
+    changes: int = 0
+    change_samples: tuple[str, ...] = ()
+    undeclared: Mapping[str, int] = Field(default_factory=dict)
+    changed: tuple[ChangedValues, ...] = ()
+    requests: Mapping[str, int] = Field(default_factory=dict)
+    is_repeated: bool = False
+
+
+class ReceiptPart(ControlObject):
+    """An object with some of a load's receipts, its SHA-256 and its length in bytes, and what their files come to."""
+
+    key: str
+    sha256: str
+    length: int
+    totals: Totals
 
 
 class SetAside(ControlObject):

@@ -6,10 +6,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from lakewriter.control_object import ControlObject, is_none
+from lakewriter.control_object import ControlObject, is_empty, is_none
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_RETRY
-from lakewriter.receipt import ChangedValues, Cursor, SetAside
+from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, SetAside
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
 
@@ -57,7 +57,10 @@ class TableHealth(ControlObject):
 
 
 class TableReport(ControlObject):
-    """A committed table of a load; the object's existence is what makes the table done."""
+    """A committed table of a load; the object's existence is what makes the table done.
+
+    ``parts`` have the keys that ``keys`` lacks, of a load of many files.
+    """
 
     version: Literal[1] = 1
     pipeline: str
@@ -86,6 +89,8 @@ class TableReport(ControlObject):
     undeclared: Mapping[str, int] = Field(default_factory=dict)
     health: TableHealth | None = None
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
+    parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
+    needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]

@@ -121,14 +121,14 @@ class Books:
 
     def _keys(self, name: str, job: str) -> list[str]:
         report = self.controls[name].read_report(job)
-        return [] if report is None else list(report["keys"])
+        return [] if report is None else list(self.controls[name].list_written_keys(report))
 
     def _promised(self, name: str, job: str) -> list[str]:
         """The keys of a load that is done or past its point of no return."""
         pending = self.controls[name].state.read().pending
         if pending is None or pending.job_id != job:
             return self._keys(name, job)
-        return [receipt.key for receipt in self.controls[name].read_intent(job, pending.attempt).receipts]
+        return list(self.controls[name].read_intent(job, pending.attempt).files.list_keys())
 
     def _check_state(self, name: str, committed: list[str], left: set[str]) -> None:
         state = self.controls[name].state.read()

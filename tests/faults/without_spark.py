@@ -15,9 +15,12 @@ from unittest.mock import patch
 import lakewriter
 from lakewriter.cli import context
 from lakewriter.cli.main import main
+from lakewriter.receipts import parts as receipt_parts
 from tests.faults.process import ROOT, Process, Started
 from tests.support.local_tasks import local_session
 
+BOUNDS: Final = "TEST_RECEIPT_BOUNDS"
+"""The variable with the bounds of receipts, for loads that have parts of them without having thousands of files."""
 _FORKS: Final = multiprocessing.get_context("forkserver")
 
 
@@ -54,5 +57,9 @@ def _run(arguments: list[str], environment: dict[str, str], folder: Path) -> Non
     os.environ.update(environment)
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o644), number)
-    with patch.object(context, "open_spark_session", lambda _: local_session(2)):
+    part, results, joined = map(int, environment.get(BOUNDS, "8388608,134217728,200").split(","))
+    with (
+        patch.object(context, "open_spark_session", lambda _: local_session(2)),
+        patch.object(receipt_parts, "BOUNDS", receipt_parts.Bounds(part, results, joined)),
+    ):
         main(arguments, prog_name="lakewriter")

@@ -19,6 +19,7 @@ from lakewriter.errors import LakeError
 from lakewriter.operate.left_behind import find_highest_numbers, read_leftovers
 from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
+from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.spec.layout import Layout, Template
@@ -59,16 +60,18 @@ class Table:
     def load(self, job_id: str, *, files: int = 1, dies: str = "", batch: Batch | None = None, **fields) -> str | None:
         """The code of its failure. ``dies`` is the step at whose beginning the process is gone."""
 
-        def staged(load, table, began, sync, receipts):
+        def stage_table(load, table, began, sync, kept):
             names = load.names[table.id]
+            staged = []
             for seq in range(files):
-                receipts.append(self.stage(names.object_key(seq), load.attempt.load))
+                staged.append(self.stage(names.object_key(seq), load.attempt.load))
+            kept.append(Receipts(tuple(staged)))
             own: dict[str, Any] = {"table_id": self.id, "schema_name": "public", "table": "events"}
             own |= {"access": self.spec.access, "batch": batch}
-            return intent(load.attempt, tuple(receipts), began.cursor, **own | fields)
+            return intent(load.attempt, tuple(staged), began.cursor, **own | fields)
 
         with self.monkeypatch.context() as patch:
-            patch.setattr(steps, "stage_table", staged)
+            patch.setattr(steps, "stage_table", stage_table)
             if dies:
                 patch.setattr(attempts, dies, lambda *_, **__: (_ for _ in ()).throw(Killed))
                 patch.setattr(attempts, "give_up", lambda *_: None)

@@ -8,7 +8,7 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
-from lakewriter.operate.row_counts import Counting, count_rows
+from lakewriter.operate.row_counts import CountedFile, Counting, count_rows
 from lakewriter.receipt import Part, Receipt
 from lakewriter.spec.access import Access
 from tests.commit.intents import intent
@@ -62,7 +62,8 @@ def test_engine_of_a_later_release_is_not_taken_for_parquet():
     )  # fmt: skip
     own = Attempt("p", "a", "A1", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
     clients = Clients(Access(bucket="b", region="us-east-1"))
-    count, (wrong,) = count_rows(intent(own, (receipt,)), (receipt,), (), Counting("_id"), clients, 1)
+    files = (CountedFile(receipt.key, 1, "lance"),)
+    count, (wrong,) = count_rows(intent(own, (receipt,)), files, (), Counting("_id"), clients, 1)
     assert (count.rows, wrong.kind, wrong.key, wrong.code) == (0, "not_compared", "t/1.lance", "PENDING_UNRECOVERABLE")
     assert wrong.message == (
         "s3://b/t/1.lance: its rows cannot be counted: its receipt says that 'lance' wrote it; expected avro, csv, "

@@ -1,8 +1,10 @@
 """The tables that are watched, what was seen of each, and how what lies in the bucket is read."""
 
+import gzip
+import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -65,9 +67,24 @@ def receipts_of(objects: Mapping[str, Stored], place: Place, pending: Mapping[st
     """Those of a pending load's intent, by its own text; None where the intent is gone."""
     root = f"{place.root}/loads/{pending['job_id']}/{pending['attempt']}/"
     for key, stored in objects.items():
-        if key.startswith(root) and (own := parsed(stored)).get("table_id") == place.table and "receipts" in own:
-            return list(own["receipts"])
+        if not key.startswith(root) or not key.endswith(".json"):
+            continue
+        if (own := parsed(stored)).get("table_id") == place.table and "receipts" in own:
+            return [*own["receipts"], *_read_parts(objects, own.get("parts", ()))]
     return None
+
+
+def keys_of(objects: Mapping[str, Stored], report: Mapping[str, Any]) -> list[str]:
+    """The files that a report tells of."""
+    return [*report["keys"], *(own["key"] for own in _read_parts(objects, report.get("parts", ())))]
+
+
+def _read_parts(objects: Mapping[str, Stored], parts: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Receipts in the parts that are there and are as the intent names them."""
+    for part in parts:
+        stored = objects.get(part["key"])
+        if stored is not None and hashlib.sha256(stored.body).hexdigest() == part["sha256"]:
+            yield from map(json.loads, gzip.decompress(stored.body).splitlines())
 
 
 def ended_together(objects: Mapping[str, Stored], place: Place, *states: Mapping[str, Any]) -> bool:

@@ -141,7 +141,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "abort-before-delete": _one(
         "a withdrawn load's uploads are aborted before its objects are deleted",
         "commit.uploads",
-        "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))\n    call_all(",
+        "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))\n"
+        "    call_all(",
         "    call_all(",
     ),
     "own-objects-only": _one(
@@ -302,6 +303,30 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "aws.required_fields",
         '    "s3.CompleteMultipartUpload": ("Key", "ETag"),\n',
         '    "s3.CompleteMultipartUpload": (),\n',
+    ),
+    "part-digest": _one(
+        "a part of receipts is gone by only if it is as the load wrote it",
+        "receipts.parts",
+        "        if hashlib.sha256(body).hexdigest() != part.sha256:\n",
+        "        if not body:\n",
+    ),
+    "part-of-the-rest": _one(
+        "every receipt that tasks have returned is in a part that the intent names",
+        "commit.kept_receipts",
+        "    kept += writer.flush()\n",
+        "",
+    ),
+    "parts-of-tasks": _one(
+        "parts that tasks have written are named by the intent",
+        "commit.kept_receipts",
+        "    kept = [part for part, small in zip(parts, is_small, strict=True) if not small]\n",
+        "    kept: list[ReceiptPart] = []\n",
+    ),
+    "part-before-intent": _one(
+        "a part is written before it is named",
+        "receipts.parts",
+        "        self._write(part.key, body)\n",
+        "",
     ),
     "one-owner": _one(
         "a directory that one pipeline refreshes takes no other's objects",

@@ -31,13 +31,16 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 import lakewriter
 from lakewriter.aws import Clients, required_fields
 from lakewriter.errors import LakeError
-from lakewriter.receipt import Receipt
+from lakewriter.receipts import parts as receipt_parts
+from lakewriter.receipts.parts import Bounds
 from lakewriter.shape import digest
 from lakewriter.source import feed as source_feed
 from lakewriter.source.failures import Origin
 from lakewriter.source.feed import Feed as AnyFeed
 from lakewriter.spec.access import Access
 from lakewriter.staging import stage as staging
+from lakewriter.staging.returned import Packer, Returned
+from lakewriter.staging.set_aside import make_object_writer
 from lakewriter.staging.task import TaskPlan, write_partition
 from tests.simulation.bucket import S3, Bucket
 from tests.simulation.glue import Catalog, Glue
@@ -50,6 +53,16 @@ _SIDE_BY_SIDE: Final = ("at_once", "load", "loader")
 """Modules whose threads are fibers; those of the others run one after the other, at once."""
 
 
+BOUNDS: Final = (
+    Bounds(),
+    # Tasks return a file or two, and write parts of more; tasks write all, and the driver joins it; the driver alone.
+    Bounds(part=1000, results=6000),
+    Bounds(part=32_000, results=0, parts=0),
+    Bounds(part=1000, results=1_000_000),
+)
+"""How many receipts are held in one place; the product's own bounds are beyond any history."""
+
+
 class Simulation:
     """What one history's processes share."""
 
@@ -58,6 +71,7 @@ class Simulation:
         network.accept = accept
         self.ids = random.Random(f"ids of {seed}")
         self.task_tries = 1
+        self.bounds = random.Random(f"bounds of {seed}").choice(BOUNDS)
         self.serial = 0
 
     @property
@@ -234,7 +248,7 @@ def _in_order(count: int, results: dict[int, Any], failures: dict[int, BaseExcep
         yield results[number]
 
 
-def stage(feed: AnyFeed, plan: TaskPlan, _teller: object = None) -> tuple[tuple[Receipt, ...], None]:
+def stage(feed: AnyFeed, plan: TaskPlan, _teller: object = None) -> Returned:
     """Stands in for the product's: the real task body, in an executor that may die without its driver.
 
     Its sources have no bad rows.
@@ -249,27 +263,27 @@ def stage(feed: AnyFeed, plan: TaskPlan, _teller: object = None) -> tuple[tuple[
 
     feed.run(hold)
     # A task's own fiber even where there is one alone: what it is killed by is not what kills its driver.
-    found = list(Fibers().map(lambda number: run_tries(simulation, plan, number, held[number]), sorted(held)))
-    return tuple(sorted((receipt for own in found for receipt in own), key=lambda receipt: receipt.seq)), None
+    outputs = list(Fibers().map(lambda number: run_tries(simulation, plan, number, held[number]), sorted(held)))
+    return Returned.parse([text for own in outputs for text in own])
 
 
-def run_tries(simulation: Simulation, plan: TaskPlan, partition: int, batches: list[pa.RecordBatch]) -> list[Receipt]:
-    """One task, as often as Spark tries it, each time in an executor that may die."""
+def run_tries(simulation: Simulation, plan: TaskPlan, partition: int, batches: list[pa.RecordBatch]) -> list[str]:
+    """What one task yields, as often as Spark tries it, each time in an executor that may die."""
     driver, origin = simulation.process, Origin(plan.load, "simulated rows")
     for attempt in range(simulation.task_tries):
         simulation.serial += 1
         executor = Process(f"{driver.name}/e{simulation.serial}", parent=driver)
-        receipts: list[Receipt] = []
+        outputs: list[str] = []
 
-        def task(receipts: list[Receipt] = receipts, attempt: int = attempt) -> None:
+        def task(outputs: list[str] = outputs, attempt: int = attempt) -> None:
             clients = SimulatedClients(plan.access, simulation)
-            for receipt in write_partition(plan, partition, iter(batches), clients=clients):
-                receipts.append(receipt.model_copy(update={"task_attempt": attempt}))
+            packer = Packer(plan.spill, make_object_writer(clients), attempt=attempt)
+            outputs += write_partition(plan, partition, iter(batches), packer.pack, clients=clients)
 
         fiber = simulation.scheduler.spawn(executor, task)
         simulation.scheduler.join((fiber,))
         if fiber.error is None:
-            return receipts
+            return outputs
         if attempt == simulation.task_tries - 1:
             raise origin.make_error(RuntimeError(_said(fiber))) from None
     raise AssertionError("no try was made")
@@ -363,6 +377,7 @@ def running(simulation: Simulation) -> Iterator[None]:
     clear_manifest_cache()
     Here.now = simulation
     try:
-        yield
+        with patch.object(receipt_parts, "BOUNDS", simulation.bounds):
+            yield
     finally:
         Here.now = None

@@ -1,5 +1,6 @@
 """What befalls the bucket and the catalog without any of our processes: lost uploads, foreign writers, time."""
 
+import gzip
 import json
 import random
 from collections import Counter
@@ -12,11 +13,12 @@ from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import key_of, metadata_of
 from tests.simulation.weather import Network
 
-ACTS: Final = ("vanish", "stranger", "foreign-column", "foreign-commit", "month")
+ACTS: Final = ("vanish", "stranger", "foreign-column", "foreign-commit", "month", "part")
 TRANSIENT: Final = frozenset(code for code, kind in CODES.items() if kind.transient)
 EXCUSES: Final = {
     "denied": {"S3_ACCESS_DENIED", "GLUE_ACCESS_DENIED", "PENDING_UNRECOVERABLE"},
     "stranger": {"KEY_EXISTS"},
+    "part": {"PENDING_UNRECOVERABLE"},
     "month": {"LOAD_GONE"},
     "cut": {"SOURCE_FAILED"},
     "hands": {"LOAD_UNDONE"},
@@ -63,13 +65,14 @@ class World:
                 "foreign-column": self._add_column,
                 "foreign-commit": self._commit,
                 "month": self._let_a_month_pass,
+                "part": self._spoil_part,
             }[act]()
             if done:
                 self.met[act] += 1
                 self.network.note(f"world: {act} {done}")
 
     def quiet(self) -> None:
-        """No more of it; what was late arrives or is lost, and people move strangers' objects away."""
+        """No more of it; what was late arrives or is lost, and people put right what others have done."""
         while self.network.late:
             if self.rng.random() < 0.5:
                 self.network.late.pop()
@@ -82,6 +85,10 @@ class World:
                 self.auditor.find(f"stranger's object is not as it was: {key}")
             del self.auditor.strangers[key]
             self.bucket.delete(key)
+
+        for key, was in list(self.auditor.spoiled.items()):
+            self.bucket.put(key, was.body, was.metadata)
+            del self.auditor.spoiled[key]
 
     def excuses(self, met: Counter[str]) -> frozenset[str]:
         """Codes with which a load may fail: those that a retry may mend, and those that something has earned."""
@@ -108,6 +115,21 @@ class World:
         self.auditor.strangers[key] = b"a stranger's"
         self.bucket.put(key, b"a stranger's", {})
         return key
+
+    def _spoil_part(self) -> str:
+        """Somebody deletes a part of a load's receipts, or writes over it."""
+        keys = sorted(key for key in self.bucket.objects if "/receipts/" in key and key not in self.auditor.spoiled)
+        if not keys:
+            return ""
+        key = self.rng.choice(keys)
+        self.auditor.spoiled[key] = self.bucket.objects[key]
+        if self.rng.random() < 0.5:
+            self.bucket.delete(key)
+            return f"{key} is deleted"
+        body = self.bucket.objects[key].body
+        fewer = gzip.compress(gzip.decompress(body).partition(b"\n")[0])
+        self.bucket.put(key, self.rng.choice([b"", b"{}", body[:-1], fewer]), {})
+        return f"{key} is changed"
 
     def _add_column(self) -> str:
         """Somebody else's change of a Glue table."""

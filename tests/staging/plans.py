@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 
+from lakewriter.receipt import Receipt
 from lakewriter.shape.table import plan_shape
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.layout import Layout, Template
 from lakewriter.spec.specification import Encoding, Limits, Read, Spec, TableSpec, Tracking, TrackingColumn
+from lakewriter.staging import task
 from lakewriter.staging.task import TaskPlan
 
 START = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
@@ -73,3 +76,8 @@ def source_table(rows: int) -> pa.Table:
 def source_rows(rows: int, batch: int = 10_000) -> Iterator[pa.RecordBatch]:
     """The same in batches."""
     return iter(source_table(rows).to_batches(max_chunksize=batch))
+
+
+def write_partition(plan: TaskPlan, partition: int, batches: Iterator[pa.RecordBatch], **how: Any) -> Iterator[Receipt]:
+    """The receipts of a task, none of them packed."""
+    return task.write_partition(plan, partition, batches, iter, **how)

@@ -14,8 +14,7 @@ from lakewriter.source.bad_rows import BAD_FIELD
 from lakewriter.spec.specification import Encoding
 from lakewriter.staging import set_aside
 from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows, to_json_value
-from lakewriter.staging.task import write_partition
-from tests.staging.plans import source_rows, source_table, task_plan
+from tests.staging.plans import source_rows, source_table, task_plan, write_partition
 from tests.support.server import StrictAws
 
 

@@ -13,8 +13,7 @@ import pytest
 from lakewriter.errors import S3AccessDeniedError, SourceFailedError
 from lakewriter.receipt import ColumnStatistics, Cursor, Receipt
 from lakewriter.spec.specification import Limits
-from lakewriter.staging.task import write_partition
-from tests.staging.plans import source_rows, source_table, task_plan
+from tests.staging.plans import source_rows, source_table, task_plan, write_partition
 from tests.support.server import StrictAws
 
 KEY = "lake/crm/accounts/2024/01/15/part-j1-{:05d}.parquet"

@@ -47,6 +47,7 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/(tables|failed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
         # Release 0.1.0 wrote intents there.
         r"loads/[^/]+/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/{_TABLE_ID}.json",
+        r"loads/[^/]+/[^/]+/receipts/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/receipts/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/bad_rows/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/bad_rows/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
         r"loads/[^/]+/": "loads/JOB/",

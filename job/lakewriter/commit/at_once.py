@@ -3,16 +3,19 @@
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Final, TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-MOST: Final = 32
-"""Threads, as many as a client keeps connections. Each has one request on its way, and where S3 answers SlowDown it
-waits longer from try to try, so that all of them together become as slow as S3 wants."""
+MOST: Final = 64
+"""Threads, as many as a client keeps connections. Each has one request on its way, and where S3 answers SlowDown the
+client sends fewer a second for all of them."""
 LEAST_INSIDE: Final = 4
 """Threads of a call that is itself one of many: a table of thousands of files may be one of thousands of tables."""
+TAKEN: Final = 1024
+"""Items that are taken at a time, so that those of a hundred thousand files are not held all together."""
 
 _share = threading.local()
 
@@ -20,15 +23,20 @@ _share = threading.local()
 def call_all(call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
     """Return the answers in the order of ``items``; after the first error in that order, which is raised when those
     under way have ended, no further call begins."""
-    listed = list(items)
-    if len(listed) < 2:
-        return [call(item) for item in listed]
-    workers = min(getattr(_share, "workers", MOST), len(listed))
+    left = iter(items)
+    taken = list(islice(left, TAKEN))
+    if len(taken) < 2:
+        return [call(item) for item in taken]
+    workers = min(getattr(_share, "workers", MOST), len(taken))
     inside = max(LEAST_INSIDE, MOST // workers)
 
     def call_inside(item: Item) -> Answer:
         _share.workers = inside
         return call(item)
 
+    answers: list[Answer] = []
     with ThreadPoolExecutor(workers, thread_name_prefix="request") as pool:
-        return list(pool.map(call_inside, listed))
+        while taken:
+            answers += pool.map(call_inside, taken)
+            taken = list(islice(left, TAKEN))
+    return answers

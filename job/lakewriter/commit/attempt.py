@@ -167,7 +167,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
             report = control.read_report(attempt.job_id)
             if report is not None:
                 with control.note_failed_cleanup("uploads that another attempt overtook"):
-                    _abort_if_overtaken(control, report, attempt, intent.receipts)
+                    _abort_if_overtaken(control, report, attempt, intent.files.without_statistics())
                 return
             if not _may_bind(state, attempt, intent, began):
                 raise _make_concurrent_error(control, state, attempt) from None
@@ -241,8 +241,11 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     report = control.read_report(attempt.job_id)
     if _is_bound(control.state.recall(), attempt) or (report is not None and report["attempt"] == attempt.id):
         return
-    abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
-    abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+    try:
+        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
+    finally:
+        # Where receipts cannot be read, these are all uploads of the attempt.
+        abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
     _try_move(
         control,
         lambda state: _require_unbound(state, attempt).replace(running=state.list_running_except(attempt.job_id)),

@@ -21,6 +21,8 @@ from lakewriter.errors import (
     SpecInvalidError,
 )
 from lakewriter.naming import ControlKeys
+from lakewriter.receipt import ReceiptPart
+from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
 from lakewriter.spec.catalogs import IcebergCatalog
@@ -81,7 +83,7 @@ class Control:
             self.left.append(f"{what} of {self.table_id} were not cleared up, and take room only: {error}")
 
     def write_once(
-        self, key: str, content: Mapping[str, Any] | str, *, keep: bool = False, remember: bool = False
+        self, key: str, content: Mapping[str, Any] | str | bytes, *, keep: bool = False, remember: bool = False
     ) -> None:
         """Create the object; nothing to do where it is there with this content, as an earlier try may have written it.
 
@@ -90,7 +92,7 @@ class Control:
         ``KEY_EXISTS`` where it is there with another content, unless ``keep`` says to leave it as it is.
         ``COMMIT_UNKNOWN`` where S3 gives no clear answer.
         """
-        body = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
+        body = _encode(content)
 
         def create() -> bool | None:
             if self.store.create(key, body) is None:
@@ -151,6 +153,17 @@ class Control:
         content = self._get_once_written(key, again=True)
         return None if content is None else parse(TableReport, key, content).model_dump(mode="json")
 
+    def read_body(self, key: str) -> bytes | None:
+        """Return the object's content, None where it is not there."""
+        content = self.store.get(key)
+        return None if content is None else content[0]
+
+    def list_written_keys(self, report: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the keys of all files that a table's report tells of."""
+        yield from map(str, report["keys"])
+        parts = [ReceiptPart.model_validate(part) for part in report.get("parts", ())]
+        yield from Receipts((), parts, self.read_body).list_keys()
+
     def read_intent(self, job_id: str, attempt: str) -> Intent:
         """Return the intent that the state names; ``PENDING_UNRECOVERABLE`` where it is not there."""
         intent = self.find_intent(job_id, attempt)
@@ -169,5 +182,11 @@ class Control:
             key = name(job_id, attempt, self.table_id)
             content = self._get_once_written(key)
             if content is not None:
-                return Intent.parse(key, content).with_key_names(self.key_names)
+                return Intent.parse(key, content).with_key_names(self.key_names).reading_by(self.read_body)
         return None
+
+
+def _encode(content: Mapping[str, Any] | str | bytes) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    return (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()

@@ -1,20 +1,17 @@
 """All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
 
-from collections import Counter
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.sync_records import SyncIntent
-from lakewriter.control_object import ControlObject, is_empty, is_none, parse
-from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, SetAside
-from lakewriter.report import SMALL_FILE_BYTES, TableHealth, TableReport
+from lakewriter.control_object import RECEIPT_PARTS, ControlObject, is_empty, is_none, parse
+from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside
+from lakewriter.receipts.parts import Read, Receipts
+from lakewriter.report import TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.catalogs import GlueService, RestService
-
-MOST_SAMPLES: Final = 100
-"""How many changes of values a table's report describes; it counts all of them."""
 
 
 class IntentAccess(Access):
@@ -94,8 +91,9 @@ CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discri
 class Intent(ControlObject):
     """One load of one table. It is bound when ``state.json`` is replaced and names it as pending.
 
-    ``inferred`` are the table's columns after the load, for documents without a schema. ``needs`` names features
-    that a release must know to finish the load.
+    ``inferred`` are the table's columns after the load, for documents without a schema. A load of few files has their
+    ``receipts``; of many files, ``parts`` name the objects that have them, and ``files`` are all of both. ``needs``
+    names features that a release must know to finish the load.
     """
 
     version: Literal[1] = 1
@@ -119,8 +117,10 @@ class Intent(ControlObject):
     sync: SyncIntent | None = None
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
+    parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
 
+    _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)
 
     def with_key_names(self, key_names: KeyNames) -> "Intent":
@@ -140,12 +140,32 @@ class Intent(ControlObject):
         return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)
 
     @property
+    def lasting_needs(self) -> tuple[str, ...]:
+        """The needs that the table's state has once the load is closed: it names no parts then."""
+        return tuple(need for need in self.needs if need != RECEIPT_PARTS)
+
+    @property
+    def files(self) -> Receipts:
+        """The receipts of all files: the intent's own, and those in parts, which each iteration reads anew."""
+        lost = f"; or end the load without it: lakewriter abandon LAKE {self.job_id} --intent-lost --reason TEXT"
+        return Receipts(self.receipts, self.parts, self._read, lost)
+
+    def reading_by(self, read: Read) -> "Intent":
+        """The intent with what its parts are read by, where it has any."""
+        if not self.parts:
+            return self
+        intent = self.model_copy()
+        intent._read = read
+        return intent
+
+    @property
     def rows(self) -> int:
         """Rows of all files."""
-        return sum(receipt.rows for receipt in self.receipts)
+        return self.files.totals.rows
 
     def make_report(self, *notes: str, health: TableHealth | None = None) -> TableReport:
         """Make the table's report for when this intent is closed; ``notes`` are added to the intent's own."""
+        totals = self.files.totals
         return TableReport(
             pipeline=self.pipeline,
             job_id=self.job_id,
@@ -153,37 +173,33 @@ class Intent(ControlObject):
             schema_name=self.schema_name,
             table=self.table,
             started=self.started,
-            rows=self.rows,
-            files=len(self.receipts),
-            bytes=sum(receipt.size for receipt in self.receipts),
+            rows=totals.rows,
+            files=totals.files,
+            bytes=totals.bytes,
             keys=tuple(receipt.key for receipt in self.receipts),
             feed=self.feed,
-            engine=", ".join(sorted({receipt.engine for receipt in self.receipts})),
+            engine=", ".join(totals.engines),
             cursor_before=self.cursor_before,
             cursor_after=self.cursor_after,
-            cursor_nulls=sum(receipt.cursor_nulls for receipt in self.receipts),
+            cursor_nulls=totals.cursor_nulls,
             staged_seconds=self.staged_seconds,
-            small_files=sum(receipt.size < SMALL_FILE_BYTES for receipt in self.receipts),
+            small_files=totals.small_files,
             notes=(*self.notes, *notes),
+            changes=totals.changes,
+            change_samples=totals.change_samples,
+            undeclared=totals.undeclared,
             **self._make_sync_fields(),
             health=health,
             set_aside=self.set_aside,
+            parts=self.parts,
+            needs=(RECEIPT_PARTS,) if self.parts else (),
         )
 
     def _make_sync_fields(self) -> dict[str, Any]:
-        undeclared = Counter[str]()
-        for receipt in self.receipts:
-            undeclared.update(receipt.undeclared)
-        samples = [sample for receipt in self.receipts for sample in receipt.change_samples]
-        fields: dict[str, Any] = {
-            "changes": sum(receipt.changes for receipt in self.receipts),
-            "change_samples": tuple(samples[:MOST_SAMPLES]),
-            "undeclared": dict(undeclared),
-        }
-        if self.sync is not None:
-            fields |= {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
-            fields["retired"] = len(self.sync.retire)
-        return fields
+        if self.sync is None:
+            return {}
+        numbers = {"sync_id": self.sync.sync_id, "generation_id": self.sync.generation_id}
+        return numbers | {"retired": len(self.sync.retire)}
 
     @classmethod
     def parse(cls, key: str, body: bytes) -> "Intent":

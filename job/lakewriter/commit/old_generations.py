@@ -69,7 +69,8 @@ def delete_all(control: Control, objects: Iterable[tuple[str, str]]) -> None:
 def _read_known_generations(control: Control, state: SyncState) -> dict[str, int]:
     known = {}
     for live in state.live:
-        for key in (control.read_report(live.job_id) or {}).get("keys", ()):
+        report = control.read_report(live.job_id)
+        for key in control.list_written_keys(report) if report is not None else ():
             known[key] = live.generation_id
     return known
 

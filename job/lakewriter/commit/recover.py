@@ -155,9 +155,9 @@ def _close_state(state: TableState, pending: Pending, intent: Intent) -> TableSt
         counter=max(state.counter, intent.counter_after or 0),
         batch=intent.batch or state.batch,
         running=state.list_running_except(pending.job_id),
-        sync=advance_sync(state.sync, intent.sync, pending.job_id, files=bool(intent.receipts), batch=intent.batch)
+        sync=advance_sync(state.sync, intent.sync, pending.job_id, files=bool(intent.files), batch=intent.batch)
         if intent.sync
         else state.sync,
         inferred=state.inferred if intent.inferred is None else intent.inferred,
-        needs=tuple(sorted({*state.needs, *intent.needs})),
+        needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
     )

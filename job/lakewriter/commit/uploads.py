@@ -17,7 +17,8 @@ COMPLETE_SECONDS: Final = 30.0
 
 def complete_all(store: Store, intent: Intent, pause: Callable[[float], None]) -> Failure | None:
     """Complete every staged upload; None, or why one can never be completed. ``COMMIT_UNKNOWN`` without an answer."""
-    answers = call_all(lambda receipt: _complete(store, receipt, intent, pause), intent.receipts)
+    intent.files.require_parts()
+    answers = call_all(lambda receipt: _complete(store, receipt, intent, pause), intent.files.without_statistics())
     return next((failure for failure in answers if failure), None)
 
 
@@ -84,8 +85,9 @@ def withdraw(store: Store, intent: Intent) -> None:
     In this order, since an upload that is gone cannot be completed any more. Each object is deleted by its etag: since
     HEAD, another process may have deleted it and a later attempt written its own under the key.
     """
-    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.receipts))
-    call_all(lambda receipt: _delete_own(store, receipt.key, intent), intent.receipts)
+    intent.files.require_parts()
+    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))
+    call_all(lambda key: _delete_own(store, key, intent), intent.files.list_keys())
 
 
 def _delete_own(store: Store, key: str, intent: Intent) -> None:

@@ -102,8 +102,9 @@ def _read_closed(control: Control, job_id: str, at: datetime) -> Closed:
     report = control.read_report(job_id) or {}
     key = control.keys.intent(job_id, report["attempt"], control.table_id)
     first = control.keys.first_intent(job_id, report["attempt"], control.table_id)
-    content = control.store.get(key) or control.store.get(first)
-    return Closed(job_id, at.astimezone(UTC), report, Intent.parse(key, content[0]) if content else None)
+    content = control.read_body(key) or control.read_body(first)
+    intent = Intent.parse(key, content).reading_by(control.read_body) if content is not None else None
+    return Closed(job_id, at.astimezone(UTC), report, intent)
 
 
 def _find_running(

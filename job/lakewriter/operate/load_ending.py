@@ -135,7 +135,7 @@ def _describe(result: TableResult, phases: Mapping[str, Mapping[str, float]], in
         undeclared=dict(list(result.undeclared.items())[:MOST_UNDECLARED]),
         phases=phases.get(_name(result), {}),
         columns=tuple(_list_columns(result, intent))[:MOST_COLUMNS] if intent is not None else (),
-        sizes=_measure_files(receipt.size for receipt in intent.receipts) if intent is not None else None,
+        sizes=_measure_files(intent) if intent is not None else None,
         **kept,
     )
 
@@ -153,8 +153,12 @@ def _list_columns(result: TableResult, intent: Intent) -> Iterable[tuple[str, st
     return ((name, "") for name in result.columns)
 
 
-def _measure_files(sizes: Iterable[int]) -> FileSizes | None:
-    ordered = sorted(sizes)
+def _measure_files(intent: Intent) -> FileSizes | None:
+    try:
+        ordered = sorted(receipt.size for receipt in intent.files.without_statistics())
+    except LakeError:
+        # The load is done, and its page says what is known.
+        return None
     if not ordered:
         return None
     return FileSizes(smallest=ordered[0], median=median_low(ordered), largest=ordered[-1])

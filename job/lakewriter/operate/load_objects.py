@@ -42,7 +42,7 @@ def compare_objects(
         kind, what = wrong
         return Mismatch(kind, f"s3://{receipt.bucket}/{receipt.key}: {what}.", receipt.key)
 
-    needed = [receipt for receipt in intent.receipts if is_needed(receipt.key)]
+    needed = (receipt for receipt in intent.files.without_statistics() if is_needed(receipt.key))
     return [mismatch for mismatch in call_all(compare, needed) if mismatch is not None]
 
 

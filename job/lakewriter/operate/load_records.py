@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 from typing import Any, Final
 
+from lakewriter.commit.at_once import MOST, call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
@@ -104,6 +106,8 @@ class TableRecords:
         key = self.control.keys.intent(job_id, report["attempt"], self.control.table_id)
         try:
             intent = self.control.find_intent(job_id, report["attempt"])
+            if intent is not None:
+                intent.files.require_parts()
         except _DAMAGE as error:
             records.mismatches.append(Mismatch(Kind.RECORD_DAMAGED, error.message, key, error.code))
             return None
@@ -133,10 +137,17 @@ class TableRecords:
     def _find_intent(self, job_id: str) -> Intent | None:
         """Return the intent of the attempt whose objects are there: attempts that lost a race have intents, too."""
         for intent in self._read_intents(job_id):
-            objects = (self.control.store.find(receipt.key) for receipt in intent.receipts)
-            if any(stored is not None and stored.load == intent.load for stored in objects):
+            if self._has_an_object(intent):
                 return intent
         return None
+
+    def _has_an_object(self, intent: Intent) -> bool:
+        keys = intent.files.list_keys()
+        while some := list(islice(keys, MOST)):
+            objects = call_all(self.control.store.find, some)
+            if any(stored is not None and stored.load == intent.load for stored in objects):
+                return True
+        return False
 
     def _read_intents(self, job_id: str) -> Iterator[Intent]:
         keys = self.control.keys

@@ -53,12 +53,16 @@ def _require_lost(control: Control, pending: Pending) -> None:
     """Raise ``SPEC_INVALID`` where the intent is there, and the error of reading it where a later release may read
     it."""
     try:
-        control.read_intent(pending.job_id, pending.attempt)
+        intent = control.read_intent(pending.job_id, pending.attempt)
     except PendingUnrecoverableError:
         keys = (control.keys.intent, control.keys.first_intent)
         contents = [control.store.get(key(pending.job_id, pending.attempt, control.table_id)) for key in keys]
         if any(content is not None and _has_version(content[0]) for content in contents):
             raise
+        return
+    try:
+        intent.files.require_parts()
+    except PendingUnrecoverableError:
         return
     raise SpecInvalidError(
         f"the intent of load {pending.job_id!r} of {control.table_id} is there.",

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lakewriter.aws import Clients
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import IcebergAction, Intent
@@ -121,7 +122,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     cursor = report.get("cursor_after")
     sync = state.sync
     if intent is not None and intent.sync is not None:
-        sync = advance_sync(sync, intent.sync, closed.job_id, files=bool(intent.receipts), batch=intent.batch)
+        sync = advance_sync(sync, intent.sync, closed.job_id, files=bool(intent.files), batch=intent.batch)
     elif report.get("generation_id") is not None:
         sync = _add_numbers(sync, closed)
     return state.replace(
@@ -133,13 +134,13 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
         batch=closed.batch or state.batch,
         sync=sync,
         inferred=intent.inferred if intent is not None and intent.inferred is not None else state.inferred,
-        needs=tuple(sorted({*state.needs, *(intent.needs if intent is not None else ())})),
+        needs=tuple(sorted({*state.needs, *(intent.lasting_needs if intent is not None else ())})),
     )
 
 
 def _add_numbers(sync: SyncState, closed: Closed) -> SyncState:
     generation = closed.report["generation_id"]
-    live = (Live(job_id=closed.job_id, generation_id=generation),) if closed.report["keys"] else ()
+    live = (Live(job_id=closed.job_id, generation_id=generation),) if closed.report["files"] else ()
     numbers = {
         "sync_id": max(sync.sync_id, closed.report["sync_id"]),
         "generation_id": max(sync.generation_id, generation),
@@ -163,8 +164,11 @@ def _find_pending(control: Control, left: Leftovers) -> Pending | None:
 
 
 def _find_phase(control: Control, intent: Intent) -> Phase | None:
-    objects = [control.store.find(receipt.key) for receipt in intent.receipts]
-    mine = [stored is not None and stored.load == intent.load for stored in objects]
+    def is_mine(key: str) -> bool:
+        stored = control.store.find(key)
+        return stored is not None and stored.load == intent.load
+
+    mine = call_all(is_mine, intent.files.list_keys())
     if not any(mine):
         return None
     return "uploaded" if all(mine) else "intended"
@@ -193,7 +197,7 @@ def _describe(state: TableState) -> list[str]:
 
 def _describe_unknown(control: Control, state: TableState, left: Leftovers) -> list[str]:
     lines = ["changes by hand, such as a cursor that was reset after the last load"]
-    known = {key for closed in left.closed for key in closed.report["keys"]}
+    known = {key for closed in left.closed for key in control.list_written_keys(closed.report)}
     others = [key for key, stored in left.objects if key not in known and not _is_pending(control, state, stored.load)]
     if others:
         objects = format_count(len(others), "object")

@@ -62,7 +62,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
             what = f"load {job_id} abandoned ({pending.phase})"
             control.state.move(lambda state, what=what: note_change(state, what, reason))  # type: ignore[misc]
             noted = True
-        files = format_count(len(intent.receipts), "file")
+        files = format_count(len(intent.files), "file")
         if pending.phase == "uploaded":
             return _close_as_it_is(control, pending, intent)
         if pending.phase == "aborting":
@@ -77,7 +77,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
 
 
 def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
-    objects, rows = format_count(len(intent.receipts), "object"), format_count(intent.rows, "row")
+    objects, rows = format_count(len(intent.files), "object"), format_count(intent.rows, "row")
     shown = f"{objects} with {rows} left visible under {control.table_id}"
     if isinstance(intent.catalog, IcebergAction):
         shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"

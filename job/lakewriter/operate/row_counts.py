@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, BinaryIO, Final, cast
+from typing import IO, BinaryIO, Final, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +19,6 @@ from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.encode.avro_rows import read_first_fields
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.operate.s3_file import READ_BYTES, S3File, open_text
-from lakewriter.receipt import Receipt
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, Tracking
 
@@ -40,6 +39,14 @@ class RowCount(Model):
     expected: int
     row_id: str | None
     repeated_ids: int | None
+
+
+class CountedFile(NamedTuple):
+    """A file as its receipt has it."""
+
+    key: str
+    rows: int
+    engine: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class _Ids:
 
 def count_rows(
     intent: Intent,
-    files: Sequence[Receipt],
+    files: Sequence[CountedFile],
     copies: Sequence[str],
     counting: Counting,
     clients: aws.Clients,
@@ -90,8 +97,8 @@ def count_rows(
     mismatch for each file that cannot be read, and for rows that are missing, added or repeated.
     """
     ids, wrong, expected = _Ids(), [], 0
-    engine = intent.receipts[0].engine if intent.receipts else ""
-    for key, rows, kind in [(receipt.key, receipt.rows, receipt.engine) for receipt in files] + [
+    engine = intent.files.totals.engines[0] if intent.files else ""
+    for key, rows, kind in [(file.key, file.rows, file.engine) for file in files] + [
         (key, 0, engine) for key in copies
     ]:
         where = f"s3://{intent.access.bucket}/{key}"

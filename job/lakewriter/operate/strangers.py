@@ -53,7 +53,7 @@ class TablePath:
     def compare(self, intent: Intent) -> tuple[list[Mismatch], list[str]]:
         """Return a mismatch for each stranger that is newer than the load or a copy of a file, and notes on others."""
         mismatches, older = [], 0
-        written = {receipt.key for receipt in intent.receipts}
+        written = set(intent.files.list_keys())
         if self._strangers is None:
             self._strangers = self._find_strangers()
         for stranger in self._strangers:
@@ -111,10 +111,10 @@ class TablePath:
     def _read_keys(self, job_id: str) -> Iterable[str]:
         try:
             report = self._records.find_report(job_id)
+            return list(self._control.list_written_keys(report)) if report else ()
         except LakeError:
             # Verifying that load reports the error.
             return ()
-        return map(str, report["keys"]) if report else ()
 
     def _list(self) -> Iterable[Entry]:
         prefix = self._prefix

@@ -19,7 +19,7 @@ from lakewriter.operate.bad_row_objects import compare_bad_rows
 from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords, list_reports
 from lakewriter.operate.partition_places import TablePartitions
-from lakewriter.operate.row_counts import Counting, RowCount, count_rows
+from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
 from lakewriter.report import format_count
 from lakewriter.spec.model import Model
@@ -102,7 +102,7 @@ class Verifier:
             tables=tuple(tables),
             missing=tuple(table_id for table_id in self._controls if table_id not in tables),
             rows=sum(intent.rows for intent in intents),
-            files=sum(len(intent.receipts) for intent in intents),
+            files=sum(len(intent.files) for intent in intents),
             differences=tuple(
                 _make_difference(table_id, mismatch)
                 for table_id, table in tables.items()
@@ -158,16 +158,17 @@ class Verifier:
         table.notes += [*comparison.notes, *more, *notes]
         if self._counting is None or records.is_retired:
             return
-        live = [receipt for receipt in intent.receipts if receipt.key not in comparison.replaced_keys]
-        if rewritten := len(intent.receipts) - len(live):
+        files = (CountedFile(each.key, each.rows, each.engine) for each in intent.files.without_statistics())
+        live = [file for file in files if file.key not in comparison.replaced_keys]
+        if rewritten := len(intent.files) - len(live):
             what = f"{format_count(rewritten, 'file')} of load {intent.job_id!r}"
             table.notes.append(f"{what} are no longer in {table_id}, and their rows are not counted")
-        if not intent.receipts or live:
+        if not intent.files or live:
             unreadable = {each.key for each in objects}
             copies = [each.key for each in strangers if each.kind is Kind.OBJECT_COPIED and each.load == intent.load]
-            files = [receipt for receipt in live if receipt.key not in unreadable]
-            expected = sum(receipt.rows for receipt in live)
-            table.counted, wrong = count_rows(intent, files, copies, self._counting, clients, expected)
+            readable = [file for file in live if file.key not in unreadable]
+            expected = sum(file.rows for file in live)
+            table.counted, wrong = count_rows(intent, readable, copies, self._counting, clients, expected)
             table.mismatches += wrong
 
     def _compare_catalog(self, intent: Intent) -> Comparison:

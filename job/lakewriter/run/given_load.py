@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Final, NoReturn
 
 from pyspark.sql import SparkSession
@@ -15,10 +16,12 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.lineage.load_follower import follow_load
-from lakewriter.receipt import Receipt
+from lakewriter.receipt import Totals
+from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult
 from lakewriter.run.kinds import Plain, Sync
 from lakewriter.run.load import (
+    NOTHING,
     begin_table,
     close_load,
     commit_table,
@@ -34,7 +37,8 @@ from lakewriter.source.feed import FeedOpener
 from lakewriter.source.given_rows import MOST_PARTITIONS
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import IndexKind, Spec, TableSpec
-from lakewriter.staging.stage import SparseIndexes, read_outputs
+from lakewriter.staging.returned import Returned
+from lakewriter.staging.stage import SparseIndexes
 from lakewriter.staging.task import TaskPlan
 
 
@@ -70,10 +74,10 @@ def begin_write(
     load = open_load(Pipeline.open(spec, clients), job_id, _refuse_spark, progress, kind, Stop())
     started = load.attempt.started
 
-    def begin(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+    def begin(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
         begun = begin_table(load, table)
         if isinstance(begun, TableResult):
-            return begun, ()
+            return begun, NOTHING
         load = begun.load
         try:
             with check_table(load, table, begun.state, begun.sync) as checked:
@@ -85,7 +89,7 @@ def begin_write(
         kept = replace(kind, opener=None)
         names, planned = load.names[table.id], checked.planned
         opened.append(OpenWrite(spec, load.attempt, kept, names, begun.state, planned, plan, clock, started))
-        return make_not_run(table), ()
+        return make_not_run(table), NOTHING
 
     outcome = guard_table(load, table, begin)
     if not opened:
@@ -98,18 +102,16 @@ def end_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], progre
     """The intent and steps 4 to 9; ``outputs`` are what the tasks yielded."""
     load, table = _reopen(write, clients, progress)
 
-    def end(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
-        receipts = list[Receipt]()
+    def end(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
+        kept = list[Receipts]()
         try:
-            files, aside = read_outputs(outputs, _count_no_runs)
-            receipts.extend(files)
             # Nobody says here whether a task ran twice.
-            staged = conclude_staging(load, table, write.planned, receipts, aside, repeats=True)
+            staged = conclude_staging(load, table, write.planned, Returned.parse(outputs), kept, repeats=True)
             intent = build_intent(load, table, write.state, staged)
         except BaseException as error:
-            withdraw_table(load, table, receipts, error)
+            withdraw_table(load, table, chain.from_iterable(kept), error)
             raise
-        return commit_table(load, table, write.state, intent, receipts), tuple(receipts)
+        return commit_table(load, table, write.state, intent, staged.receipts), staged.receipts.totals
 
     return close_load(load, (guard_table(load, table, end),), write.began)
 
@@ -129,7 +131,7 @@ def abandon_write(write: OpenWrite, clients: Clients, outputs: Sequence[str], pr
             f"table {table.id!r}: Spark ended the write before all of its tasks were done.",
             remedy="See the error that Spark raised, and write again under the same job id.",
         )
-        withdraw_table(load, table, read_outputs(outputs, _count_no_runs)[0], error)
+        withdraw_table(load, table, Returned.parse(outputs).open(load.control(table).read_body), error)
         raise error
 
     return close_load(load, (guard_table(load, table, abandon),), write.began)
@@ -145,10 +147,6 @@ def _reopen(write: OpenWrite, clients: Clients, progress: Progress) -> tuple[Loa
 
 def _refuse_spark() -> SparkSession:
     raise RuntimeError("the processes of Spark's writer have no session")
-
-
-def _count_no_runs(_stage: int | None) -> int:
-    return 0
 
 
 def explain_unwritable(table: TableSpec) -> SpecInvalidError | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Final
 
 from lakewriter.aws import Clients
@@ -20,7 +21,8 @@ from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
 from lakewriter.lineage.load_follower import follow_load
-from lakewriter.receipt import Receipt, sum_changed
+from lakewriter.receipt import Receipt, Totals
+from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Kind, MicroBatch, Plain
 from lakewriter.run.outcome_file import choose_error, describe_crash, describe_end, describe_stop
@@ -38,8 +40,9 @@ LOG: Final = logging.getLogger(__name__)
 TASKS_SECONDS: Final = 15.0
 """How long tasks may take to end whose job was cancelled, before their uploads are listed."""
 
-Outcome = tuple[TableResult, LakeError | None, tuple[Receipt, ...]]
-"""What became of one table."""
+Outcome = tuple[TableResult, LakeError | None, Totals]
+"""What became of one table, and what its files come to."""
+NOTHING: Final = Totals()
 
 
 @dataclass(frozen=True)
@@ -52,18 +55,18 @@ class Begun:
     sync: TableSync | None
 
 
-def load_table(load: Load, table: TableSpec) -> tuple[TableResult, tuple[Receipt, ...]]:
+def load_table(load: Load, table: TableSpec) -> tuple[TableResult, Totals]:
     """The nine steps of one table. What ends it before it is bound withdraws what is staged."""
-    begun, receipts = begin_table(load, table), list[Receipt]()
+    begun, kept = begin_table(load, table), list[Receipts]()
     if isinstance(begun, TableResult):
-        return begun, ()
+        return begun, NOTHING
     load = begun.load
     try:
-        intent = stage_table(load, table, begun.state, begun.sync, receipts)
+        intent = stage_table(load, table, begun.state, begun.sync, kept)
     except BaseException as error:
-        withdraw_table(load, table, receipts, error)
+        withdraw_table(load, table, chain.from_iterable(kept), error)
         raise
-    return commit_table(load, table, begun.state, intent, receipts), tuple(receipts)
+    return commit_table(load, table, begun.state, intent, kept[-1]), kept[-1].totals
 
 
 def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
@@ -88,9 +91,7 @@ def begin_table(load: Load, table: TableSpec) -> Begun | TableResult:
         raise
 
 
-def commit_table(
-    load: Load, table: TableSpec, began: TableState, intent: Intent, receipts: Sequence[Receipt]
-) -> TableResult:
+def commit_table(load: Load, table: TableSpec, began: TableState, intent: Intent, receipts: Receipts) -> TableResult:
     """Steps 4 to 9, of a table whose files are staged."""
     control = load.control(table)
     try:
@@ -101,7 +102,7 @@ def commit_table(
         load.stop.check()
         attempts.bind(control, load.attempt, intent, began, load.pipeline.open_clients)
     except BaseException as error:
-        withdraw_table(load, table, receipts, error)
+        withdraw_table(load, table, receipts.without_statistics(), error)
         raise
     # 5 to 9. Complete the uploads, publish to the catalog, retire what is replaced, read back, close: commit/recover.py
     # does it from the intent, for this process as for any that finds the intent pending.
@@ -110,13 +111,13 @@ def commit_table(
 
 
 def stage_table(
-    load: Load, table: TableSpec, began: TableState, sync: TableSync | None, receipts: list[Receipt]
+    load: Load, table: TableSpec, began: TableState, sync: TableSync | None, kept: list[Receipts]
 ) -> Intent:
-    """Steps 2 and 3, and the intent; ``receipts`` is filled with all that was staged, whatever is raised."""
+    """Steps 2 and 3, and the intent; ``kept`` gets the receipts of all that was staged, whatever is raised."""
     # 2. Check first: all that can fail before a byte is written. An Iceberg table is created or evolved at its end.
     with check_table(load, table, began, sync) as checked:
         # 3. Stage: tasks shape, encode and upload; nothing is visible.
-        staged = stage_files(load, table, checked, receipts)
+        staged = stage_files(load, table, checked, kept)
     return build_intent(load, table, began, staged)
 
 
@@ -153,9 +154,8 @@ def close_load(load: Load, results: Sequence[Outcome], clock: float) -> RunRepor
         load.follower.end(result, error)
     errors = [error for _, error, _ in results if error] + [error for _, error in failures]
     requests = load.pipeline.clients.requests.copy()
-    for _, _, receipts in results:
-        for receipt in receipts:
-            requests.update(receipt.requests)
+    for _, _, totals in results:
+        requests.update(totals.requests)
     unfinished = any(result.status == "not_run" for result, _, _ in results)
     stopped = load.stop.reason if load.stop.is_asked and unfinished else None
     report = RunReport(
@@ -230,36 +230,34 @@ def _load_guarded(load: Load, table: TableSpec) -> Outcome:
     return outcome
 
 
-def guard_table(
-    load: Load, table: TableSpec, work: Callable[[Load, TableSpec], tuple[TableResult, tuple[Receipt, ...]]]
-) -> Outcome:
+def guard_table(load: Load, table: TableSpec, work: Callable[[Load, TableSpec], tuple[TableResult, Totals]]) -> Outcome:
     """A table that fails does not stop the others."""
     clock = time.monotonic()
     if load.stopped.is_set() or load.stop.is_asked:
         load.progress(table, "stopped", "did not begin")
-        return make_not_run(table), None, ()
+        return make_not_run(table), None, NOTHING
     try:
-        result, receipts = work(load, table)
+        result, totals = work(load, table)
     except Stopped as stopped:
         load.progress(table, "stopped", "nothing is published")
-        return make_not_run(table, stopped), None, ()
+        return make_not_run(table, stopped), None, NOTHING
     except LakeError as error:
         return _fail(load, table, error, clock)
     except Exception as error:
         LOG.exception("Table %s of load %s met a fault of the program.", table.id, load.attempt.job_id)
         fault = InternalError.met(f"table {table.id}", error, unharmed="The table's earlier loads are as they were.")
         return _fail(load, table, fault, clock)
-    return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, receipts
+    return result.model_copy(update={"seconds": round(time.monotonic() - clock, 3)}), None, totals
 
 
 def _fail(load: Load, table: TableSpec, error: LakeError, clock: float) -> Outcome:
     load.progress(table, "failed", str(error))
     if load.pipeline.spec.on_failure == "stop":
         load.stopped.set()
-    return make_failed(table, error, time.monotonic() - clock), error, ()
+    return make_failed(table, error, time.monotonic() - clock), error, NOTHING
 
 
-def _report_done(load: Load, table: TableSpec, receipts: Sequence[Receipt]) -> TableResult:
+def _report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResult:
     result = read_result(load.control(table), load.attempt)
     if result.status == "already_done":
         # Another attempt of this job overtook this one and finished it.
@@ -269,7 +267,7 @@ def _report_done(load: Load, table: TableSpec, receipts: Sequence[Receipt]) -> T
     aside = f", {format_count(result.set_aside.rows, 'bad row')} set aside" if result.set_aside is not None else ""
     load.follower.commit(table, load.control(table).versions.get(load.attempt.load))
     load.progress(table, "done", f"{format_count(result.rows, 'row')} in {format_count(result.files, 'file')}{aside}")
-    known = {"changed": sum_changed(receipts), "columns": load.columns.get(table.id, ())}
+    known = {"changed": receipts.totals.changed, "columns": load.columns.get(table.id, ())}
     return result.model_copy(update=known)
 
 

@@ -13,16 +13,18 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent
+from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
-from lakewriter.control_object import INFERRED
+from lakewriter.control_object import INFERRED, RECEIPT_PARTS
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import Receipt, SetAside
+from lakewriter.receipt import SetAside
+from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
 from lakewriter.run.kinds import Kind
@@ -49,9 +51,10 @@ from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import MIB, Encoding, TableSpec
+from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
-from lakewriter.staging.stage import choose_first_indexes, stage
+from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated, stage
 from lakewriter.staging.task import TaskPlan
 
 SAMPLED_BYTES: Final = 16 * MIB
@@ -111,7 +114,7 @@ class Staged:
 
     planned: Planned
     action: CatalogAction
-    receipts: tuple[Receipt, ...]
+    receipts: Receipts
     seconds: float
     set_aside: SetAside | None
 
@@ -147,8 +150,8 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         prepared.feed.close()
 
 
-def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[Receipt]) -> Staged:
-    """Step 3: the rows in uploads that nobody sees; ``receipts`` is filled with all of them, whatever is raised."""
+def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Receipts]) -> Staged:
+    """Step 3: the rows in uploads that nobody sees; ``kept`` has the receipts of all of them, whatever is raised."""
     feed = checked.feed
     _divide_messages(load, table, checked)
     load.progress(table, "writing", f"{feed.kind} feed, {format_count(feed.partitions, 'task')}")
@@ -156,31 +159,38 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, receipts: list[R
     progress = None if load.kind.batch else load.progress
     plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
     with measure_staging(progress, table, feed, load.spark) as teller:
-        files, set_aside = stage(feed, plan, teller)
-    receipts.extend(files)
-    speculative = load.spark().conf.get("spark.speculation", "false") == "true"
-    return conclude_staging(load, table, checked.planned, receipts, set_aside, repeats=speculative)
+        returned = stage(feed, plan, teller)
+    repeats = load.spark().conf.get("spark.speculation", "false") == "true" or is_any_stage_repeated(returned)
+    return conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
 
 
 def conclude_staging(
     load: Load,
     table: TableSpec,
     planned: Planned,
-    receipts: Sequence[Receipt],
-    set_aside: SetAside | None,
+    returned: Returned,
+    kept: list[Receipts],
     *,
     repeats: bool,
 ) -> Staged:
-    """Judge what the tasks have staged; ``repeats`` says that tasks may have run twice and no receipt tells of it."""
-    allowed = MOST_OF_A_BATCH if load.kind.batch else 0
-    require_few(table, set_aside, sum(receipt.rows for receipt in receipts), allowed)
+    """Judge what the tasks have staged, whose receipts ``kept`` gets first; ``repeats`` says that tasks may have run
+    twice and no receipt tells of it."""
+    control, allowed = load.control(table), MOST_OF_A_BATCH if load.kind.batch else 0
+    kept[:] = [returned.open(control.read_body)]
+    receipts = keep_receipts(control, _name_parts(load, table), returned.texts, returned.parts)
+    kept[:] = [receipts]
+    require_few(table, returned.set_aside, receipts.totals.rows, allowed)
     # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
-    if repeats or any(receipt.task_attempt or receipt.requests.get("POST", 0) > 1 for receipt in receipts):
-        attempts.abort_strays(load.control(table), planned.names, receipts, load.attempt)
+    if repeats or receipts.totals.is_repeated:
+        attempts.abort_strays(control, planned.names, receipts.without_statistics(), load.attempt)
     if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
     action = planned.action if receipts else remove_partition(planned.action)
-    return Staged(planned, action, tuple(receipts), time.monotonic() - planned.since, set_aside)
+    return Staged(planned, action, receipts, time.monotonic() - planned.since, returned.set_aside)
+
+
+def _name_parts(load: Load, table: TableSpec) -> str:
+    return load.control(table).keys.receipts(load.attempt.job_id, load.attempt.id, table.id)
 
 
 def _divide_messages(load: Load, table: TableSpec, checked: Checked) -> None:
@@ -261,6 +271,7 @@ def plan_task(
         vendor=find_task_vendor(planned.action, load.pipeline.clients),
         aside=_plan_set_aside(load, table),
         statistics=isinstance(planned.action, IcebergAction),
+        spill=plan_spill(_name_parts(load, table), partitions),
     )
 
 
@@ -295,9 +306,8 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     """All that whoever commits the load has to know."""
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
-    before = after = began.cursor if table.cursor else None
-    for receipt in staged.receipts:
-        after = choose_higher(after, receipt.cursor)
+    before, receipts = began.cursor if table.cursor else None, staged.receipts
+    features = {INFERRED: inferred is not None, RECEIPT_PARTS: bool(receipts.parts)}
     return Intent(
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
@@ -308,23 +318,24 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         started=load.attempt.started,
         access=spec.access,
         catalog=staged.action,
-        receipts=tuple(receipt.model_copy(update={"changed": ()}) for receipt in staged.receipts),
+        receipts=tuple(receipt.model_copy(update={"changed": ()}) for receipt in receipts.at_hand),
+        parts=tuple(receipts.parts),
         cursor_before=before,
-        cursor_after=after,
+        cursor_after=choose_higher(before, receipts.totals.cursor),
         feed=planned.feed,
         staged_seconds=round(staged.seconds, 3),
-        counter_after=_find_next_counter(planned.names, staged.receipts),
+        counter_after=_find_next_counter(planned.names, receipts),
         batch=load.kind.batch,
         notes=planned.shape.notes,
         sync=planned.sync,
         inferred=inferred,
         set_aside=staged.set_aside,
-        needs=(INFERRED,) if inferred is not None else (),
-    )
+        needs=tuple(need for need, is_used in features.items() if is_used),
+    ).reading_by(load.control(table).read_body)
 
 
-def _find_next_counter(names: ObjectNames, receipts: tuple[Receipt, ...]) -> int | None:
+def _find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:
     """The first counter that no file of this load has, None where keys carry none."""
     if not names.counts or not receipts:
         return None
-    return names.first + 1 + max(receipt.seq for receipt in receipts)
+    return names.first + 1 + receipts.totals.last_seq

@@ -1,7 +1,6 @@
-"""Stage a table's files from the driver: run the same task on any feed, and collect its receipts."""
+"""Stage a table's files from the driver: run the same task on any feed, and collect what it returns."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import overload
@@ -12,8 +11,8 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
-from lakewriter.receipt import Receipt, SetAside
 from lakewriter.source.feed import Feed
+from lakewriter.staging.returned import Packer, Returned, dump_set_aside
 from lakewriter.staging.set_aside import BadRowWriter, make_object_writer
 from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
 from lakewriter.staging.task import TaskPlan, write_partition
@@ -70,23 +69,9 @@ def open_tally(spark: SparkSession) -> Tally | None:
     return AccumulatorTally(context.accumulator(Staged(), _Adding()))
 
 
-def stage(feed: Feed, plan: TaskPlan, teller: Teller | None = None) -> tuple[tuple[Receipt, ...], SetAside | None]:
-    """Stage every file of the table; return receipts in the order of the files' numbers, and what was set aside."""
-    return read_outputs(feed.run(partial(run_task, plan, teller)), _count_earlier_runs)
-
-
-def read_outputs(
-    texts: Iterable[str], count_earlier_runs: Callable[[int | None], int]
-) -> tuple[tuple[Receipt, ...], SetAside | None]:
-    """The same of what the tasks yielded; a stage's earlier runs count as attempts at each of its tasks."""
-    outputs = [json.loads(text) for text in texts]
-    files = [output for output in outputs if "receipt" in output]
-    aside = [SetAside.model_validate(output["set_aside"]) for output in outputs if "set_aside" in output]
-    before = {stage_id: count_earlier_runs(stage_id) for stage_id in {output["stage"] for output in files}}
-    receipts = (
-        _add_stage_attempts(Receipt.model_validate(output["receipt"]), before[output["stage"]]) for output in files
-    )
-    return tuple(sorted(receipts, key=lambda receipt: receipt.seq)), SetAside.of(aside)
+def stage(feed: Feed, plan: TaskPlan, teller: Teller | None = None) -> Returned:
+    """Stage every file of the table; return the receipts or their parts, and what was set aside."""
+    return Returned.parse(feed.run(partial(run_task, plan, teller)))
 
 
 def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
@@ -94,27 +79,24 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     context = TaskContext.get()
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     # The destination's own credentials: a catalog's are for the table's folder only.
-    bad = (
-        BadRowWriter(plan.aside, partition, make_object_writer(get_shared_clients(plan.access))) if plan.aside else None
-    )
+    write = make_object_writer(get_shared_clients(plan.access)) if plan.aside or plan.spill else None
+    bad = BadRowWriter(plan.aside, partition, write) if plan.aside and write else None
     tally = teller.begin(partition) if teller is not None else None
-    for receipt in write_partition(plan, partition, tally.count(batches) if tally else batches, bad=bad):
-        if tally is not None:
-            tally.add_file(receipt)
-        counted = receipt.model_copy(update={"task_attempt": attempt})
-        yield json.dumps({"stage": number, "receipt": counted.model_dump(mode="json")})
+    packer = Packer(plan.spill, write, attempt=attempt, stage=number, tell=tally.add_file if tally else None)
+    yield from write_partition(plan, partition, tally.count(batches) if tally else batches, packer.pack, bad=bad)
     if bad is not None and (aside := bad.close()) is not None:
-        yield json.dumps({"set_aside": aside.model_dump(mode="json")})
+        yield dump_set_aside(aside)
     if tally is not None:
         tally.end()
 
 
-def _add_stage_attempts(receipt: Receipt, times: int) -> Receipt:
-    return receipt.model_copy(update={"task_attempt": receipt.task_attempt + times})
+def is_any_stage_repeated(returned: Returned) -> bool:
+    """Whether a stage ran again: after the loss of shuffle files its tasks count their tries anew."""
+    return any(map(_count_earlier_runs, returned.stages))
 
 
 def _count_earlier_runs(stage_id: int | None) -> int:
-    """Count how often the stage ran before: after the loss of shuffle files its tasks start again at attempt 0."""
+    """Count how often the stage ran before."""
     if stage_id is None:
         return 0
     stage_info = SparkContext.getOrCreate().statusTracker().getStageInfo(stage_id)

@@ -2,12 +2,12 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
+from lakewriter.staging.returned import Spill
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
 from lakewriter.staging.upload import StagedUpload
@@ -29,6 +30,9 @@ from lakewriter.staging.upload import StagedUpload
 if TYPE_CHECKING:
     # Importing PyIceberg takes a second: workers do it only where a table has partitions.
     from lakewriter.shape.partitions import Transforms, Values
+
+
+Packed = TypeVar("Packed")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class TaskPlan:
     vendor         gives the credentials, where the destination has none of its own
     aside          where bad rows are written; without it a bad row fails the load
     statistics     whether receipts have those of the columns, which only an Iceberg table keeps
+    spill          where receipts go that are too many to return; without it all are returned
     """
 
     access: Access
@@ -61,23 +66,26 @@ class TaskPlan:
     vendor: Vendor | None = None
     aside: Aside | None = None
     statistics: bool = True
+    spill: Spill | None = None
 
 
 def write_partition(
     plan: TaskPlan,
     partition: int,
     batches: Iterator[pa.RecordBatch],
+    pack: Callable[[Iterator[Receipt]], Iterator[Packed]],
     *,
     clients: Clients | None = None,
     bad: BadRowWriter | None = None,
-) -> Iterator[Receipt]:
-    """Yield a receipt for each file as soon as it is staged, none for a partition without rows; ``bad`` takes bad rows.
+) -> Iterator[Packed]:
+    """Yield what ``pack`` makes of the receipts, one for each file as soon as it is staged, none for a partition
+    without rows; ``bad`` takes bad rows.
 
-    Whatever ends this early, a closed generator and an interrupt included, aborts every upload it has begun.
+    Whatever ends this early, ``pack``, a closed generator and an interrupt included, aborts every upload it has begun.
     """
     writer = _PartitionWriter(plan, partition, clients or get_shared_clients(plan.access, plan.vendor), bad)
     try:
-        yield from writer.write_files(batches)
+        yield from pack(writer.write_files(batches))
     except BaseException as error:
         writer.abandon(error)
         raise

@@ -48,7 +48,7 @@ class IcebergTables:
         The number is a table property, committed together with the snapshot on the table just read: a second writer is
         refused, reads the table again, and finds the number.
         """
-        if not intent.receipts:
+        if not intent.files:
             return
 
         def done(seen: Table) -> bool:
@@ -61,7 +61,7 @@ class IcebergTables:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
         table = _require_same_table(self._own.load(), intent)
-        differences = _describe_differences(table, intent) if intent.receipts else []
+        differences = _describe_differences(table, intent) if intent.files else []
         if differences:
             raise CommitUnknownError(
                 f"Iceberg table {self._own.name} does not show the load as it was written: {'; '.join(differences)}.",
@@ -137,7 +137,7 @@ def _append(table: Table, intent: Intent, number: int) -> None:
 
 def make_data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
     """Make the manifest entries of the intent's files."""
-    return [_make_data_file(receipt, schema, spec) for receipt in intent.receipts]
+    return [_make_data_file(receipt, schema, spec) for receipt in intent.files]
 
 
 def _make_data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFile:
@@ -169,7 +169,7 @@ def _describe_differences(table: Table, intent: Intent) -> list[str]:
     if snapshot is None:
         # Snapshots expire; the count does not.
         return []
-    expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.receipts}
+    expected = {f"s3://{receipt.bucket}/{receipt.key}": receipt.rows for receipt in intent.files.without_statistics()}
     rows = read_added_files(table, snapshot)
     return [] if rows == expected else describe_file_differences(rows, expected)
 

@@ -32,7 +32,7 @@ class LoadComparison:
     def compare(self, load: Callable[[], Table | None]) -> Comparison:
         """List everything that differs between the load and the table that ``load`` returns; every step is taken,
         whatever the one before it found."""
-        if self._intent.receipts:
+        if self._intent.files:
             with self._note_damage():
                 self._compare_table(load())
         return Comparison(tuple(self._mismatches), tuple(self._notes), frozenset(self._replaced))
@@ -84,7 +84,9 @@ class LoadComparison:
         snapshot = next((each for each in table.snapshots() if read_load(each) == self._intent.load), None)
         if snapshot is None:
             return
-        expected = {self._make_location(receipt.key): receipt.rows for receipt in self._intent.receipts}
+        expected = {
+            self._make_location(receipt.key): receipt.rows for receipt in self._intent.files.without_statistics()
+        }
         for what in describe_file_differences(read_added_files(table, snapshot), expected):
             self._add(Kind.TABLE_CHANGED, what)
 
@@ -94,7 +96,7 @@ class LoadComparison:
         if current is None:
             return
         live = set(_list_files(table, current))
-        gone = {self._make_location(receipt.key) for receipt in self._intent.receipts} - live
+        gone = {self._make_location(key) for key in self._intent.files.list_keys()} - live
         self._replaced = {location.removeprefix(self._prefix) for location in gone}
         for snapshot in walk_ancestors(table, current):
             if not gone or read_load(snapshot) == self._intent.load:
@@ -105,7 +107,7 @@ class LoadComparison:
                 self._tell_removal(location, snapshot)
         if gone:
             self._notes.append(
-                f"{len(gone)} of the load's {len(self._intent.receipts)} files are no longer in {self._name}, and the "
+                f"{len(gone)} of the load's {len(self._intent.files)} files are no longer in {self._name}, and the "
                 "snapshot that took them out has expired: whether their rows were rewritten or deleted is not known"
             )
 

@@ -149,7 +149,7 @@ def _find_changed_columns(table: Table, intent: Intent, written: Schema, name: s
 
 def _count_nulls(intent: Intent, written: Schema) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for receipt in intent.receipts:
+    for receipt in intent.files:
         for field_id, nulls in to_manifest_statistics(receipt.columns, written)["null_value_counts"].items():
             counts[field_id] = counts.get(field_id, 0) + nulls
     return counts

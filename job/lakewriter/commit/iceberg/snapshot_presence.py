@@ -30,7 +30,7 @@ _SOURCE: Final = "source-snapshot-id"
 
 def explain_absence(table: Table | None, intent: Intent) -> str | None:
     """Say why readers do not see a committed load; None where they see it, or the table cannot show it."""
-    if not intent.receipts:
+    if not intent.files:
         return None
     assert isinstance(intent.catalog, IcebergAction)
     if table is None:

@@ -1,0 +1,109 @@
+"""What a task returns to the driver, as JSON: a few receipts themselves, of many the parts that it has written."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewriter.receipt import Receipt, ReceiptPart, SetAside
+from lakewriter.receipts import parts as receipt_parts
+from lakewriter.receipts.parts import PartWriter, Read, Receipts, ReceiptTexts, Write
+
+MOST_TASKS: Final = 100_000
+"""More partitions than a load has tasks with rows."""
+
+
+@dataclass(frozen=True)
+class Spill:
+    """Where a task writes receipts: into parts under ``prefix``, of ``part_bytes`` each, where they have more than
+    ``most_bytes`` as JSON."""
+
+    prefix: str
+    part_bytes: int
+    most_bytes: int
+
+
+def plan_spill(prefix: str, partitions: int) -> Spill:
+    """Give every task its share of what all of them may return; of very many partitions most are taken for empty."""
+    bounds = receipt_parts.BOUNDS
+    return Spill(prefix, bounds.part, min(bounds.part, bounds.results // min(max(partitions, 1), MOST_TASKS)))
+
+
+class Packer:
+    """Packs the receipts of one run of a task; ``attempt`` says how often it ran before, ``stage`` is Spark's id.
+
+    ``tell`` is called with each receipt.
+    """
+
+    def __init__(
+        self, spill: Spill | None, write: Write | None, *, attempt: int = 0, stage: int | None = None,
+        tell: Callable[[Receipt], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._spill, self._write, self._attempt, self._stage, self._tell = spill, write, attempt, stage, tell
+
+    def pack(self, receipts: Iterator[Receipt]) -> Iterator[str]:
+        """Yield the receipts, or parts of them where they are many."""
+        counted = (self._count(receipt) for receipt in receipts)
+        if self._spill is None or self._write is None:
+            yield from (self._dump(receipt=receipt) for receipt in counted)
+            return
+        held, size, writer = list[Receipt](), 0, PartWriter(self._spill.prefix, self._spill.part_bytes, self._write)
+        for receipt in counted:
+            held.append(receipt)
+            size += len(receipt.model_dump_json())
+            if size > self._spill.most_bytes:
+                yield from self._move(held, writer)
+        if size <= self._spill.most_bytes:
+            yield from (self._dump(receipt=receipt) for receipt in held)
+            return
+        for part in writer.flush():
+            yield self._dump(part=part)
+
+    def _count(self, receipt: Receipt) -> Receipt:
+        if self._tell is not None:
+            self._tell(receipt)
+        return receipt.model_copy(update={"task_attempt": self._attempt})
+
+    def _move(self, held: list[Receipt], writer: PartWriter) -> Iterator[str]:
+        for receipt in held:
+            for part in writer.add(receipt):
+                yield self._dump(part=part)
+        held.clear()
+
+    def _dump(self, **content: Receipt | ReceiptPart) -> str:
+        dumped = {name: value.model_dump(mode="json") for name, value in content.items()}
+        return json.dumps({"stage": self._stage} | dumped)
+
+
+def dump_set_aside(set_aside: SetAside) -> str:
+    """Return as text what a task has set aside."""
+    return json.dumps({"set_aside": set_aside.model_dump(mode="json")})
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What all tasks of a table have returned; ``stages`` are Spark's ids of those that wrote files."""
+
+    texts: ReceiptTexts
+    parts: tuple[ReceiptPart, ...]
+    set_aside: SetAside | None
+    stages: frozenset[int | None]
+
+    def open(self, read: Read) -> Receipts:
+        """Return the receipts, those of the parts read by ``read``."""
+        return Receipts(self.texts, self.parts, read)
+
+    @classmethod
+    def parse(cls, outputs: Sequence[str]) -> "Returned":
+        """Parse what the tasks have yielded."""
+        texts, parts, aside, stages = list[str](), list[ReceiptPart](), list[SetAside](), set[int | None]()
+        for output in map(json.loads, outputs):
+            if "set_aside" in output:
+                aside.append(SetAside.model_validate(output["set_aside"]))
+                continue
+            stages.add(output["stage"])
+            if "part" in output:
+                parts.append(ReceiptPart.model_validate(output["part"]))
+            else:
+                texts.append(json.dumps(output["receipt"]))
+        return cls(ReceiptTexts(texts), tuple(parts), SetAside.of(aside), frozenset(stages))
