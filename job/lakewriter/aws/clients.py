@@ -16,6 +16,7 @@ from urllib3.exceptions import HTTPError as TransportError
 from lakewriter.aws.answers import explain
 from lakewriter.aws.credentials import make_config, make_default_client, make_session
 from lakewriter.aws.error_codes import ELSEWHERE
+from lakewriter.aws.pace import Pace, keep_pace
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
@@ -183,6 +184,8 @@ class Clients:
                 client.meta.events.register("before-send", self._count)
                 require_fields(client)
                 watch_answers(client, self.reached)
+                if service == "s3":
+                    keep_pace(client, Pace())
                 self._made[service] = client
             return self._made[service]
 

@@ -80,7 +80,7 @@ def make_config(**options: Any) -> Config:
         read_timeout=60,
         retries={"mode": "standard", "total_max_attempts": 8},
         user_agent_extra="lakewriter",
-        max_pool_connections=32,
+        max_pool_connections=64,
         **options,
     )
 
