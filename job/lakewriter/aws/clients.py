@@ -16,9 +16,9 @@ from urllib3.exceptions import HTTPError as TransportError
 from lakewriter.aws.answers import explain
 from lakewriter.aws.credentials import make_config, make_default_client, make_session
 from lakewriter.aws.error_codes import ELSEWHERE
-from lakewriter.aws.pace import Pace, keep_pace
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
+from lakewriter.aws.throttling import Pace, keep_pace
 from lakewriter.aws.vended import VendedCredentials, Vendor
 from lakewriter.errors import LakeError
 from lakewriter.spec.access import Access
