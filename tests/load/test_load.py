@@ -5,6 +5,8 @@ import hashlib
 import pyarrow.parquet as pq
 import pytest
 
+from lakewriter.aws import Clients
+from lakewriter.run.load import run
 from tests.load.lakes import BUCKET, arrow, table
 
 pytestmark = pytest.mark.spark
@@ -74,6 +76,13 @@ def test_same_job_id_again_changes_nothing(lake):
     report = lake.load("a")
     assert report.tables[0].status == "already_done"
     assert {key: body for key, body in lake.aws.objects(BUCKET).items() if "/loads/" not in key} == before
+
+
+def test_same_job_id_again_starts_no_spark(lake):
+    lake.write(table("cities", lake.csv("cities.csv", CITIES)), table("towns", lake.csv("towns.csv", CITIES)))
+    lake.load("a")
+    report = run(lake.spec, job_id="a", clients=Clients(lake.spec.access), spark=lambda: pytest.fail("Spark starts"))
+    assert [result.status for result in report.tables] == ["already_done"] * 2
 
 
 def test_incremental(lake):

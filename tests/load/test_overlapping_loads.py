@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from lakewriter.aws import Clients
 from lakewriter.report import RunReport
+from lakewriter.run.loader import load
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 
 pytestmark = pytest.mark.spark
@@ -133,6 +135,14 @@ def test_a_job_that_is_done_loads_nothing_of_a_shorter_input(syncs):
     cut_short(syncs, ends=False)
     assert [table.status for table in syncs.load("a").tables] == ["already_done"]
     assert ids(syncs) == [1, 2]
+
+
+def test_a_job_that_is_done_starts_no_spark(syncs):
+    syncs.write(PARQUET, source={"messages": "m.jsonl", "catalog": catalog(stream("users"))})
+    cut_short(syncs, ends=True)
+    syncs.load("a")
+    report = load(syncs.spec, job_id="a", clients=Clients(syncs.spec.access), spark=lambda: pytest.fail("Spark starts"))
+    assert [table.status for table in report.tables] == ["already_done"]
 
 
 def test_the_rest_of_a_load_after_another_one(syncs):

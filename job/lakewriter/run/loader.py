@@ -76,6 +76,9 @@ class Loader:
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
         """The streams of an input of messages."""
         number = self.begin(sync_id)
+        if self._is_done() and source.paths != _STDIN:
+            # No look at the input, which takes a Spark session. Whoever writes to standard input has its records taken.
+            return self.run(Sync(number, {table.id: TablePart() for table in self.spec.tables}))
         with self._open_messages(source) as messages:
             seen = Input.of(
                 messages, source, [_require_stream(table).key for table in self.spec.tables if table.sets_aside]
@@ -126,6 +129,10 @@ class Loader:
             return number
         number = find_next_number(self.states.values())
         return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+
+    def _is_done(self) -> bool:
+        """Whether this job id is loaded, and no table is left."""
+        return not self.broken and self._done >= {table.id for table in self.spec.tables}
 
     def _recover(self, control: Control) -> TableState | LakeError:
         try:
