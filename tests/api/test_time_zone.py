@@ -25,6 +25,7 @@ def test_a_program_in_tokyo_writes_the_same_instants(lake, tmp_path):
         "AWS_ENDPOINT_URL": lake.aws.url,
         "JDK_JAVA_OPTIONS": f"{java.options()} -Duser.timezone=Asia/Tokyo",
         "TZ": "Asia/Tokyo",
+        "PYSPARK_PYTHON": sys.executable,
     }
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(lake.file)], env=environment, capture_output=True, text=True, check=False

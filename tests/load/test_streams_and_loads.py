@@ -16,6 +16,7 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import adopt, begin_backfill
 from lakewriter.receipt import Batch
+from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
 from tests.commit.intents import intent
@@ -46,10 +47,11 @@ class Table:
         self.control = Control(S3Store(self.clients), ControlKeys("", "p"), ID)
         monkeypatch.setattr(steps, "stage_table", self.staged)
 
-    def staged(self, load, _table, _began, _sync, _receipts):
+    def staged(self, load, _table, _began, _sync, kept):
         """The intent of a load without rows."""
         if self.dies:
             raise Killed
+        kept.append(Receipts())
         batch = load.kind.batch
         names: dict[str, Any] = {"table_id": ID, "schema_name": "public", "table": "events", "access": self.spec.access}
         return intent(load.attempt, batch=batch, **names)
