@@ -2,8 +2,10 @@
 
 import logging
 import os
+import shutil
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import lakewriter
 from lakewriter.errors import LakeError
@@ -113,29 +115,47 @@ def test_a_batch_that_spark_gives_again_is_written_once(lake, spark, tmp_path):
     lake.write(GIVEN)
     source = tmp_path / "arriving"
     spark.range(0, 6, 1, 1).write.parquet(str(source))
-
-    def stream(write_batch):
-        query = (
-            spark.readStream.schema("id bigint")
-            .parquet(str(source))
-            .writeStream.foreachBatch(write_batch)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-
     write_batch = lakewriter.sink(lake.file, "flights")
 
     def write_twice(df, number):
         write_batch(df, number)
         write_batch(df, number)
 
-    stream(write_twice)
+    stream(spark, tmp_path, write_twice)
     spark.range(6, 9, 1, 1).write.mode("append").parquet(str(source))
     # As after a restart: another function, the same checkpoint.
-    stream(lakewriter.sink(lake.file, "flights"))
+    stream(spark, tmp_path, lakewriter.sink(lake.file, "flights"))
     assert lake.rows("SELECT count(*), count(DISTINCT id) FROM t", PATH) == [(9, 9)]
+
+
+def test_a_checkpoint_that_is_put_back_is_lost(lake, spark, tmp_path):
+    """Spark plans the last batch anew under its number, with rows that no batch had."""
+    lake.write(GIVEN)
+    source, checkpoint = tmp_path / "arriving", tmp_path / "checkpoint"
+    for rows in ((0, 6), (6, 9)):
+        spark.range(*rows, 1, 1).write.mode("append").parquet(str(source))
+        if checkpoint.exists():
+            shutil.copytree(checkpoint, tmp_path / "older")
+        stream(spark, tmp_path, lakewriter.sink(lake.file, "flights"))
+    shutil.rmtree(checkpoint)
+    (tmp_path / "older").rename(checkpoint)
+    spark.range(9, 12, 1, 1).write.mode("append").parquet(str(source))
+    with pytest.raises(StreamingQueryException, match=r"CHECKPOINT_LOST: .*planned that batch anew"):
+        stream(spark, tmp_path, lakewriter.sink(lake.file, "flights"))
+    assert lake.rows("SELECT count(*), max(id) FROM t", PATH) == [(9, 8)]
+
+
+def stream(spark, folder, write_batch):
+    """Batches of what has arrived in the folder by now, by its checkpoint."""
+    query = (
+        spark.readStream.schema("id bigint")
+        .parquet(str(folder / "arriving"))
+        .writeStream.foreachBatch(write_batch)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
 
 
 def test_a_run_refuses_a_table_without_a_read(lake):

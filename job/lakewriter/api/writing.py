@@ -1,9 +1,10 @@
 """Write a DataFrame to a table of a lake.yaml: once, or for every batch of a stream."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from lakewriter.api.pipeline_file import LakeFile, Opened, narrow, require_done
 from lakewriter.cli.job_ids import choose_job_id
@@ -13,9 +14,8 @@ from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.run.loader import load
-from lakewriter.source.feed import Feed, FeedOpener
 from lakewriter.source.spark_rows import open_frame
-from lakewriter.spec.specification import TableSpec
+from lakewriter.source.streams import Checkpoint
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 """Spark's local property in whatever runs for a streaming query."""
@@ -41,7 +41,7 @@ def write(
         opened.load(
             choose_job_id(opened.spec.pipeline, job_id),
             spark=lambda: df.sparkSession,
-            kind=Plain(_make_opener(df)),
+            kind=Plain(partial(open_frame, df)),
             sync_id=sync_id,
         )
     )
@@ -66,32 +66,19 @@ def sink(lake: LakeFile, table: str, *, stage: str | None = None) -> Callable[[D
                 "no streaming query runs here: a sink is called by foreachBatch.",
                 remedy="Use df.writeStream.foreachBatch(lakewriter.sink(...)), or lakewriter.write.",
             )
-        batch = Batch(query, batch_id)
+        # A checkpoint that was put back plans other rows under the number of a batch that is done.
+        plan = Checkpoint.find(df.sparkSession, query, table).read_plan(batch_id)
+        batch = Batch(query, batch_id, plan.digest)
         report = load(
             spec,
             job_id=batch.job_id,
             clients=opened.clients,
             spark=lambda: df.sparkSession,
-            kind=MicroBatch(batch, since, _make_opener(df)),
+            kind=MicroBatch(batch, since, partial(open_frame, df)),
         )
         require_done(report)
 
     return write_batch
-
-
-def _make_opener(df: DataFrame) -> FeedOpener:
-    def open_given(
-        spark_factory: Callable[[], SparkSession],
-        table: TableSpec,
-        *,
-        deleted_column: str,
-        condition: str | None = None,
-        twice: bool = False,
-        single: bool = False,
-    ) -> Feed:
-        return open_frame(df, table, condition=condition, deleted_column=deleted_column, twice=twice, single=single)
-
-    return open_given
 
 
 def _require_frame(df: object) -> None:

@@ -260,9 +260,17 @@ def open_batch(
 
 
 def open_frame(
-    frame: DataFrame, table: TableSpec, *, condition: str | None, deleted_column: str, twice: bool, single: bool
+    frame: DataFrame,
+    _spark: object,
+    table: TableSpec,
+    *,
+    deleted_column: str,
+    condition: str | None = None,
+    twice: bool = False,
+    single: bool = False,
 ) -> RowsFeed:
-    """The feed of a DataFrame, with all its partitions, or in one where it is ``single``."""
+    """Open a DataFrame, with all its partitions, or in one where it is ``single``; for one frame it is a
+    ``FeedOpener``."""
     origin = Origin(table.id, "the DataFrame")
     try:
         rows = rebind(frame)

@@ -42,12 +42,49 @@ OLDEST: Final = "36500d"
 """For ``maxFileAge``, which is a week otherwise: files older than that beside the newest one are never read."""
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint that ``origin`` names, read as Spark's own file systems do."""
+
+    spark: SparkSession
+    origin: Origin
+
+    @classmethod
+    def find(cls, spark: SparkSession, query: str, table: str) -> "Checkpoint":
+        """Find that of a streaming query which runs in this process; ``SPEC_INVALID`` where none does."""
+        jvm = spark._jvm
+        assert jvm is not None
+        # Spark's Python API has neither the queries of other sessions nor the place of a checkpoint.
+        running = spark._jsparkSession.sharedState().activeStreamingQueries().get(jvm.java.util.UUID.fromString(query))
+        if running is None:
+            raise SpecInvalidError(f"table {table!r}: query {query} does not run in this process.")
+        place = str(running.resolvedCheckpointRoot())
+        return cls(spark, Origin(table, "the DataFrame", checkpoint=place))
+
+    def read_plan(self, number: int) -> "BatchPlan":
+        """Read what is planned for a batch."""
+        return BatchPlan(number, self.read(f"offsets/{number}"))
+
+    def read(self, name: str) -> bytes:
+        """Read a file of it."""
+        jvm = self.spark._jvm
+        assert jvm is not None
+        try:
+            path = jvm.org.apache.hadoop.fs.Path(f"{self.origin.checkpoint}/{name}")
+            stream = path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf()).open(path)
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+        except SPARK_ERRORS as error:
+            raise self.origin.explain_checkpoint(str(error)) from error
+
+
 class TableStream:
     """The stream of one table and the feeds of its batches."""
 
     def __init__(self, spark: SparkSession, table: TableSpec, checkpoint: str = "") -> None:
         self._table = table
-        self._checkpoint = checkpoint
         secrets = resolve_secrets(table.read)
         self.origin: Origin = replace(make_origin(table, secrets), checkpoint=checkpoint)
         try:
@@ -58,10 +95,11 @@ class TableStream:
             raise self.origin.make_error(error) from error
         if not self.frame.isStreaming:
             raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
+        self._checkpoint = Checkpoint(self.frame.sparkSession, self.origin)
 
     def read_plan(self, number: int) -> "BatchPlan":
         """What the checkpoint has planned for a batch."""
-        return BatchPlan(number, self._read_checkpoint(f"offsets/{number}"))
+        return self._checkpoint.read_plan(number)
 
     def choose_tasks(self, frame: DataFrame, plan: "BatchPlan") -> int:
         """As many tasks as the input of a batch needs, by the bytes of its files or the rows that its offsets count."""
@@ -74,30 +112,16 @@ class TableStream:
         """The rows of a batch's sources that count them."""
         ends = read_offsets(plan.log)
         if plan.number:
-            starts = read_offsets(self._read_checkpoint(f"offsets/{plan.number - 1}")) if any(ends) else []
+            starts = read_offsets(self._checkpoint.read(f"offsets/{plan.number - 1}")) if any(ends) else []
         else:
             # Kafka's source keeps the offsets at which it began apart.
-            starts = [read_offsets(self._read_checkpoint(f"sources/{source}/0"))[0] if own else {}
+            starts = [read_offsets(self._checkpoint.read(f"sources/{source}/0"))[0] if own else {}
                       for source, own in enumerate(ends)]  # fmt: skip
         return sum(
             end - before.get(partition, 0)
             for own, before in zip(ends, starts, strict=False)
             for partition, end in own.items()
         )
-
-    def _read_checkpoint(self, name: str) -> bytes:
-        spark = self.frame.sparkSession
-        jvm = spark._jvm
-        assert jvm is not None
-        try:
-            path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint}/{name}")
-            stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(path)
-            try:
-                return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
-        except SPARK_ERRORS as error:
-            raise self.origin.explain_checkpoint(str(error)) from error
 
     def explain_end(self, query: StreamingQuery) -> LakeError:
         """Why the query ended: Spark's own error names neither the checkpoint nor the kind of failure, and Java's trace
