@@ -15,7 +15,7 @@ PATH = "supaflow_nyc_public/flights"
 
 
 @pytest.fixture(autouse=True)
-def registered(spark):
+def register_source(spark):
     lakewriter.register(spark)
 
 
@@ -109,7 +109,7 @@ REFUSED = [
     ({}, "SELECT 1 AS id", {"table": None}, "SPEC_INVALID: option 'table' is missing. Add .option('table', ...)."),
     ({}, "SELECT 1 AS id", {"path": "s3://b/k"},
      "SPEC_INVALID: option 'path' is not known. Expected lake, table, job_id, stage, sync_id."),
-    ({}, "SELECT 1 AS id", {"sync_id": "1.5"}, "SPEC_INVALID: option 'sync_id': '1.5' is no whole number."),
+    ({}, "SELECT 1 AS id", {"sync_id": "1.5"}, "SPEC_INVALID: option 'sync_id': '1.5': expected a whole number."),
     ({}, "SELECT 1 AS id", {"table": "nope"},
      "SPEC_INVALID: table 'nope' names no table of the file. Expected one of 'public.flights'."),
     ({}, "SELECT 1 AS id, interval '1' day AS took", {},

@@ -42,7 +42,7 @@ class LakewriterSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` takes."""
+        """Return the name that ``format`` takes."""
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> "Writer":
@@ -69,8 +69,8 @@ class LakewriterSource(DataSource):
 
 
 @dataclass(frozen=True)
-class Staged(WriterCommitMessage):
-    """What one task yielded, as ``staging.stage`` reads it."""
+class TaskOutputs(WriterCommitMessage):
+    """What one task yielded, as ``staging.returned`` reads it."""
 
     outputs: tuple[str, ...] = ()
 
@@ -84,14 +84,14 @@ class Writer(DataSourceArrowWriter):
     def __init__(self, begun: OpenWrite | None, schema: pa.Schema) -> None:
         self._begun, self._schema = begun, schema
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutputs:
         """Stage the rows of one partition."""
         context = TaskContext.get()
         if self._begun is None or context is None:
-            return Staged()
+            return TaskOutputs()
         number = context.partitionId()
         batches = (check_batch(batch, self._schema, number) for batch in iterator)
-        return Staged(tuple(run_task(self._begun.plan, None, number, batches)))
+        return TaskOutputs(tuple(run_task(self._begun.plan, None, number, batches)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Bind and settle; what keeps the load from being committed is raised."""
@@ -120,7 +120,7 @@ class Writer(DataSourceArrowWriter):
 
 def _list_outputs(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     """What the tasks yielded; of one that failed Spark has None."""
-    return [output for message in messages if isinstance(message, Staged) for output in message.outputs]
+    return [output for message in messages if isinstance(message, TaskOutputs) for output in message.outputs]
 
 
 def _leave(report: RunReport, spec: Spec, clients: Clients, seconds: Mapping[str, Mapping[str, float]]) -> None:
@@ -149,5 +149,5 @@ def _read_sync_id(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit():
-        raise SpecInvalidError(f"option 'sync_id': {text!r} is no whole number.")
+        raise SpecInvalidError(f"option 'sync_id': {text!r}: expected a whole number.")
     return int(text)

@@ -20,7 +20,7 @@ def load(
 
 
 def plan(lake: LakeFile, *, job_id: str | None = None, stage: str | None = None) -> PlanReport:
-    """The keys, columns and catalog changes of a load, as ``lakewriter plan`` shows them; nothing is written."""
+    """Return the keys, columns and catalog changes of a load, as ``lakewriter plan`` shows them; write nothing."""
     opened = Opened(lake, stage)
     tables = plan_tables(
         opened.spec,
@@ -33,7 +33,7 @@ def plan(lake: LakeFile, *, job_id: str | None = None, stage: str | None = None)
 
 
 def check(lake: LakeFile, *, stage: str | None = None, sources: bool = True) -> CheckReport:
-    """What ``lakewriter check`` finds; without ``sources`` they are not looked at."""
+    """Try all that a load needs, as ``lakewriter check`` does; do not look at the sources without ``sources``."""
     opened = Opened(lake, stage)
     spark = opened.spark if sources else None
     findings = run_checks(opened.spec, opened.clients, deployment=opened.deployment, spark=spark)
@@ -41,7 +41,7 @@ def check(lake: LakeFile, *, stage: str | None = None, sources: bool = True) -> 
 
 
 def verify(lake: LakeFile, job_id: str, *, stage: str | None = None, rows: bool = False) -> Verified:
-    """How a committed load compares with S3 and the catalog, as ``lakewriter verify`` shows it."""
+    """Compare a committed load with S3 and the catalog, as ``lakewriter verify`` does."""
     opened = Opened(lake, stage)
     counting = Counting.of(opened.spec) if rows else None
     return verify_load(opened.controls(), require_job_id(job_id), opened.clients, counting)

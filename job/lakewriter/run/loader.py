@@ -267,9 +267,11 @@ def load(  # noqa: PLR0913 - four of them are options by name
     kind: Plain | MicroBatch = Plain(),  # noqa: B008 - it is frozen
     stop: Stop | None = None,
 ) -> RunReport:
-    """One attempt at load ``job_id``, whatever its source and destination; ``SPEC_INVALID`` where a table has neither
-    a source nor an opener of its own; ``Stopped`` where it was asked to ``stop``
-    before a table began."""
+    """Make one attempt at load ``job_id``, whatever its source and destination.
+
+    ``SPEC_INVALID`` where a table has neither a source nor an opener of its own; ``Stopped`` where it was asked to
+    ``stop`` before a table began.
+    """
     stop = stop or Stop()
     if kind.opener is None:
         require_reads(spec)
