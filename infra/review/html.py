@@ -3,10 +3,11 @@
 from functools import cache
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup, escape
 
-from infra.review.page import Code, Page, Strong, list_lines
+from infra.review.jinja_environment import make_environment
+from infra.review.page import Page
 
 _TEMPLATE: Final = "page.html"
 _STYLE: Final = "style.css"
@@ -19,18 +20,10 @@ def render(page: Page) -> str:
 
 @cache
 def _open_template() -> Template:
-    loader = PackageLoader("infra.review", package_path="")
-    environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    style, _, _ = loader.get_source(environment, _STYLE)
-    environment.filters |= {"lines": list_lines, "breaks": break_lines}
-    environment.tests |= {"code": lambda line: isinstance(line, Code), "strong": lambda line: isinstance(line, Strong)}
+    environment = make_environment()
+    environment.filters["breaks"] = break_lines
+    assert environment.loader is not None
+    style, _, _ = environment.loader.get_source(environment, _STYLE)
     return environment.get_template(_TEMPLATE, globals={"style": Markup(style)})
 
 

@@ -4,10 +4,11 @@ import re
 from functools import cache
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
-from infra.review.page import Code, Page, Strong, list_lines
+from infra.review.jinja_environment import make_environment
+from infra.review.page import Page
 
 _TEMPLATE: Final = "page.md"
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~])")
@@ -22,18 +23,9 @@ def render(page: Page) -> str:
 
 @cache
 def _open_template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("infra.review", package_path=""),
-        # Jinja's own escaping is HTML's: each value is escaped for Markdown before it.
-        autoescape=True,
-        finalize=escape_text,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"lines": list_lines, "code_span": make_code_span}
-    environment.tests |= {"code": lambda line: isinstance(line, Code), "strong": lambda line: isinstance(line, Strong)}
+    # Jinja's own escaping is HTML's: each value is escaped for Markdown before it.
+    environment = make_environment(escape_text)
+    environment.filters["code_span"] = make_code_span
     return environment.get_template(_TEMPLATE)
 
 
