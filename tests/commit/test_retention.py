@@ -61,6 +61,24 @@ def test_what_another_tables_state_names_stays(state):
     assert left(world) == ["b"]
 
 
+def test_a_load_that_is_closed_while_the_sweep_lists_keeps_its_records():
+    """It was bound for as long as loads are kept, and its report came after the listing."""
+    world = World()
+    control = old_loads(world, "a", "b")
+    named(world, "s.other", TableState(pending=PENDING))
+
+    class Closing(Memory):
+        def list_entries(self, prefix, limit=None):
+            entries = super().list_entries(prefix, limit)
+            if prefix == "_lakewriter/p/loads/":
+                named(world, "s.other", TableState(committed=1, last_job="b"))
+            return entries
+
+    control.store = Closing(world, lambda: None, random.Random(0), 0)
+    sweep(control, world.clock + LATER, KEEP)
+    assert left(world) == ["b"]
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b"oops", b'{"version": 7, "write": 1, "committed": 1}'])
 def test_a_state_that_cannot_be_read_stops_the_sweep(body):
     world = World()

@@ -24,13 +24,16 @@ def sweep(control: Control, now: datetime, keep: timedelta) -> int:
     Loads that any state of the pipeline names keep theirs, and so do loads of a table whose state is lost, since the
     state is rebuilt from them. Where a state cannot be read, nothing is deleted.
     """
+    # Read before the listing too: a load that was bound for as long as loads are kept may be closed by now, and its
+    # report is not listed.
+    named = find_named_loads(read_states(control))
     by_job: dict[str, list[Entry]] = {}
     root = f"{control.keys.root}/loads/"
     for entry in control.store.list_entries(root):
         by_job.setdefault(entry.key.removeprefix(root).split("/")[0], []).append(entry)
     # Read after the listing: a load that began since then is in a state, or nothing of it was listed.
     states = read_states(control)
-    named = find_named_loads(states)
+    named |= find_named_loads(states)
     deleted = _sweep_old(control, control.keys.runs, now - keep)
     # A claimed number above every table's may still be used by the load that claimed it.
     highest = max((state.sync.sync_id for state in states.values()), default=0)
