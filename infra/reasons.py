@@ -99,6 +99,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "UseKeyOfSecrets": Reason("The secrets of the file are under this key; only their services may use it for them."),
     "UseKeyOfSource": Reason("The source's objects are under this key; only S3 may use it for them."),
     "UseKeyThroughS3": Reason("The bucket's objects are under this key; only S3 may use it for them."),
+    "DropPartitions": Reason(
+        "To take an undone load out with the partition that it is alone in: undo.drop_partitions is on.",
+        "Tables are this pipeline's by their names; names that merely begin alike do not match.",
+    ),
     "WriteCheckpoints": Reason(
         "To record what has been read: the next run continues from there.",
         "Spark names what it keeps of each query; nothing outside the pipeline's checkpoints matches.",

@@ -1,5 +1,6 @@
 """Names; expectations follow from the rules that the vendor documents for its S3 destinations."""
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -9,7 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewriter.naming import ControlKeys, cut, join_key, make_unique, name_columns, name_schema, name_tables, normalise
+from lakewriter.naming import (
+    JOB_ID,
+    ControlKeys,
+    cut,
+    is_next_job_id,
+    join_key,
+    make_next_job_id,
+    make_undo_job_id,
+    make_unique,
+    name_columns,
+    name_schema,
+    name_tables,
+    normalise,
+)
 
 NORMALISED = [
     ("crème", "creme"),
@@ -148,3 +162,37 @@ def test_importing_loads_the_standard_library_only():
     code = f"import sys; import lakewriter.naming; print(*sorted({loaded}))"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGES)
     assert done.stdout == "__main__ lakewriter\n"
+
+
+LONG = "daily-" + "x" * 74
+DIGEST = hashlib.sha256(LONG.encode()).hexdigest()[:32]
+AFTER_UNDOS = [
+    # a load, its undo, the load that stands for it
+    ("a", "undo.a", "a.r2"),
+    ("a.r2", "undo.a.r2", "a.r3"),
+    ("a.r9", "undo.a.r9", "a.r10"),
+    # Nobody undoes a first time what is called the first: these are names like any other.
+    ("a.r1", "undo.a.r1", "a.r1.r2"),
+    ("a.r0", "undo.a.r0", "a.r0.r2"),
+    ("a.r02", "undo.a.r02", "a.r02.r2"),
+    (".r2", "undo..r2", ".r2.r2"),
+    (LONG, f"undo.{LONG[:41]}--{DIGEST}", f"{LONG[:43]}--{DIGEST}.r2"),
+    (f"{LONG[:43]}--{DIGEST}.r2", None, f"{LONG[:43]}--{DIGEST}.r3"),
+]
+
+
+@pytest.mark.parametrize(("job_id", "undo", "following"), AFTER_UNDOS)
+def test_job_ids_after_an_undo(job_id, undo, following):
+    assert make_next_job_id(job_id) == following
+    assert is_next_job_id(following)
+    assert undo in (None, make_undo_job_id(job_id))
+    assert len(following) <= 80
+    assert len(make_undo_job_id(job_id)) <= 80
+
+
+@given(st.from_regex(JOB_ID, fullmatch=True), st.from_regex(JOB_ID, fullmatch=True))
+def test_no_two_loads_have_one_undo_or_one_successor(one, other):
+    """But for a load whose own id is that of a successor."""
+    if one != other:
+        assert make_undo_job_id(one) != make_undo_job_id(other)
+        assert make_next_job_id(one) != make_next_job_id(other)

@@ -16,7 +16,9 @@ INFERRED: Final = "inferred"
 """Columns that documents without a schema have given a table: who neglects them gives a column another type."""
 RECEIPT_PARTS: Final = "receipt_parts"
 """Receipts in objects of their own: who neglects them takes a load of many files for one of few, or none."""
-KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS})
+CHANGES: Final = "changes"
+"""Changes that are no loads, and job ids that they have taken back: who neglects them loads such an id again."""
+KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS, CHANGES})
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 
 MOST_LEVELS: Final = 100

@@ -245,6 +245,12 @@ class LoadGoneError(LakeError):
     code = "LOAD_GONE"
 
 
+class LoadUndoneError(LakeError):
+    """A load that was taken back: its job id loads nothing again."""
+
+    code = "LOAD_UNDONE"
+
+
 class PendingUnrecoverableError(LakeError):
     """An earlier load's intent cannot be taken to its end."""
 

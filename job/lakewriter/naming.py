@@ -29,6 +29,11 @@ PIPELINE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 _DIGEST: Final = 32
 _READABLE: Final = 80 - _DIGEST - 2
+_MOST = 80
+"""The characters that ``JOB_ID`` takes."""
+_REPEAT = re.compile(r"(?P<base>.+)\.r(?P<number>[2-9]|[1-9]\d+)")
+UNDO: Final = "undo."
+"""Begins the job ids of undos, which no load may have."""
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
 
@@ -147,6 +152,30 @@ def make_job_id(run_id: str) -> str:
     return f"{readable}--{hashlib.sha256(run_id.encode()).hexdigest()[:_DIGEST]}"
 
 
+def make_undo_job_id(job_id: str) -> str:
+    """The job id of the undo of a load: ``undo.{job_id}``, shortened by a digest where it would be too long."""
+    return _shorten(UNDO, job_id, "")
+
+
+def make_next_job_id(job_id: str) -> str:
+    """The job id that loads again what an undo of ``job_id`` took back: ``{job_id}.r2``, then ``.r3`` and so on."""
+    match = _REPEAT.fullmatch(job_id)
+    base, number = (match["base"], int(match["number"]) + 1) if match else (job_id, 2)
+    return _shorten("", base, f".r{number}")
+
+
+def is_next_job_id(job_id: str) -> bool:
+    """Whether the job id is of the form that only a load after an undo has."""
+    return _REPEAT.fullmatch(job_id) is not None
+
+
+def _shorten(prefix: str, text: str, suffix: str) -> str:
+    if len(prefix + text + suffix) <= _MOST:
+        return prefix + text + suffix
+    kept = text[: _MOST - len(prefix) - len(suffix) - _DIGEST - 2]
+    return f"{prefix}{kept}--{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}{suffix}"
+
+
 class ControlKeys:
     """Keys of the control objects of one pipeline, under ``{prefix}/_lakewriter/{pipeline}/``.
 
@@ -233,6 +262,10 @@ class ControlKeys:
     def page(self, job_id: str) -> str:
         """The same as a page for a browser, of the load's last attempt."""
         return f"{self.load(job_id)}/report.html"
+
+    def repeat(self, job_id: str) -> str:
+        """Which loads the load with this job id repeats: it exists once the last of them is undone."""
+        return f"{self.root}/repeats/{job_id}.json"
 
     def sync_number(self, number: int) -> str:
         """Which load a counted sync number belongs to."""

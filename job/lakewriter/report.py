@@ -91,6 +91,8 @@ class TableReport(ControlObject):
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
     parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
+    undoes: str | None = Field(None, exclude_if=is_none)
+    """The load that was taken back, in the report of an undo."""
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]

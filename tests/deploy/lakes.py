@@ -23,6 +23,7 @@ def deployed(folder: Path) -> Path:
     """Its stage has whatever the demo's has: encryption with a key, a schedule, a vendor, alarms."""
     content = demo()
     content["deployment"]["trust"].append(ELSEWHERE)
+    content["undo"] = {"drop_partitions": True}
     return written(folder / "deployed" / "lake.yaml", content)
 
 

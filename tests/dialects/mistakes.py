@@ -61,7 +61,7 @@ MISTAKES = [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
      "deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, on_failure, "
-     "pipeline, put_metrics, readers, source, source_root, tables."]),
+     "pipeline, put_metrics, readers, source, source_root, tables, undo."]),
     (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
      "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
      "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "
@@ -210,7 +210,7 @@ MISTAKES = [
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
      "delta_encodings, deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "on_bad_row, on_failure, pipeline, put_metrics, readers, source, source_root, tables. It goes into "
+     "on_bad_row, on_failure, pipeline, put_metrics, readers, source, source_root, tables, undo. It goes into "
      "'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),

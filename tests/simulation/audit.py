@@ -5,19 +5,32 @@ them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from tests.simulation.books import LOAD, Book, Place, ended_together, keys_of, parsed, pending_of, receipts_of, rows_of
+from tests.simulation.books import (
+    CONTROL,
+    LOAD,
+    Book,
+    Place,
+    chain_of,
+    ended_together,
+    is_undo,
+    keys_of,
+    parsed,
+    pending_of,
+    receipts_of,
+    rows_of,
+)
 from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.glue import Catalog
-from tests.simulation.iceberg import current_files, metadata_of
+from tests.simulation.iceberg import metadata_of
+from tests.simulation.readers import Readers
 from tests.simulation.source import Reading, Sources
 from tests.simulation.state_rules import faults_of, faults_of_rebuilt
 
-CONTROL: Final = "_lakewriter/"
 REPLACED: Final = ("/runs/", "/continuous.json", "/owners/")
 """Control objects beside the states that may be written again."""
 
@@ -38,6 +51,9 @@ class Auditor:
     lost_uploads: bool = False
     foreign_columns: set[tuple[tuple[str, str], str]] = field(default_factory=set)
     foreign_properties: set[tuple[tuple[str, str], str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.readers = Readers(self.bucket, self.catalog, self.sources, self.places, self.strangers, self.find)
 
     def find(self, text: str) -> None:
         """One more finding."""
@@ -112,11 +128,16 @@ class Auditor:
         if not old:
             self.find(f"state of {place.table}: load {after['last_job']} committed and was not pending")
         book.commits.append((after["last_job"], old.get("attempt", "")))
+        if is_undo(after["last_job"]):
+            new = {own["job_id"] for own in after["undone"]} - {own["job_id"] for own in before.get("undone", ())}
+            if after["last_job"] not in {f"undo.{job}" for job in new}:
+                self.find(f"{place.pipeline}/{place.table}: {after['last_job']} has undone {sorted(new)}")
+            book.undone |= new
         # The state's note has the phase in which the person met the load; the report tells how it was closed.
         if "abandoned" in str((self._report(place, after["last_job"]) or {}).get("notes")):
             book.given_up.add(after["last_job"])
         # At this moment, since a full refresh that comes later would hide what this one has left.
-        self._judge_rows_of(place, self._visible()[place.state])
+        self._judge_rows_of(place, self.readers.list_visible()[place.state])
 
     def _control_changed(self, change: Change) -> None:
         replaced = change.before is not None and change.after is not None and change.before.body != change.after.body
@@ -156,7 +177,10 @@ class Auditor:
             if not key.startswith(place.path):
                 continue
             pending = pending_of(self.bucket.objects, place)
-            if not pending or pending["phase"] != "uploaded" or self._missing(place, pending):
+            if job in self.books[place.state].undone or pending.get("job_id") == f"undo.{job}":
+                continue
+            others = is_undo(pending.get("job_id", ""))
+            if not pending or others or pending["phase"] != "uploaded" or self._missing(place, pending):
                 self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
 
     def _missing(self, place: Place, pending: Mapping[str, Any]) -> list[str]:
@@ -175,7 +199,7 @@ class Auditor:
         for place in here:
             if place.catalog != "iceberg":
                 continue
-            for location, rows in self._listed(name).items():
+            for location, rows in self.readers.list_files(name).items():
                 stored = self.bucket.objects.get(location)
                 if stored is None:
                     self.find(f"Iceberg table {name} lists a file that is not there: {location}")
@@ -186,6 +210,7 @@ class Auditor:
         """A partition that is new is complete: no file of the pending load lies in it that is not there yet."""
         partitions = self.catalog.tables[place.names].partitions
         book = self.books[place.state]
+        book.partitions &= partitions.keys()
         for value in sorted(partitions.keys() - book.partitions):
             book.partitions.add(value)
             location = partitions[value]["StorageDescriptor"]["Location"].split("/", 3)[3] + "/"
@@ -196,7 +221,7 @@ class Auditor:
 
     def judge(self) -> None:
         """Everything that can be seen once all has come to its end."""
-        visible = self._visible()
+        visible = self.readers.list_visible()
         for place in self.places:
             self._judge_table(place, visible[place.state])
         for key, body in self.strangers.items():
@@ -206,13 +231,27 @@ class Auditor:
             if column not in {own["Name"] for own in self.catalog.tables[name].content["StorageDescriptor"]["Columns"]}:
                 self.find(f"Glue table {name} lost the foreign column {column}")
         for name, mark in sorted(self.foreign_properties):
-            if self._listed(name) and mark not in (metadata_of(self.catalog, self.bucket, name) or {})["properties"]:
+            if (
+                self.readers.list_files(name)
+                and mark not in (metadata_of(self.catalog, self.bucket, name) or {})["properties"]
+            ):
                 self.find(f"Iceberg table {name} lost the foreign property {mark}")
 
     def is_done(self, pipeline: str, job: str) -> bool:
         """Whether the job is committed in every table of its pipeline."""
         places = [place for place in self.places if place.pipeline == pipeline]
-        return all(job in {own for own, _ in self.books[place.state].commits} for place in places)
+        return all(self._is_done_in(place, job) for place in places)
+
+    def _is_done_in(self, place: Place, job: str) -> bool:
+        """Under its own id, or under that of a load that it repeats and that is not undone here."""
+        book = self.books[place.state]
+        done = {own for own, _ in book.commits}
+        return job in done or any(own in done - book.undone for own in chain_of(job))
+
+    def allow_gap(self, pipeline: str, table: str) -> None:
+        """A person leaves rows out of a table."""
+        place = next(own for own in self.places if (own.pipeline, own.table) == (pipeline, table))
+        self.books[place.state].resets += 1
 
     def is_forgotten(self, pipeline: str, job: str) -> bool:
         """Whether its control objects were cleared away after it was done: the id would be a new load's."""
@@ -226,47 +265,9 @@ class Auditor:
             if place.pipeline == pipeline:
                 book = self.books[place.state]
                 jobs = [own for own, _ in book.commits]
-                if job not in jobs or (place.overwrites and jobs[-1] != job) or job in book.given_up:
+                if job not in jobs or (place.overwrites and jobs[-1] != job) or job in book.given_up | book.undone:
                     return False
         return not any(f"/loads/{job}/" in key for key in self.swept)
-
-    def _visible(self) -> dict[str, Counter[tuple[int, int]]]:
-        """By table how often each row of each reading is seen by its readers."""
-        seen: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
-        by_table = {(place.pipeline, place.table): place for place in self.places}
-        listed = {name: set(self._listed(name)) for name in self._iceberg_names()}
-        for key, stored in self.bucket.objects.items():
-            if CONTROL in key or "/metadata/" in key or key in self.strangers:
-                continue
-            for row_id, nonce in rows_of(stored.body):
-                reading = self.sources.readings[nonce]
-                place = by_table[reading.pipeline, reading.table]
-                if place.catalog == "iceberg" and key not in listed[place.names]:
-                    continue
-                if place.catalog == "glue" and not self._is_registered(place, key):
-                    continue
-                seen[place.state][nonce, row_id] += 1
-        return seen
-
-    def _listed(self, name: tuple[str, str]) -> Mapping[str, int]:
-        """Rows by key of what an Iceberg table's readers see."""
-        try:
-            return current_files(self.catalog, self.bucket, name)
-        except KeyError as missing:
-            self.find(f"Iceberg table {name} names a file that is not there: {missing}")
-            return {}
-
-    def _iceberg_names(self) -> set[tuple[str, str]]:
-        return {place.names for place in self.places if place.catalog == "iceberg"}
-
-    def _is_registered(self, place: Place, key: str) -> bool:
-        table = self.catalog.tables.get(place.names)
-        if table is None:
-            return False
-        locations = [table.content["StorageDescriptor"]["Location"]]
-        if place.partitioned:
-            locations = [own["StorageDescriptor"]["Location"] for own in table.partitions.values()]
-        return any(key.startswith(location.split("/", 3)[3].rstrip("/") + "/") for location in locations)
 
     def _judge_table(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
         book, name = self.books[place.state], f"{place.pipeline}/{place.table}"
@@ -284,6 +285,10 @@ class Auditor:
         if len(set(parts)) < len(parts):
             self.find(f"{name}: a load was committed twice: {parts}")
         # What is committed of a sync that has not ended goes by a job id of its own, ``{job}.s{digest}``.
+        parts = [job for job in parts if not is_undo(job) and job not in book.undone]
+        for job in parts:
+            if repeated := set(chain_of(job)[:-1]).intersection(parts):
+                self.find(f"{name}: load {job} is done, and so is {sorted(repeated)}, whose rows it is to load again")
         jobs = [job.partition(".s")[0] for job in parts]
         if parts and place.overwrites and parts[-1] != jobs[-1]:
             # A refresh that has not ended lies beside what it will replace.
@@ -347,7 +352,7 @@ class Auditor:
                 self.bucket.objects[key] for key in keys_of(self.bucket.objects, report) if key in self.bucket.objects
             ]
             is_kept = not place.overwrites or job == book.commits[-1][0] or ".s" in book.commits[-1][0]
-            if is_kept and job not in book.given_up:
+            if is_kept and job not in book.given_up | book.undone:
                 rows = sum(len(rows_of(stored.body)) for stored in objects)
                 whole = (rows, len(objects), sum(len(stored.body) for stored in objects))
                 if whole != (report["rows"], report["files"], report["bytes"]):
@@ -374,7 +379,7 @@ class Auditor:
         )
         # A report is written while its intent is pending, once all is there.
         is_whole = pending.items() >= {"job_id": job, "phase": "uploaded"}.items()
-        done = is_whole or job in {own for own, _ in book.commits}
+        done = is_whole or self._is_done_in(place, job)
         if status in {"done", "already_done"} and not done:
             self.find(f"{name}: attempt at {job} says {status}, and it is not committed")
         if status != "failed" or (job, attempt) in book.commits or pending.get("attempt") == attempt:
@@ -389,13 +394,3 @@ class Auditor:
         ]
         if left and place.catalog != "iceberg":
             self.find(f"{name}: attempt at {job} says failed and left {len(left)} objects visible")
-
-    def uploads_left(self) -> Iterable[str]:
-        """Uploads of loads that are done, whose last attempt began after the upload did."""
-        for name, upload in self.bucket.uploads.items():
-            pipeline, job, attempt = upload.metadata.get(LOAD, "//").split("/")
-            for place in self.places:
-                registered = self.books[place.state].registered
-                later = [own for own, began in registered.items() if own[0] == job and began >= upload.began]
-                if place.pipeline == pipeline and later and all(own[1] != attempt for own in later):
-                    yield f"{name} {upload.key} of {job}/{attempt}"

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tests.simulation.bucket import Stored
 
+CONTROL: Final = "_lakewriter/"
 LOAD: Final = "lakewriter-load"
 """The metadata that names the load of an object or an upload."""
 
@@ -49,8 +50,22 @@ class Book:
     partitions: set[str] = field(default_factory=set)
     resets: int = 0
     given_up: set[str] = field(default_factory=set)
+    undone: set[str] = field(default_factory=set)
     lost: dict[str, Any] | None = None
     """The state that somebody has deleted, until there is one again."""
+
+
+def is_undo(job: str) -> bool:
+    """Whether a job id is an undo's own."""
+    return job.startswith("undo.")
+
+
+def chain_of(job: str) -> list[str]:
+    """The loads that the job stands for, itself the last: ``J.r3`` repeats ``J.r2``, which repeats ``J``."""
+    base, mark, number = job.rpartition(".r")
+    if not mark or not number.isdecimal():
+        return [job]
+    return [base, *(f"{base}.r{each}" for each in range(2, int(number) + 1))]
 
 
 def parsed(stored: Stored) -> dict[str, Any]:

@@ -163,6 +163,19 @@ class Glue:
 
         return self._call("GetPartition", PartitionValues[0], apply)
 
+    def delete_partition(self, *, DatabaseName: str, TableName: str, PartitionValues: list[str]) -> Any:  # noqa: N803
+        """See Glue."""
+
+        def apply() -> Any:
+            table = self._catalog.tables.get((DatabaseName, TableName))
+            if table is None or PartitionValues[0] not in table.partitions:
+                raise _refused("DeletePartition", "EntityNotFoundException")
+            del table.partitions[PartitionValues[0]]
+            self._catalog.watch((DatabaseName, TableName))
+            return {}
+
+        return self._call("DeletePartition", PartitionValues[0], apply)
+
     def get_partitions(self, *, DatabaseName: str, TableName: str, **_: bool) -> Any:  # noqa: N803
         """All in one page."""
 

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.retention import sweep
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
+from lakewriter.operate.undo import Undo
+from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
 from lakewriter.spec.specification import TableSpec
 from tests.simulation.lakes import Lake
@@ -33,8 +36,15 @@ class Hands:
             acts.append(lambda: self._backfill(lake))
         if self.world.has_months:
             acts += [lambda: self._sweep(lake)] * 4
-        act = rng.choice(acts)
+        return self._carefully(rng.choice(acts))
 
+    def draw_undo(self, rng: random.Random, lake: Lake, job: str) -> Callable[[], None]:
+        """Take a load back, one that stands for it or one after it with it."""
+        job = rng.choice([job, job, f"{job}.r2"])
+        keep, through = rng.random() < 0.2, rng.random() < 0.3
+        return self._carefully(lambda: self._undo(lake, job, keep_cursor=keep, through=through))
+
+    def _carefully(self, act: Callable[[], None]) -> Callable[[], None]:
         def carefully() -> None:
             try:
                 act()
@@ -52,6 +62,21 @@ class Hands:
         controls, clients = self._controls(lake)
         told = repair.abandon(controls, job, "a drill", clients)
         self.simulation.network.note(f"{self.simulation.process} abandoned {job}: {told}")
+
+    def _undo(self, lake: Lake, job: str, *, keep_cursor: bool, through: bool) -> None:
+        """Of the load and, where it goes through, of later ones; each of them is asked for again under its next id."""
+        clients = SimulatedClients(lake.spec.access, self.simulation)
+        pipeline = Pipeline.open(lake.spec, clients)
+        self.world.met["undo"] += 1
+        if keep_cursor:
+            for table in lake.spec.tables:
+                self.world.auditor.allow_gap(lake.pipeline, table.id)
+        for undoing in Undo(pipeline, job, Choices("a drill", keep_cursor=keep_cursor), through=through).run():
+            what = undoing.plan.view if undoing.plan is not None else "undone already"
+            self.world.met[f"undo: {what}"] += 1
+            self.simulation.network.note(
+                f"{self.simulation.process} undid {undoing.job_id} of {undoing.table_id}: {what}"
+            )
 
     def _reset(self, lake: Lake) -> None:
         controls, _ = self._controls(lake)

@@ -16,19 +16,20 @@ from lakewriter.errors import LakeError
 from lakewriter.report import RunReport
 from lakewriter.run.loader import load
 from lakewriter.spec.specification import Mode
-from tests.simulation.audit import CONTROL, Auditor
-from tests.simulation.books import Place, parsed
+from tests.simulation.audit import Auditor
+from tests.simulation.books import CONTROL, parsed
 from tests.simulation.bucket import Bucket
 from tests.simulation.given import Writer, make_writable
 from tests.simulation.glue import Catalog
 from tests.simulation.hands import Hands
-from tests.simulation.lakes import KINDS, Lake, draw
+from tests.simulation.lakes import KINDS, Lake, draw, places_of
 from tests.simulation.messages import Inputs
 from tests.simulation.scheduler import Killed, Process, Scheduler, Stuck
 from tests.simulation.source import Session, Sources
 from tests.simulation.stand_ins import Here, SimulatedClients, Simulation, running
 from tests.simulation.streams import Stream
-from tests.simulation.upload_audit import UploadAuditor
+from tests.simulation.undos import Undos
+from tests.simulation.upload_audit import UploadAuditor, list_uploads_left
 from tests.simulation.weather import Network, Weather
 from tests.simulation.world import World
 
@@ -82,7 +83,7 @@ class History:
         self.simulation = Simulation(seed, scheduler, self.network, self.bucket, self.catalog)
         self.simulation.task_tries = rng.choice([1, 4])
         self.auditor = Auditor(
-            self.bucket, self.catalog, self.sources, [p for lake in self.lakes for p in _places(lake)]
+            self.bucket, self.catalog, self.sources, [p for lake in self.lakes for p in places_of(lake)]
         )
         uploads = UploadAuditor(self.bucket, self.auditor.places, self.auditor.find)
         self.bucket.watch += [self.auditor.changed, uploads.changed]
@@ -109,6 +110,7 @@ class History:
         # A stream of chance of its own: the histories without writers stay what they were.
         self.writers = random.Random(f"writers of {seed}")
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
+        self.undos = Undos(self, seed)
         self.is_calm = False
 
     def play(self) -> Told:
@@ -130,7 +132,7 @@ class History:
             story=self.network.story or [],
             met=self.network.met + self.world.met,
             calls=self.network.calls,
-            uploads_left=len(list(self.auditor.uploads_left())),
+            uploads_left=len(list(list_uploads_left(self.bucket, self.auditor.places, self.auditor.books))),
         )
 
     # -- the storm
@@ -145,7 +147,9 @@ class History:
         lakes = [rng.choice(self.lakes)] if is_crowd else self.lakes
         for _ in range(rng.randint(4, 8) if is_crowd else rng.randint(2, 6)):
             lake = rng.choice(lakes)
-            self._spawn(self._chosen(lake, rng.choice(names)), rng.random() * spread, lake)
+            self.spawn(self._chosen(lake, rng.choice(names)), rng.random() * spread, lake)
+        if self.undos.are_some:
+            self.undos.spawn(lakes, names, spread * 2)
         self.simulation.scheduler.run()
 
     def _chosen(self, lake: Lake, job: str) -> Callable[[], None]:
@@ -158,7 +162,7 @@ class History:
         if job not in self.jobs[lake.pipeline]:
             self.jobs[lake.pipeline].append(job)
         own = self._narrowed(lake)
-        return lambda: self._attempt(own, job)
+        return lambda: self.attempt(own, job)
 
     def _narrowed(self, lake: Lake) -> Lake:
         """The pipeline with one of its tables only, sometimes."""
@@ -167,7 +171,7 @@ class History:
             return lake
         return lake.narrow(self.rng.choice(tables))
 
-    def _spawn(self, body: Callable[[], None], delay: float, lake: Lake) -> None:
+    def spawn(self, body: Callable[[], None], delay: float, lake: Lake) -> None:
         self.number += 1
         skewed = "skew" not in self.options.without and self.rng.random() < 0.2
         skew = timedelta(seconds=self.rng.uniform(-30, 30)) if skewed else timedelta(0)
@@ -183,7 +187,7 @@ class History:
 
         self.simulation.scheduler.spawn(process, carefully, delay)
 
-    def _attempt(self, lake: Lake, job: str) -> None:
+    def attempt(self, lake: Lake, job: str) -> None:
         writable = make_writable(lake) if self.has_writers and self.writers.random() < 0.6 else None
         if writable is not None:
             for table in writable.spec.tables:
@@ -245,6 +249,10 @@ class History:
             # The rest of an input of which a part is committed is not loaded behind another load's.
             self.refused.add((lake.pipeline, job))
             return
+        if code == "LOAD_UNDONE":
+            # Its rows are loaded again under the id that stands for it.
+            self.refused.add((lake.pipeline, job))
+            self.undos.note(lake, job)
         if code in self.world.excuses(self.network.met):
             return
         if code == "KEY_EXISTS" and self.auditor.is_forgotten(lake.pipeline, job):
@@ -294,10 +302,13 @@ class History:
             if lake.kind == "batches":
                 self._catch_up(lake)
             for job in self.rng.sample(self.jobs[lake.pipeline], len(self.jobs[lake.pipeline])):
-                self._finish(lake, job)
+                self.finish(lake, job)
+            self.undos.finish_repeats(lake)
+        if self.undos.are_some:
+            self.undos.take_back()
         self._do_again()
         for lake in self.lakes:
-            self._alone(partial(self._verify, lake), lake)
+            self.alone(partial(self._verify, lake), lake)
 
     def _do_again(self) -> None:
         """What is done stays as it is when a job runs once more."""
@@ -305,7 +316,7 @@ class History:
         for lake in self.lakes:
             for job in self.jobs[lake.pipeline][:1]:
                 if not self.auditor.is_forgotten(lake.pipeline, job):
-                    self._alone(partial(self._attempt, lake, job), lake)
+                    self.alone(partial(self.attempt, lake, job), lake)
         if changed := before ^ self._data():
             self.auditor.find(f"loads that were done changed {sorted(changed)[:3]}")
 
@@ -329,9 +340,9 @@ class History:
         self.auditor.lost_uploads |= (lost["pending"] or {}).get("phase") == "aborting"
         self.bucket.delete(place.state)
         for job in self.jobs[lake.pipeline][:1]:
-            self._alone(partial(self._attempt, lake, job), lake)
+            self.alone(partial(self.attempt, lake, job), lake)
         if place.state not in self.bucket.objects:
-            self._alone(partial(self.hands.rebuild, lake, table, from_start=lost["cursor"] is None), lake)
+            self.alone(partial(self.hands.rebuild, lake, table, from_start=lost["cursor"] is None), lake)
 
     def _verify(self, lake: Lake) -> None:
         """The product's own word for it, of loads that nobody else has touched."""
@@ -347,53 +358,31 @@ class History:
         for stream in self.rng.sample(streams, len(streams)):
             for number in range(CALM_TRIES):
                 if number < 2 or not stream.is_caught_up:
-                    self._alone(partial(self._stream, lake, 1, stream), lake)
+                    self.alone(partial(self._stream, lake, 1, stream), lake)
             if not stream.is_caught_up and not stream.is_lost:
                 self.auditor.find("the stream does not catch up in the calm")
         if all(stream.is_lost for stream in streams):
             self.auditor.find("no copy of the checkpoint is the table's")
 
-    def _finish(self, lake: Lake, job: str) -> None:
+    def finish(self, lake: Lake, job: str) -> None:
         """Run the job again until it is done, as a scheduler would; a load forgotten by then is not run again."""
         if self.auditor.is_forgotten(lake.pipeline, job):
             return
         for _ in range(CALM_TRIES):
-            self._alone(partial(self._attempt, lake, job), lake)
+            self.alone(partial(self.attempt, lake, job), lake)
             if self.auditor.is_done(lake.pipeline, job) or (lake.pipeline, job) in self.refused:
                 return
         self.auditor.find(f"load {job} of {lake.kind} is not done after {CALM_TRIES} calm tries")
 
-    def _alone(self, body: Callable[[], None], lake: Lake) -> None:
+    def alone(self, body: Callable[[], None], lake: Lake) -> None:
         self.network.scheduler.now_us += int(self.rng.random() * 5e6)
-        self._spawn(body, 0, lake)
+        self.spawn(body, 0, lake)
         self.simulation.scheduler.run()
 
 
 def _where(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/lakewriter/" in frame.filename]
     return f"at {frames[-1].name}" if frames else ""
-
-
-def _places(lake: Lake) -> list[Place]:
-    spec, found = lake.spec, []
-    for table in spec.tables:
-        catalog = spec.catalog.kind
-        is_partitioned = getattr(spec.catalog, "partition_key", None) is not None
-        found.append(
-            Place(
-                pipeline=spec.pipeline,
-                root=f"{spec.access.prefix}/_lakewriter/{spec.pipeline}".lstrip("/"),
-                table=table.id,
-                path=table.path,
-                catalog=catalog,
-                names=(table.schema_name, table.name),
-                overwrites=table.mode is Mode.OVERWRITE,
-                goes_on=table.cursor is not None or lake.kind == "batches",
-                partitioned=is_partitioned,
-                exclusive=table.cursor is not None or table.mode is Mode.OVERWRITE,
-            )
-        )
-    return found
 
 
 def play(seed: int, options: Options) -> Told:

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.spec.specification import Spec, TableSpec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
+from tests.simulation.books import Place
 
 BUCKET: Final = "lake"
 KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches")
@@ -117,7 +118,8 @@ def _glue(rng: random.Random, pipeline: str, place: str) -> Lake:
     del lake
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
     events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
-    return _lake("glue", pipeline, destination, _two(rng, orders, events))
+    undo = {"drop_partitions": rng.random() < 0.7, "grace_minutes": rng.choice([0, 1, 15])}
+    return _lake("glue", pipeline, destination, _two(rng, orders, events), undo=undo)
 
 
 def _iceberg(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -189,3 +191,26 @@ def _estuary(rng: random.Random, pipeline: str, place: str, kind: str = "estuary
 
 def _batches(rng: random.Random, pipeline: str, place: str) -> Lake:
     return _estuary(rng, pipeline, place, "batches")
+
+
+def places_of(lake: Lake) -> list[Place]:
+    """Its tables, as the auditor watches them."""
+    spec, found = lake.spec, list[Place]()
+    for table in spec.tables:
+        catalog = spec.catalog.kind
+        is_partitioned = getattr(spec.catalog, "partition_key", None) is not None
+        found.append(
+            Place(
+                pipeline=spec.pipeline,
+                root=f"{spec.access.prefix}/_lakewriter/{spec.pipeline}".lstrip("/"),
+                table=table.id,
+                path=table.path,
+                catalog=catalog,
+                names=(table.schema_name, table.name),
+                overwrites=table.mode is Mode.OVERWRITE,
+                goes_on=table.cursor is not None or lake.kind == "batches",
+                partitioned=is_partitioned,
+                exclusive=table.cursor is not None or table.mode is Mode.OVERWRITE,
+            )
+        )
+    return found

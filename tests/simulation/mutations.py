@@ -7,42 +7,26 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-
-@dataclass(frozen=True)
-class Mutation:
-    """``edits`` are by module, under ``lakewriter.``, pairs of what is there and what is put in its place.
-
-    ``kinds`` are the tables in whose histories it can show.
-    """
-
-    rule: str
-    edits: Mapping[str, tuple[tuple[str, str], ...]]
-    kinds: str = "files,glue,iceberg,airbyte,messages,estuary,batches"
-
-
-def _one(rule: str, module: str, old: str, new: str, kinds: str = "") -> Mutation:
-    edits = {module: ((old, new),)}
-    return Mutation(rule, edits, kinds) if kinds else Mutation(rule, edits)
-
+from tests.simulation.mutation import Mutation, leave_out
+from tests.simulation.undo_mutations import UNDO_MUTATIONS
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
-    "fencing": _one(
+    "fencing": leave_out(
         "only the registered attempt of a job binds",
         "commit.attempt",
         "    return registered and is_unchanged(",
         "    return is_unchanged(",
     ),
-    "bind-over-pending": _one(
+    "bind-over-pending": leave_out(
         "nothing binds while something is pending",
         "commit.attempt",
         "if state.pending is not None or not _may_bind(",
         "if not _may_bind(",
     ),
-    "committed-unchanged": _one(
+    "committed-unchanged": leave_out(
         "an exclusive load binds only to the table it registered with",
         "commit.attempt",
         "    return all(getattr(before, name) == getattr(now, name) for name in _COMPARED_FIELDS)",
@@ -52,124 +36,124 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "what is pending is recovered before an attempt registers",
         {
             "commit.attempt": (
-                ("        seen = recover(control, open_clients)\n", "        seen = control.state.recall()\n"),
+                ("        recover(control, open_clients)\n        retire_due", "        retire_due"),
                 ("    if state.pending is not None or state.committed != seen.committed:\n", "    if False:\n"),
             )
         },
     ),
-    "register-sees-reports": _one(
+    "register-sees-reports": leave_out(
         "an attempt does not register when a load was committed after it looked for its report",
         "commit.attempt",
         "    if state.pending is not None or state.committed != seen.committed:\n",
         "    if state.pending is not None:\n",
     ),
-    "latest-registers": _one(
+    "latest-registers": leave_out(
         "the latest attempt of a job takes over from the one before it",
         "commit.attempt",
         "running=others | {attempt.job_id: own})",
         "running={attempt.job_id: own} | others)",
     ),
-    "abort-while-registered": _one(
+    "abort-while-registered": leave_out(
         "uploads that were listed are aborted by the registered attempt only",
         "commit.attempt",
         "    if uploads and control.state.read().is_registered(attempt.job_id, attempt.id):\n",
         "    if uploads:\n",
     ),
-    "shared-uploads": _one(
+    "shared-uploads": leave_out(
         "an upload that another pipeline's load may have staged is not aborted",
         "commit.attempt",
         "    return [] if has_rival else uploads\n",
         "    return uploads\n",
         "files,glue",
     ),
-    "state-before-abort": _one(
+    "state-before-abort": leave_out(
         "an attempt that gives up replaces the state before it aborts what it staged",
         "commit.attempt",
         "    if not _try_move(control, lambda state: _require_unbound(state, attempt)):\n        strays = []\n",
         "",
     ),
-    "look-before-abort": _one(
+    "look-before-abort": leave_out(
         "an attempt that gives up aborts nothing when it turns out to be bound",
         "commit.attempt",
         "    if _is_bound(control.state.recall(), attempt) or (report",
         "    if False and (report",
     ),
-    "completion-if-none-match": _one(
+    "completion-if-none-match": leave_out(
         "an upload is completed only if no object has its key",
         "commit.conditional_writes",
         '        condition = {"IfNoneMatch": "*"} if self._conditional else {}\n',
         "        condition: dict[str, str] = {}\n",
     ),
-    "state-if-match": _one(
+    "state-if-match": leave_out(
         "a state is replaced only if it is the one that was read",
         "commit.conditional_writes",
         '        return self._put(key, body, {"IfMatch": etag})',
         "        return self._put(key, body, {})",
     ),
-    "state-if-none-match": _one(
+    "state-if-none-match": leave_out(
         "a control object is created only if there is none",
         "commit.conditional_writes",
         '        return self._put(key, body, {"IfNoneMatch": "*"})',
         "        return self._put(key, body, {})",
     ),
-    "refused-is-looked-at": _one(
+    "refused-is-looked-at": leave_out(
         "a refused completion counts as done if an earlier try succeeded",
         "commit.uploads",
         "    if (stored.load, stored.size) == (intent.load, receipt.size):\n        return True, None\n",
         "    if answer is Completion.GONE and (stored.load, stored.size) == (intent.load, receipt.size):\n"
         "        return True, None\n",
     ),
-    "refused-is-another's": _one(
+    "refused-is-another's": leave_out(
         "a refused completion counts as done only if the object is this load's",
         "commit.uploads",
         "    if (stored.load, stored.size) == (intent.load, receipt.size):\n        return True, None\n",
         "    if stored.size:\n        return True, None\n",
     ),
-    "gone-is-looked-at": _one(
+    "gone-is-looked-at": leave_out(
         "a completion whose upload is gone counts as done only if its object exists",
         "commit.uploads",
         "    if answer is Completion.CONFLICT:\n        return False, None\n",
         "    if answer is Completion.CONFLICT:\n        return False, None\n"
         "    if answer is Completion.GONE:\n        return True, None\n",
     ),
-    "unclear-is-no-answer": _one(
+    "unclear-is-no-answer": leave_out(
         "a completion without an answer is retried",
         "commit.uploads",
         "            answer, unclear = Completion.CONFLICT, error\n",
         "            answer, unclear = Completion.DONE, error\n",
     ),
-    "abort-before-delete": _one(
+    "abort-before-delete": leave_out(
         "a withdrawn load's uploads are aborted before its objects are deleted",
         "commit.uploads",
         "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))\n"
         "    call_all(",
         "    call_all(",
     ),
-    "own-objects-only": _one(
+    "own-objects-only": leave_out(
         "a withdrawn load deletes only what it wrote",
         "commit.uploads",
         "    if stored is not None and stored.load == intent.load:\n",
         "    if stored is not None:\n",
     ),
-    "delete-by-etag": _one(
+    "delete-by-etag": leave_out(
         "an object is deleted only if it is the one that was read",
         "commit.uploads",
         "        store.delete(key, stored.etag)\n",
         "        store.delete(key)\n",
     ),
-    "write-grows": _one(
+    "write-grows": leave_out(
         "every state differs from all before it",
         "commit.state",
         ".replace(write=seen.write + 1)",
         ".replace(write=seen.write)",
     ),
-    "unclear-is-not-written": _one(
+    "unclear-is-not-written": leave_out(
         "a control object whose creation had no answer is created again",
         "commit.control",
         "        write(key, create, self.pause)\n",
         "        try:\n            create()\n        except Unclear:\n            return\n",
     ),
-    "complete-before-publish": _one(
+    "complete-before-publish": leave_out(
         "the catalog gets a load only when all of its files are complete",
         "commit.recover",
         "            failure = complete_all(store, intent, control.pause)\n",
@@ -177,7 +161,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "            failure = complete_all(store, intent, control.pause)\n",
         "glue,iceberg",
     ),
-    "retire-after-complete": _one(
+    "retire-after-complete": leave_out(
         "a full refresh deletes nothing before its own files are there",
         "commit.recover",
         "            failure = complete_all(store, intent, control.pause)\n",
@@ -185,74 +169,74 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "            failure = complete_all(store, intent, control.pause)\n",
         "airbyte",
     ),
-    "retire-at-all": _one(
+    "retire-at-all": leave_out(
         "a full refresh deletes what it replaces",
         "commit.recover",
-        "                delete_all(control, intent.sync.retire)\n",
-        "                pass\n",
+        "        delete_all(control, intent.sync.retire)\n",
+        "        pass\n",
         "airbyte",
     ),
-    "report-before-close": _one(
+    "report-before-close": leave_out(
         "a table's report is there before its state is closed",
         "commit.recover",
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n"
-        "    move_pending(control, pending, lambda state: _close_state(state, pending, intent))\n",
-        "    move_pending(control, pending, lambda state: _close_state(state, pending, intent))\n"
+        "    move_pending(control, pending, lambda state: close_state(state, pending, intent))\n",
+        "    move_pending(control, pending, lambda state: close_state(state, pending, intent))\n"
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n",
     ),
-    "move-own-pending": _one(
+    "move-own-pending": leave_out(
         "a recovery changes only the intent and the phase that it has read",
         "commit.recover",
         "        if state.pending != old:\n            raise Lost\n        return change(state)\n",
         "        return change(state)\n",
     ),
-    "counter-closed": _one(
+    "counter-closed": leave_out(
         "the counter of keys moves on with a load",
-        "commit.recover",
-        "        counter=max(state.counter, intent.counter_after or 0),\n",
-        "        counter=state.counter,\n",
+        "commit.closing",
+        '        "counter": max(state.counter, intent.counter_after or 0),\n',
+        '        "counter": state.counter,\n',
         "estuary,batches",
     ),
-    "cursor-closed": _one(
+    "cursor-closed": leave_out(
         "the cursor moves on with a load",
-        "commit.recover",
-        "        cursor=intent.cursor_after or state.cursor,\n",
-        "        cursor=state.cursor,\n",
+        "commit.closing",
+        '        "cursor": intent.cursor_after or state.cursor,\n',
+        '        "cursor": state.cursor,\n',
     ),
-    "batch-closed": _one(
+    "batch-closed": leave_out(
         "a batch that was committed is not loaded again",
-        "commit.recover",
-        "        batch=intent.batch or state.batch,\n",
-        "        batch=state.batch,\n",
+        "commit.closing",
+        '        "batch": intent.batch or state.batch,\n',
+        '        "batch": state.batch,\n',
         "batches",
     ),
-    "batch-digest": _one(
+    "batch-digest": leave_out(
         "a batch that another copy of the checkpoint has planned is not taken for done",
         "commit.batches",
         "    if batch.number == last.number and last.offsets is not None and batch.offsets != last.offsets:\n",
         "    if False:\n",
         "batches",
     ),
-    "batch-overtaken": _one(
+    "batch-overtaken": leave_out(
         "nor where that copy has committed it meanwhile",
         "run.load",
         "overtook this one and finished it.\n        _require_own_batch(load, table)\n",
         "overtook this one and finished it.\n",
         "batches",
     ),
-    "times-grow": _one(
+    "times-grow": leave_out(
         "a load begins after the last commit of its table",
         "run.load",
         "    if last is None or last < load.attempt.started:\n",
         "    if True:\n",
     ),
-    "sweep-spares-named": _one(
+    "sweep-spares-named": leave_out(
         "what a state names is not cleared away",
         "commit.retention",
         "        if job in named or _is_of_lost_state(",
         "        if _is_of_lost_state(",
     ),
-    "abandon-by-phase": _one(
+    "abandon-by-phase": leave_out(
         "a load whose files are published is not undone",
         "operate.repair",
         '        if pending.phase == "uploaded":\n',
@@ -268,73 +252,74 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
                 ),
                 (
                     "        table = _require_same_table(self._own.load(), intent)\n"
-                    "        self._own.change(table, done, lambda seen: _append(seen, intent, number))\n",
+                    "        self._own.change(table, done, lambda seen: _commit(seen, intent, number))\n",
                     "        table, appended = _require_same_table(self._own.load(), intent), list[None]()\n"
                     "        self._own.change(table, done, lambda seen: "
-                    "appended.append(_append(seen, intent, number)))\n",
+                    "appended.append(_commit(seen, intent, number)))\n",
                 ),
             )
         },
         "iceberg",
     ),
-    "iceberg-on-what-was-read": _one(
+    "iceberg-on-what-was-read": leave_out(
         "an Iceberg commit that was overtaken is refused",
         "commit.iceberg.iceberg_catalogs",
         "            return super().commit_table(table, requirements, updates)\n",
         "            return super().commit_table(table, (), updates)\n",
         "iceberg",
     ),
-    "iceberg-unclear-files": _one(
+    "iceberg-unclear-files": leave_out(
         "the files of a commit without an answer stay until it is too late for it",
         "commit.iceberg.iceberg_tables",
         "                unclear.append(list(self._written))\n",
         "                [table.io.delete(name) for name in self._written]\n",
         "iceberg",
     ),
-    "glue-version": _one(
+    "glue-version": leave_out(
         "a Glue table is replaced only on the version that was read",
         "commit.glue",
         '            **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),\n',
         "",
         "glue",
     ),
-    "answers-have-fields": _one(
+    "answers-have-fields": leave_out(
         "a 200 without the fields of its call is no answer",
         "aws.required_fields",
         '    "s3.CompleteMultipartUpload": ("Key", "ETag"),\n',
         '    "s3.CompleteMultipartUpload": (),\n',
     ),
-    "part-digest": _one(
+    "part-digest": leave_out(
         "a part of receipts is gone by only if it is as the load wrote it",
         "receipts.parts",
         "        if hashlib.sha256(body).hexdigest() != part.sha256:\n",
         "        if not body:\n",
     ),
-    "part-of-the-rest": _one(
+    "part-of-the-rest": leave_out(
         "every receipt that tasks have returned is in a part that the intent names",
         "commit.kept_receipts",
         "    kept += writer.flush()\n",
         "",
     ),
-    "parts-of-tasks": _one(
+    "parts-of-tasks": leave_out(
         "parts that tasks have written are named by the intent",
         "commit.kept_receipts",
         "    kept = [part for part, small in zip(parts, is_small, strict=True) if not small]\n",
         "    kept: list[ReceiptPart] = []\n",
     ),
-    "part-before-intent": _one(
+    "part-before-intent": leave_out(
         "a part is written before it is named",
         "receipts.parts",
         "        self._write(part.key, body)\n",
         "",
     ),
-    "one-owner": _one(
+    "one-owner": leave_out(
         "a directory that one pipeline refreshes takes no other's objects",
         "commit.ownership",
         "        if not others:\n            return\n",
         "        return\n",
         "airbyte",
     ),
+    **UNDO_MUTATIONS,
 }
 
 

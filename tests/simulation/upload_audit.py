@@ -1,9 +1,9 @@
 """What becomes of staged uploads: nobody aborts another's, nor what is bound, and what is withdrawn leaves none."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.simulation.books import LOAD, Place, parsed, pending_of, receipts_of
+from tests.simulation.books import LOAD, Book, Place, parsed, pending_of, receipts_of
 from tests.simulation.bucket import Bucket, Change, Upload
 
 
@@ -40,3 +40,14 @@ class UploadAuditor:
     def _staged(self, place: Place, pending: Mapping[str, Any]) -> list[str]:
         """Ids of the intent's uploads; none where the intent is gone."""
         return [receipt["upload_id"] for receipt in receipts_of(self._bucket.objects, place, pending) or ()]
+
+
+def list_uploads_left(bucket: Bucket, places: Sequence[Place], books: Mapping[str, Book]) -> Iterator[str]:
+    """Yield uploads of loads that are done, whose last attempt began after the upload did."""
+    for name, upload in bucket.uploads.items():
+        pipeline, job, attempt = upload.metadata.get(LOAD, "//").split("/")
+        for place in places:
+            registered = books[place.state].registered
+            later = [own for own, began in registered.items() if own[0] == job and began >= upload.began]
+            if place.pipeline == pipeline and later and all(own[1] != attempt for own in later):
+                yield f"{name} {upload.key} of {job}/{attempt}"

@@ -21,7 +21,7 @@ EXCUSES: Final = {
     "part": {"PENDING_UNRECOVERABLE"},
     "month": {"LOAD_GONE"},
     "cut": {"SOURCE_FAILED"},
-    "hands": {"LOAD_UNDONE"},
+    "undo": {"LOAD_UNDONE"},
     "lost-state": {"STATE_LOST"},
 }
 """Failures that no retry mends, by what brings them rightly about."""
@@ -42,6 +42,7 @@ class World:
     ) -> None:
         self.rng, self.network, self.bucket, self.catalog, self.auditor = rng, network, bucket, catalog, auditor
         self.met: Counter[str] = Counter()
+        self.without = without
         self._acts = [act for act in ACTS if (rng.random() < 0.2 or act in certain) and act not in without]
         self._chance = rng.choice([0.01, 0.05, 0.2]) if not certain else rng.choice([0.02, 0.05])
         self._is_quiet = False

@@ -41,6 +41,7 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/run/record\.json": "loads/JOB/ATTEMPT/run/record.json",
         r"loads/[^/]+/report\.html": "loads/JOB/report.html",
         r"loads/[^/]+/sync\.json": "loads/JOB/sync.json",
+        r"repeats/[^/]+\.json": "repeats/JOB.json",
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
         r"[0-9a-f]{32}\.json": "owners/DIRECTORY.json",

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from lakewriter.commit.state import TableState
+from lakewriter.commit.state import LOADED_AGAIN, TableState
 from lakewriter.doctor import Finding
 from lakewriter.operate.health import Health, describe
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.verification import Verified
 from lakewriter.report import format_count
+
+SHOWN_UNDONE: Final = 3
+"""Of each table's undone loads, the last ones."""
 
 
 def show_status(out: Console, states: Mapping[str, TableState]) -> None:
@@ -33,6 +36,10 @@ def show_status(out: Console, states: Mapping[str, TableState]) -> None:
             what = f"load {state.pending.job_id} is pending ({state.pending.phase})"
             since = f"since {state.pending.since:%Y-%m-%d %H:%M}"
             out.print(f"[yellow]{escape(table_id)}: {escape(what)} {since}[/]", soft_wrap=True)
+        for undone in state.undone[-SHOWN_UNDONE:]:
+            when, again = f"{undone.at:%Y-%m-%d %H:%M}", "" if undone.reason == LOADED_AGAIN else f": {undone.reason}"
+            what = f"load {undone.job_id} undone at {when}{again}"
+            out.print(f"{escape(table_id)}: {escape(what)}", soft_wrap=True)
         for job, entry in state.running.items():
             began = f"began at {entry.since:%Y-%m-%d %H:%M} and has not ended"
             out.print(f"{escape(table_id)}: load {job} {began}", soft_wrap=True)

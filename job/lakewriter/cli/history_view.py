@@ -25,6 +25,7 @@ _STYLES: Final = {
     "stopped": "yellow",
     "unfinished": "yellow",
     "not run": "yellow",
+    "undone": "yellow",
 }
 
 

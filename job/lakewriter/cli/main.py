@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "schema": "lakewriter.cli.schema_command:schema",
     "show": "lakewriter.cli.history_commands:show",
     "status": "lakewriter.cli.status_command:status",
+    "undo": "lakewriter.cli.undo_command:undo",
     "verify": "lakewriter.cli.verify_command:verify",
 }
 """Where each command is declared. These modules import what the work needs when the command runs."""

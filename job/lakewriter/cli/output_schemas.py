@@ -24,6 +24,7 @@ PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "queries": (printed.QueriesReport,),
     "history": (printed.HistoryReport,),
     "show": (printed.ShownLoad,),
+    "undo": (printed.UndoReport,),
 }
 """The models that a command prints; in place of each it may print a ``FailureReport``."""
 

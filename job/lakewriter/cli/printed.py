@@ -9,11 +9,15 @@ from pydantic import Field
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
+from lakewriter.naming import make_next_job_id
 from lakewriter.operate.health import Health
 from lakewriter.operate.sql_text import Query
+from lakewriter.operate.undo import Undoing
+from lakewriter.operate.undo_plan import View
 from lakewriter.operate.verification import Verified
 from lakewriter.pages.load_record import LoadRecord
 from lakewriter.policy.roles import Role
+from lakewriter.receipt import Cursor
 from lakewriter.spec.model import Model
 
 
@@ -122,3 +126,60 @@ class QueriesReport(Model):
 
 def _describe(errors: Mapping[str, LakeError]) -> dict[str, str]:
     return {table_id: str(error) for table_id, error in errors.items()}
+
+
+class UndoneTable(Model):
+    """One load of one table in ``lakewriter undo --json``.
+
+    view          how readers see it go: with a snapshot, with a partition, or file by file
+    requests      about how many requests to AWS the undo needs
+    kept_minutes  how long its files stay for queries that began before
+    """
+
+    table: str
+    job_id: str
+    status: Literal["planned", "undone", "already_undone"]
+    next: str
+    view: View = "nothing"
+    rows: int = 0
+    files: int = 0
+    requests: int = 0
+    kept_minutes: int = 0
+    cursor_before: str | None = None
+    cursor_after: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, undoing: Undoing, *, planned: bool) -> "UndoneTable":
+        """What is planned, or was done."""
+        plan, following = undoing.plan, make_next_job_id(undoing.job_id)
+        if plan is None:
+            return cls(table=undoing.table_id, job_id=undoing.job_id, status="already_undone", next=following)
+        return cls(
+            table=undoing.table_id,
+            job_id=undoing.job_id,
+            status="planned" if planned else "undone",
+            next=following,
+            view=plan.view,
+            rows=plan.undone.rows,
+            files=plan.undone.files,
+            requests=plan.requests,
+            kept_minutes=round(plan.undone.grace_seconds / 60),
+            cursor_before=_show(plan.cursor_before),
+            cursor_after=_show(plan.cursor_after),
+            notes=plan.notes,
+        )
+
+
+class UndoReport(Model):
+    """What ``lakewriter undo --json`` prints; ``next`` is the job id that loads the rows again."""
+
+    version: Literal[1] = 1
+    job_id: str
+    planned: bool
+    next: str
+    tables: tuple[UndoneTable, ...]
+
+
+def _show(cursor: Cursor | None) -> str | None:
+    return cursor.text if cursor is not None else None

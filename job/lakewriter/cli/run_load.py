@@ -18,6 +18,8 @@ from lakewriter.cli.run_view import show_run, show_summary
 from lakewriter.cli.shared import ERR, OUT, is_local, open_context, print_json, warn
 from lakewriter.cli.signals import Signals, handle_signals
 from lakewriter.cli.wanted import Wanted
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.repeats import find_last_repeat
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate.load_ending import PhaseClock, leave_record
@@ -114,6 +116,9 @@ def _run_load(
     """Load once; ``phases`` takes the seconds of each table's steps."""
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
+    if wanted.scheduled_at is not None:
+        # Nobody gives a schedule the job id that stands for an undone load.
+        job_id = find_last_repeat(Pipeline.open(context.spec, context.clients).first_control, job_id)
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
     if spec.lineage is not None and wanted.scheduled_at is not None:

@@ -8,7 +8,7 @@ from lakewriter.cli.json_output import print_document
 from lakewriter.cli.shared import report_errors
 from lakewriter.exit_codes import EXIT_OK
 
-OF: Final = ("lake", "run", "plan", "check", "verify", "status", "policy", "queries", "history", "show")
+OF: Final = ("lake", "run", "plan", "check", "verify", "status", "policy", "queries", "history", "show", "undo")
 
 
 @click.command()

@@ -11,6 +11,8 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.recover import read_failure, recover
+from lakewriter.commit.repeats import Repeats, find_done
+from lakewriter.commit.retire import retire_due
 from lakewriter.commit.state import Lost, Pending, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
@@ -20,6 +22,7 @@ from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
 _COMPARED_FIELDS: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
+_NO_REPEATS: Final = Repeats()
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Attempt:
     """One process working on a load.
 
     ``started`` (UTC) is the time in its paths and rows. ``keep`` is how long control objects are kept.
+    ``repeats`` are the undone loads that it stands for.
     """
 
     pipeline: str
@@ -34,6 +38,7 @@ class Attempt:
     id: str
     started: datetime
     keep: timedelta
+    repeats: Repeats = _NO_REPEATS
 
     @property
     def load(self) -> str:
@@ -54,12 +59,14 @@ def _make_begun_table(names: ObjectNames) -> BegunTable:
 def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> TableState | None:
     """Make this the attempt of its job that may bind, and abort the uploads of earlier ones.
 
-    A pending intent, of any load, is recovered first. Returns the state with this attempt in it; None when the job
-    has a report already.
+    A pending intent, of any load, is recovered first. Returns the state with this attempt in it; None when the job,
+    or one that it repeats, is done. ``LOAD_UNDONE`` for a job that was taken back.
     """
     while True:
-        seen = recover(control, open_clients)
-        if control.read_report(attempt.job_id) is not None:
+        recover(control, open_clients)
+        retire_due(control)
+        seen = control.state.recall()
+        if find_done(control, seen, attempt.job_id, attempt.repeats) is not None:
             return None
         earlier = attempt.job_id in seen.running
         if earlier:
@@ -85,7 +92,12 @@ def _add_running(state: TableState, seen: TableState, attempt: Attempt) -> Table
     """
     if state.pending is not None or state.committed != seen.committed:
         raise Lost
-    others = {job: entry for job, entry in state.running.items() if attempt.started - entry.since < attempt.keep}
+    # An attempt at a load that this one repeats may no longer bind: its rows are this one's.
+    others = {
+        job: entry
+        for job, entry in state.running.items()
+        if attempt.started - entry.since < attempt.keep and job not in attempt.repeats.of
+    }
     earlier = state.running.get(attempt.job_id)
     first = (earlier.first or earlier.since) if earlier else None
     own = Running(attempt=attempt.id, since=attempt.started, first=first)
@@ -226,6 +238,14 @@ def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> Non
         raise failure or _make_concurrent_error(control, control.state.read(), attempt)
 
 
+def leave(control: Control, attempt: Attempt) -> None:
+    """Remove the attempt, which has staged nothing, from the state; change nothing where it is bound after all."""
+    _try_move(
+        control,
+        lambda state: _require_unbound(state, attempt).replace(running=state.list_running_except(attempt.job_id)),
+    )
+
+
 def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
     """Abort this attempt's uploads, then remove it from the state; change nothing where it is bound after all, or
     another process finished it.
@@ -246,10 +266,7 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     finally:
         # Where receipts cannot be read, these are all uploads of the attempt.
         abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
-    _try_move(
-        control,
-        lambda state: _require_unbound(state, attempt).replace(running=state.list_running_except(attempt.job_id)),
-    )
+    leave(control, attempt)
 
 
 def _try_move(control: Control, change: Callable[[TableState], TableState]) -> bool:

@@ -1,17 +1,20 @@
 """Define what a load asks of its catalog before it writes and when it commits, and open the catalog it names."""
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
 from lakewriter import aws
 from lakewriter.commit.glue import GlueTables, GlueTargetTable
-from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Intent
+from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import TableHealth
 from lakewriter.spec.specification import Partition
+
+if TYPE_CHECKING:
+    from lakewriter.commit.iceberg.append import IcebergTables
 
 
 class CatalogTable(Protocol):
@@ -155,6 +158,15 @@ def open_catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -
     return IcebergTargetTable(action, clients, load)
 
 
+def open_iceberg_writer(intent: Intent, clients: aws.Clients) -> "IcebergTables":
+    """Open the Iceberg table that the intent names."""
+    assert isinstance(intent.catalog, IcebergAction)
+    # Importing PyIceberg takes a second: only loads of Iceberg tables wait for it.
+    from lakewriter.commit.iceberg.append import IcebergTables
+
+    return IcebergTables(intent.catalog, clients, intent.load)
+
+
 def open_catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
     """Open the catalog that the intent names."""
     action = intent.catalog
@@ -162,6 +174,4 @@ def open_catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
         return FilesOnly()
     if isinstance(action, GlueAction):
         return GlueTables(clients)
-    from lakewriter.commit.iceberg.append import IcebergTables
-
-    return IcebergTables(action, clients, intent.load)
+    return open_iceberg_writer(intent, clients)

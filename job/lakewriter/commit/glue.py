@@ -20,7 +20,7 @@ from lakewriter.commit.glue_table import (
     read_columns,
     to_column_inputs,
 )
-from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.intent import GlueAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.commit.state import TableState
 from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
@@ -60,6 +60,10 @@ class GlueTables:
     def publish(self, intent: Intent, number: int) -> None:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
         action = _require_glue(intent)
+        if intent.undoes is not None:
+            if intent.undoes.drops_partition:
+                self._drop_partition(action)
+            return
         self._ensure_database(action)
         columns = self._ensure_table(action)
         if action.partition is not None:
@@ -68,6 +72,9 @@ class GlueTables:
     def read_back(self, intent: Intent) -> None:
         """Compare columns, types, location and partition with the intent; ``COMMIT_UNKNOWN`` where they differ."""
         action = _require_glue(intent)
+        if intent.undoes is not None:
+            self._require_dropped(action, intent.undoes)
+            return
         table = self._find_table(action)
         differences = ["the table is not there"] if table is None else describe_differences(table, action)
         if action.partition is not None and not differences:
@@ -217,6 +224,26 @@ class GlueTables:
                     remedy="Run the same job id again.",
                 )
         return True
+
+    def _drop_partition(self, action: GlueAction) -> None:
+        """Drop the partition, in which nothing is but what an undo takes out; nothing to do where it is gone."""
+        name = f"partition {action.partition!r} of {_name(action)}"
+
+        def drop() -> Any:
+            absent = ("EntityNotFoundException", *_CONFLICTS)
+            where = {"DatabaseName": action.database, "TableName": action.table}
+            answer = self._ask("DeletePartition", action, absent=absent, PartitionValues=[action.partition], **where)
+            return True if answer is not None or self._find_partition(action) is None else None
+
+        _retry_until_done(name, drop)
+
+    def _require_dropped(self, action: GlueAction, load: UndoneLoad) -> None:
+        if load.drops_partition and self._find_partition(action) is not None:
+            raise CommitUnknownError(
+                f"Glue still shows partition {action.partition!r} of {action.database}.{action.table}, which the undo "
+                f"of load {load.job_id!r} has dropped.",
+                remedy="Undo the load again; look for another writer of this table.",
+            )
 
     def _ask(self, action: str, on: GlueAction, *, absent: tuple[str, ...] = (), **arguments: Any) -> Any:
         """Call Glue; return the answer, or None for an error code in ``absent``."""

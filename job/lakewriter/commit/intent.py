@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-from lakewriter.commit.sync_records import SyncIntent
+from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import RECEIPT_PARTS, ControlObject, is_empty, is_none, parse
 from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside
 from lakewriter.receipts.parts import Read, Receipts
@@ -88,8 +88,52 @@ class IcebergAction(ControlObject):
 CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]
 
 
+class Removal(ControlObject):
+    """An object to delete, unless it was replaced since it had this etag."""
+
+    key: str
+    etag: str
+
+
+class UndoneLoad(ControlObject):
+    """The load that an undo takes back, and what becomes of its table.
+
+    files, rows      what leaves the table
+    next             the job id that loads the rows again
+    drops_partition  whether the load is alone in its Glue partition, which is dropped before the objects are deleted
+    grace_seconds    for how long queries that began before that may still read the objects
+    restores_cursor  whether the table's cursor becomes the intent's ``cursor_after``, None included
+    restores_source  whether the source's state becomes ``source``, None included
+    column           the tracking column with the job id: its rows are deleted from files that were rewritten since
+    """
+
+    job_id: str
+    attempt: str
+    files: int
+    rows: int
+    reason: str
+    next: str
+    drops_partition: bool = False
+    grace_seconds: float = 0.0
+    restores_cursor: bool = False
+    restores_source: bool = False
+    source: SourceState | None = None
+    unfinished: bool = False
+    column: str | None = None
+    locations: tuple[str, ...] = ()
+    """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
+
+
+def is_load(kind: str) -> bool:
+    """Of the kind of most intents, which is left out: 0.1.0 refuses objects with fields that it does not know."""
+    return kind == "load"
+
+
 class Intent(ControlObject):
-    """One load of one table. It is bound when ``state.json`` is replaced and names it as pending.
+    """One change of one table. It is bound when ``state.json`` is replaced and names it as pending.
+
+    Its ``kind`` is a load, which adds the files of its receipts, or an undo, which takes what ``undoes`` names out of
+    the table and deletes the objects in ``removes``. ``repeats`` are the job ids that a load after an undo stands for.
 
     ``inferred`` are the table's columns after the load, for documents without a schema. A load of few files has their
     ``receipts``; of many files, ``parts`` name the objects that have them, and ``files`` are all of both. ``needs``
@@ -97,6 +141,7 @@ class Intent(ControlObject):
     """
 
     version: Literal[1] = 1
+    kind: Literal["load", "undo"] = Field("load", exclude_if=is_load)
     pipeline: str
     job_id: str
     attempt: str
@@ -119,6 +164,9 @@ class Intent(ControlObject):
     set_aside: SetAside | None = Field(None, exclude_if=is_none)
     parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
+    undoes: UndoneLoad | None = Field(None, exclude_if=is_none)
+    removes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
+    repeats: tuple[str, ...] = Field((), exclude_if=is_empty)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)
@@ -134,8 +182,10 @@ class Intent(ControlObject):
 
     @property
     def exclusive(self) -> bool:
-        """True if the load is valid only while no other load has committed since it began: it depends on a cursor, a
-        counter, the batch before, a sync, or inferred columns."""
+        """True if the change is valid only while no other has committed since it began: it takes a load back, or
+        depends on a cursor, a counter, the batch before, a sync, or inferred columns."""
+        if self.kind != "load":
+            return True
         goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
         return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)
 
@@ -193,6 +243,7 @@ class Intent(ControlObject):
             set_aside=self.set_aside,
             parts=self.parts,
             needs=(RECEIPT_PARTS,) if self.parts else (),
+            undoes=self.undoes.job_id if self.undoes is not None else None,
         )
 
     def _make_sync_fields(self) -> dict[str, Any]:

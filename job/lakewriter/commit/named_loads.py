@@ -20,9 +20,11 @@ def read_states(control: Control) -> dict[str, TableState]:
 
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
-    """Return the job ids that are running or pending, or whose receipts a full refresh reads."""
+    """Return the job ids that are running or pending, whose receipts a full refresh reads, or whose objects
+    are still to be deleted."""
     return {job for state in states.values() for job in _list_loads(state)}
 
 
 def _list_loads(state: TableState) -> set[str]:
-    return set(state.running) | ({state.pending.job_id} if state.pending else set()) | state.sync.live_jobs
+    pending = {state.pending.job_id} if state.pending else set()
+    return set(state.running) | pending | state.sync.live_jobs | {entry.job_id for entry in state.retiring}

@@ -5,16 +5,17 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from lakewriter.commit.catalog import open_catalog_writer
+from lakewriter.commit.closing import close_state
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.old_generations import delete_all
+from lakewriter.commit.repeats import note_repeat
+from lakewriter.commit.retire import retire_partition
 from lakewriter.commit.state import Failure, Lost, Pending, TableState
 from lakewriter.commit.store import Store
-from lakewriter.commit.sync_records import advance_sync
 from lakewriter.commit.uploads import complete_all, withdraw
 from lakewriter.control_object import parse
 from lakewriter.errors import (
@@ -78,29 +79,40 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             failure = complete_all(store, intent, control.pause)
             move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
         case "uploaded":
-            clients = open_clients(intent.access)
-            catalog = open_catalog_writer(intent, clients)
-            catalog.publish(intent, number)
-            if intent.sync is not None:
-                delete_all(control, intent.sync.retire)
-            health = catalog.read_back(intent)
-            if catalog.version is not None:
-                control.versions[intent.load] = catalog.version
-            left = catalog.clear_up(intent, gone=pending.attempt != mine)
-            close(control, pending, intent, intent.make_report(*control.left, *left, health=health))
+            report = _publish(control, intent, number, open_clients, gone=pending.attempt != mine)
+            close(control, pending, intent, report)
         case "aborting":
-            undo(control, pending, intent, open_data_store(control.store, intent.catalog, intent.access, open_clients))
+            store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
+            withdraw_intent(control, pending, intent, store)
+
+
+def _publish(control: Control, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool) -> TableReport:
+    """Make readers see the change; ``gone`` says that another process began it. Returns the report to close it with."""
+    catalog = open_catalog_writer(intent, open_clients(intent.access))
+    retire_partition(control, intent)
+    if intent.undoes is not None:
+        note_repeat(control, intent.undoes.job_id)
+    catalog.publish(intent, number)
+    if intent.sync is not None:
+        delete_all(control, intent.sync.retire)
+    if intent.undoes is not None and not intent.undoes.grace_seconds:
+        delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
+    health = catalog.read_back(intent)
+    if catalog.version is not None:
+        control.versions[intent.load] = catalog.version
+    left = catalog.clear_up(intent, gone=gone)
+    return intent.make_report(*control.left, *left, health=health)
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
-    """Write the load's report, then the state with nothing pending: the last step of a load."""
+    """Write the report, then the state with nothing pending: the last step of a load or an undo."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
     key = control.keys.report(pending.job_id, control.table_id)
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
-    move_pending(control, pending, lambda state: _close_state(state, pending, intent))
+    move_pending(control, pending, lambda state: close_state(state, pending, intent))
 
 
-def undo(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
+def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
     """Withdraw an intent that is in no catalog: abort its uploads, delete its objects, and write why."""
     withdraw(store, intent)
     if pending.failure is not None:
@@ -143,21 +155,3 @@ def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | Non
 def _record_completion(state: TableState, pending: Pending, failure: Failure | None) -> TableState:
     phase = "aborting" if failure else "uploaded"
     return state.replace(pending=pending.model_copy(update={"phase": phase, "failure": failure}))
-
-
-def _close_state(state: TableState, pending: Pending, intent: Intent) -> TableState:
-    return state.replace(
-        pending=None,
-        committed=state.committed + 1,
-        last_job=pending.job_id,
-        last_commit=max(datetime.now(UTC), intent.started, state.last_commit or intent.started),
-        cursor=intent.cursor_after or state.cursor,
-        counter=max(state.counter, intent.counter_after or 0),
-        batch=intent.batch or state.batch,
-        running=state.list_running_except(pending.job_id),
-        sync=advance_sync(state.sync, intent.sync, pending.job_id, files=bool(intent.files), batch=intent.batch)
-        if intent.sync
-        else state.sync,
-        inferred=state.inferred if intent.inferred is None else intent.inferred,
-        needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
-    )

@@ -23,6 +23,9 @@ REBUILD: Final = (
     "lakewriter rebuild LAKE TABLE --reason WHY."
 )
 
+LOADED_AGAIN: Final = "loaded again"
+"""The reason of an entry for a load that another one stands for in this table."""
+
 Phase = Literal["intended", "uploaded", "aborting"]
 
 
@@ -60,6 +63,27 @@ class Pending(ControlObject):
         return other is not None and (self.job_id, self.attempt) == (other.job_id, other.attempt)
 
 
+class Undone(ControlObject):
+    """A load that an undo has taken back, or that another one has replaced: its job id loads nothing again.
+
+    ``by`` is the job id of the undo, or of the load that replaced it; ``next`` is the job id that loads its rows again.
+    """
+
+    job_id: str
+    by: str
+    at: datetime
+    next: str
+    reason: str
+
+
+class Retiring(ControlObject):
+    """A change whose removed objects no new query finds, and running ones may still read until ``not_before``."""
+
+    job_id: str
+    attempt: str
+    not_before: datetime
+
+
 class Reset(ControlObject):
     """A change made by hand, kept with its reason."""
 
@@ -77,6 +101,8 @@ class TableState(ControlObject):
     batch     the last one of a continuous run
     inferred  the table's columns from documents without a schema, None where there were none
     needs     features that a release must know to use the state
+    undone    loads that were taken back, the last one last
+    retiring  changes whose removed objects are still to be deleted
     """
 
     version: Literal[1] = 1
@@ -95,6 +121,12 @@ class TableState(ControlObject):
     sync: SyncState = SyncState()
     inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
+    undone: tuple[Undone, ...] = Field((), exclude_if=is_empty)
+    retiring: tuple[Retiring, ...] = Field((), exclude_if=is_empty)
+
+    def find_undone(self, job_id: str) -> Undone | None:
+        """What became of a load that was taken back; None for any other."""
+        return next((load for load in self.undone if load.job_id == job_id), None)
 
     def is_registered(self, job_id: str, attempt: str) -> bool:
         """Whether this attempt is the one of its job that may bind."""

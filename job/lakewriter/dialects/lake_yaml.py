@@ -46,7 +46,7 @@ from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.readers import ReaderName
-from lakewriter.spec.specification import MIB, Limits, Spec
+from lakewriter.spec.specification import MIB, Limits, Spec, UndoRules
 
 if TYPE_CHECKING:
     AnyDestination = Destination
@@ -54,6 +54,16 @@ if TYPE_CHECKING:
     AnySource = Model
 else:
     AnyDestination, AnyTable, AnySource = make_destination_type(), make_table_type(), make_source_type()
+
+
+class UndoEntry(FileModel):
+    """What ``lakewriter undo`` may do in Glue."""
+
+    drop_partitions: bool = False
+    """Lets an undo drop a partition that holds nothing but the load, so that readers see all of the load go at once.
+    The role of the loads is then allowed ``glue:DeletePartition``."""
+    grace_minutes: int = Field(15, ge=0, le=1440)
+    """Minutes that queries may go on that began before the partition was dropped: its files stay for so long."""
 
 
 class LimitsEntry(FileModel):
@@ -104,6 +114,8 @@ class LakeFile(FileModel):
     """What happens to the other tables when one fails: ``continue`` loads them, ``stop`` begins no further table."""
     keep_loads_days: int = Field(30, ge=1, le=3650)
     """Days that the records of finished loads are kept, and so how long a job id is remembered."""
+    undo: UndoEntry = UndoEntry()
+    """What ``lakewriter undo`` may do in Glue."""
     delta_encodings: bool = False
     """Writes Parquet's DELTA encodings where a column's values mostly differ. Files get smaller, but not every reader
     knows them."""
@@ -197,6 +209,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "vendor_policy": dialect.policies.get(spec.dialect),
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
+        "undo": UndoRules(**file.undo.model_dump()),
         "lineage": lineage,
         "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage)),
     }

@@ -14,6 +14,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.naming import UNDO
 from lakewriter.report import ABANDONED_BLIND
 
 COMPARED: Final = (
@@ -33,11 +34,13 @@ _DAMAGE: Final = (PendingUnrecoverableError, StateLostError)
 class LoadRecords:
     """The records of one load of one table; without an intent there is nothing to compare with.
 
-    ``is_retired`` is true where a full refresh has replaced the load since, so that its objects are deleted.
+    ``is_retired`` is true where a full refresh has replaced the load since, so that its objects are deleted;
+    ``is_undone`` where an undo has taken it back.
     """
 
     intent: Intent | None = None
     is_retired: bool = False
+    is_undone: bool = False
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -92,7 +95,16 @@ class TableRecords:
         else:
             return None
         self._compare_state(job_id, records)
+        self._note_undo(job_id, records)
         return records
+
+    def _note_undo(self, job_id: str, records: LoadRecords) -> None:
+        """Say that the load is undone, so that none of its objects and no snapshot is expected."""
+        undone = self.state.find_undone(job_id) if isinstance(self.state, TableState) else None
+        if undone is not None and undone.by.startswith(UNDO):
+            records.is_undone = True
+            when = f"{undone.at:%Y-%m-%d %H:%M} UTC"
+            records.notes.append(f"load {job_id!r} of {self.control.table_id} was undone at {when}: {undone.reason}")
 
     def _read_report(self, job_id: str, records: LoadRecords) -> dict[str, Any] | None:
         try:

@@ -11,6 +11,7 @@ from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import parse_trace
 from lakewriter.control_object import parse
 from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import UNDO, make_undo_job_id
 from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
 from lakewriter.report import TableReport
 
@@ -44,6 +45,7 @@ class Loads:
     def __init__(self, controls: Mapping[str, Control]) -> None:
         self._controls = controls
         self._first = next(iter(controls.values()))
+        self._undos: dict[str, LoadKeys] = {}
 
     def list_keys(self, most: int | None = None) -> list[LoadKeys]:
         """All loads, the one that wrote last first; a page that was made anew does not count. Empty where they have
@@ -55,6 +57,7 @@ class Loads:
             job_id = entry.key.removeprefix(root).partition("/")[0]
             if entry.key != self._first.keys.page(job_id):
                 loads.setdefault(job_id, LoadKeys(job_id)).entries.append(entry)
+        self._undos = {job_id: load for job_id, load in loads.items() if job_id.startswith(UNDO)}
         return sorted(loads.values(), key=lambda load: (load.at, load.job_id), reverse=True)
 
     def read_last(self, limit: int, table_id: str | None = None) -> list[LoadRecord]:
@@ -98,6 +101,19 @@ class Loads:
         )
 
     def read_record(self, load: LoadKeys) -> LoadRecord:
+        """What the load came to, and in which tables it is undone since."""
+        record, undo = self._read_record(load), self._undos.get(make_undo_job_id(load.job_id))
+        traces = (parse_trace(self._first.keys, entry) for entry in undo.entries) if undo is not None else ()
+        undone = {trace.table_id for trace in traces if trace is not None and trace.kind == "report"}
+        if not undone:
+            return record
+        tables = tuple(
+            table.model_copy(update={"status": "undone"}) if table.id in undone else table for table in record.tables
+        )
+        is_whole = all(table.status == "undone" for table in tables)
+        return record.model_copy(update={"tables": tables, "status": "undone" if is_whole else record.status})
+
+    def _read_record(self, load: LoadKeys) -> LoadRecord:
         """What the load's last attempt has said of it, or else what its tables' reports and its outcome say."""
         entry = load.find_last("/run/record.json")
         outcome = load.find_last("/outcome.json")

@@ -10,6 +10,7 @@ from lakewriter.commit.store import StoredObject
 from lakewriter.commit.sync_records import Live
 from lakewriter.commit.traces import find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
+from lakewriter.naming import UNDO
 from lakewriter.operate.left_behind import MOST_ASKED, find_highest_numbers, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables, note_change
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
@@ -33,6 +34,11 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     _require_lost(control, pending)
     objects = _find_objects(control, pending)
     shown = format_count(len(objects), "object")
+    if job_id.startswith(UNDO):
+        _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason)
+        return (
+            "closed, without its intent: what it has taken out is not known. Undo the load again: it goes on from there"
+        )
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
         return (

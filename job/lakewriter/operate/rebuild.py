@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
+from lakewriter.commit.closing import list_changes
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import IcebergAction, Intent
-from lakewriter.commit.state import Pending, Phase, Reset, TableState, is_blank
-from lakewriter.commit.sync_records import Live, SyncState, advance_sync
+from lakewriter.commit.state import Pending, Phase, Reset, TableState, Undone, is_blank
+from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
+from lakewriter.naming import make_next_job_id
 from lakewriter.operate.left_behind import Closed, Leftovers, find_highest_numbers, read_leftovers
 from lakewriter.receipt import Cursor
 from lakewriter.report import format_count
@@ -117,25 +119,30 @@ def _require_no_state(control: Control) -> str | None:
 
 
 def _add_load(state: TableState, closed: Closed) -> TableState:
-    """Return the state after one more load; fields that only the intent has stay as they were where it is gone."""
-    report, intent = closed.report, closed.intent
-    cursor = report.get("cursor_after")
-    sync = state.sync
-    if intent is not None and intent.sync is not None:
-        sync = advance_sync(sync, intent.sync, closed.job_id, files=bool(intent.files), batch=intent.batch)
-    elif report.get("generation_id") is not None:
-        sync = _add_numbers(sync, closed)
+    """Return the state after one more change; fields that only the intent has stay as they were where it is gone."""
+    intent = closed.intent
+    changes = list_changes(state, intent, closed.at) if intent is not None else _conclude_changes(state, closed)
     return state.replace(
         committed=state.committed + 1,
         last_job=closed.job_id,
-        last_commit=max(closed.at, datetime.fromisoformat(report["started"])),
-        cursor=Cursor(**cursor) if cursor else state.cursor,
-        counter=max(state.counter, (intent.counter_after or 0) if intent else 0),
-        batch=closed.batch or state.batch,
-        sync=sync,
-        inferred=intent.inferred if intent is not None and intent.inferred is not None else state.inferred,
+        last_commit=max(closed.at, datetime.fromisoformat(closed.report["started"])),
         needs=tuple(sorted({*state.needs, *(intent.lasting_needs if intent is not None else ())})),
+        **changes,
     )
+
+
+def _conclude_changes(state: TableState, closed: Closed) -> dict[str, Any]:
+    """What a report alone tells."""
+    report = closed.report
+    cursor = Cursor(**report["cursor_after"]) if report.get("cursor_after") else None
+    undoes = report.get("undoes")
+    if undoes is not None:
+        entry = Undone(
+            job_id=undoes, by=closed.job_id, at=closed.at, next=make_next_job_id(undoes), reason="see its report"
+        )
+        return {"cursor": cursor, "undone": (*state.undone, entry)}
+    sync = _add_numbers(state.sync, closed) if report.get("generation_id") is not None else state.sync
+    return {"cursor": cursor or state.cursor, "batch": closed.batch or state.batch, "sync": sync}
 
 
 def _add_numbers(sync: SyncState, closed: Closed) -> SyncState:
@@ -168,6 +175,10 @@ def _find_phase(control: Control, intent: Intent) -> Phase | None:
         stored = control.store.find(key)
         return stored is not None and stored.load == intent.load
 
+    if intent.undoes is not None:
+        # Nothing is deleted before the undo is bound.
+        kept = call_all(lambda removal: control.store.find(removal.key) is not None, intent.removes)
+        return None if all(kept) else "uploaded"
     mine = call_all(is_mine, intent.files.list_keys())
     if not any(mine):
         return None

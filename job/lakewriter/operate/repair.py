@@ -9,8 +9,8 @@ from lakewriter.aws import Clients
 from lakewriter.commit.batches import ADOPTED, ANEW
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
-from lakewriter.commit.intent import IcebergAction, Intent
-from lakewriter.commit.recover import close, move_pending, undo
+from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
+from lakewriter.commit.recover import close, move_pending, withdraw_intent
 from lakewriter.commit.state import Lost, Pending, Reset, TableState
 from lakewriter.errors import (
     CatalogNotFoundError,
@@ -21,6 +21,7 @@ from lakewriter.errors import (
     SecretUnresolvedError,
     SpecInvalidError,
 )
+from lakewriter.naming import UNDO
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.report import ABANDONED, format_count
 
@@ -58,6 +59,8 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
     while (pending := find_pending(control, job_id)) is not None:
         # Read first: a load whose intent needs a later release is refused before the state changes.
         intent = control.read_intent(job_id, pending.attempt)
+        if intent.undoes is not None and pending.phase == "uploaded":
+            raise _make_undo_error(control, intent.undoes)
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
             control.state.move(lambda state, what=what: note_change(state, what, reason))  # type: ignore[misc]
@@ -71,9 +74,18 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
             aborting = pending.model_copy(update={"phase": "aborting"})
             move_pending(control, pending, partial(TableState.replace, pending=aborting))
     report = control.read_report(job_id)
+    if job_id.startswith(UNDO):
+        return "given up: the load that it was to take out stays" if report is None else "nothing: it is done"
     if report is None:
         return f"undone: nothing of its {files} is visible, the cursor is as it was"
     return f"nothing: another process brought it to its end meanwhile, with {format_count(report['rows'], 'row')}"
+
+
+def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:
+    return SpecInvalidError(
+        f"the undo of load {load.job_id!r} of {control.table_id} cannot be given up: files of it may be gone.",
+        remedy=f"Let it come to its end: lakewriter undo LAKE {load.job_id} --reason TEXT",
+    )
 
 
 def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
@@ -88,7 +100,7 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
 def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients) -> None:
     try:
         store = open_data_store(control.store, intent.catalog, intent.access, reuse_clients(clients))
-        undo(control, aborting, intent, store)
+        withdraw_intent(control, aborting, intent, store)
     except (
         CatalogNotFoundError,
         CatalogUnauthorizedError,
@@ -97,7 +109,7 @@ def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients)
         SecretUnresolvedError,
     ):
         # A catalog that cannot be reached gives no credentials: the destination's own may do.
-        undo(control, aborting, intent, control.store)
+        withdraw_intent(control, aborting, intent, control.store)
 
 
 def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableState:

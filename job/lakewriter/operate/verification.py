@@ -136,9 +136,11 @@ class Verifier:
         records = self._records[table_id].compare(job_id)
         if records is None:
             return None
-        table = _Table(list(records.mismatches), list(records.notes), records.intent)
-        if records.intent is not None:
-            self._compare_intent(table_id, records, records.intent, table)
+        # Of an undone load, and of an undo, nothing is expected to be there.
+        intent = None if records.is_undone or records.intent is None or records.intent.undoes else records.intent
+        table = _Table(list(records.mismatches), list(records.notes), intent)
+        if intent is not None:
+            self._compare_intent(table_id, records, intent, table)
         return table
 
     def _compare_intent(self, table_id: str, records: LoadRecords, intent: Intent, table: "_Table") -> None:

@@ -14,7 +14,7 @@ MOST_SAMPLES: Final = 10
 MOST_COLUMNS: Final = 500
 """Of a table that a record describes."""
 
-Status = Literal["done", "failed", "stopped", "unfinished"]
+Status = Literal["done", "failed", "stopped", "unfinished", "undone"]
 
 
 class FileSizes(ControlObject):

@@ -49,7 +49,15 @@ def allow_loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Stateme
     return [
         *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
         allow("WriteTables", actions, _make_resources(arns, _list_table_paths(spec))),
+        *_allow_undo(spec, arns),
     ]
+
+
+def _allow_undo(spec: Spec, arns: Arns) -> list[Statement]:
+    """Allow dropping partitions where the file lets undos do so; whoever finds an undo pending finishes it."""
+    if spec.iceberg or not spec.undo.drop_partitions:
+        return []
+    return [allow("DropPartitions", ["glue:DeletePartition"], _make_resources(arns, _list_table_paths(spec)))]
 
 
 def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
@@ -60,6 +68,7 @@ def allow_operator(spec: Spec, arns: Arns) -> list[Statement]:
     return [
         *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
         allow("ReadTables", actions, _make_resources(arns, _list_table_paths(spec))),
+        *_allow_undo(spec, arns),
     ]
 
 

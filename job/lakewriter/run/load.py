@@ -17,6 +17,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
+from lakewriter.commit.repeats import Repeats, find_done, read_repeats
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
@@ -180,7 +181,9 @@ def close_load(load: Load, results: Sequence[Outcome], clock: float) -> RunRepor
 def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Progress, kind: Kind, stop: Stop) -> Load:
     spec = pipeline.spec
     keep = timedelta(days=spec.keep_loads_days)
-    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
+    # No batch is undone to be loaded again: its checkpoint has gone on.
+    repeats = Repeats() if isinstance(kind, MicroBatch) else read_repeats(pipeline.first_control, job_id)
+    attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep, repeats)
     names = {table.id: _name_objects(table, attempt, kind) for table in spec.tables}
     _require_a_readable(pipeline.controls.values())
     key, record = pipeline.keys.begin(job_id, attempt.id), attempts.make_begin_record(attempt, names)
@@ -272,12 +275,14 @@ def _report_done(load: Load, table: TableSpec, receipts: Receipts) -> TableResul
 
 
 def _find_done(load: Load, table: TableSpec) -> TableResult:
-    control = load.control(table)
+    """The result of a load that is done here, maybe under the job id of one that this load repeats."""
+    control, attempt = load.control(table), load.attempt
     _require_own_batch(load, table)
+    done = find_done(control, control.state.recall(), attempt.job_id, attempt.repeats) or attempt.job_id
     if load.pipeline.spec.iceberg:
-        require_presence(control, load.attempt.job_id, load.pipeline.clients)
+        require_presence(control, done, load.pipeline.clients)
     load.progress(table, "already done", "")
-    return read_result(control, load.attempt)
+    return read_result(control, attempt, done)
 
 
 def _require_own_batch(load: Load, table: TableSpec) -> None:

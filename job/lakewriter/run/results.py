@@ -16,9 +16,10 @@ _KEPT: Final = (
 """What a table's own report says that the run's repeats."""
 
 
-def read_result(control: Control, attempt: Attempt) -> TableResult:
-    """A table whose report says that it is done, by this attempt or by another of its job."""
-    report = control.read_report(attempt.job_id)
+def read_result(control: Control, attempt: Attempt, done: str | None = None) -> TableResult:
+    """A table whose report says that it is done, by this attempt or by another of its job; ``done`` is the job id under
+    which it is, where that is one that the job repeats."""
+    report = control.read_report(done or attempt.job_id)
     if report is None:
         # It was held for longer than control objects are kept: its report was there when it was taken to its end.
         schema, _, name = control.table_id.rpartition(".")

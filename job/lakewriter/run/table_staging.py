@@ -18,7 +18,7 @@ from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
-from lakewriter.control_object import INFERRED, RECEIPT_PARTS
+from lakewriter.control_object import CHANGES, INFERRED, RECEIPT_PARTS
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
 from lakewriter.lineage.follower import Follower, Silence
@@ -307,7 +307,8 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
-    features = {INFERRED: inferred is not None, RECEIPT_PARTS: bool(receipts.parts)}
+    repeats = load.attempt.repeats.of
+    features = {INFERRED: inferred is not None, RECEIPT_PARTS: bool(receipts.parts), CHANGES: bool(repeats)}
     return Intent(
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
@@ -330,6 +331,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         sync=planned.sync,
         inferred=inferred,
         set_aside=staged.set_aside,
+        repeats=repeats,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 

@@ -199,6 +199,13 @@ FileEncoding = Encoding | AvroEncoding | TextEncoding
 """The file formats, each told by its ``kind``."""
 
 
+class UndoRules(Model):
+    """What an undo may do in Glue; ``grace_minutes`` is how long queries may go on that began before it."""
+
+    drop_partitions: bool = False
+    grace_minutes: int = 15
+
+
 class Spec(Model):
     """One pipeline, ready to run. ``interval_seconds`` and ``checkpoint``, a URI, are for continuous runs."""
 
@@ -220,6 +227,7 @@ class Spec(Model):
     checkpoint: str | None = None
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
+    undo: UndoRules = UndoRules()
     lineage: Lineage | None = None
     roots: tuple[str, ...] = ()
     """The folders that the tables lie in, where they have none in common."""

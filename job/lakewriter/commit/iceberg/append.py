@@ -18,12 +18,13 @@ from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition
+from lakewriter.commit.iceberg.removal import find_live_files, take_out
 from lakewriter.commit.iceberg.snapshot_presence import LOAD, explain_absence, read_load
-from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
 from lakewriter.receipt import Receipt
-from lakewriter.report import TableHealth
+from lakewriter.report import TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
@@ -48,19 +49,22 @@ class IcebergTables:
         The number is a table property, committed together with the snapshot on the table just read: a second writer is
         refused, reads the table again, and finds the number.
         """
-        if not intent.files:
+        if not intent.files and intent.undoes is None:
             return
 
         def done(seen: Table) -> bool:
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
         table = _require_same_table(self._own.load(), intent)
-        self._own.change(table, done, lambda seen: _append(seen, intent, number))
+        self._own.change(table, done, lambda seen: _commit(seen, intent, number))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
         table = _require_same_table(self._own.load(), intent)
+        if intent.undoes is not None:
+            self._read_back_undo(table, intent.undoes)
+            return None
         differences = _describe_differences(table, intent) if intent.files else []
         if differences:
             raise CommitUnknownError(
@@ -75,6 +79,22 @@ class IcebergTables:
         except LakeError:
             # The load is committed: that its table's files were not counted does not fail it.
             return None
+
+    def _read_back_undo(self, table: Table, load: UndoneLoad) -> None:
+        left = [file.file_path for file in find_live_files(table, frozenset(load.locations))]
+        if left:
+            raise CommitUnknownError(
+                f"Iceberg table {self._own.name} still has {format_count(len(left), 'file')} of load "
+                f"{load.job_id!r} after its undo, such as {left[0]}.",
+                remedy="Look for another writer that rolled the table back.",
+            )
+
+    def find_missing(self, intent: Intent) -> list[str]:
+        """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
+        the table was rolled back."""
+        table = _require_same_table(self._own.load(), intent)
+        locations = frozenset(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
+        return sorted(locations.difference(file.file_path for file in find_live_files(table, locations)))
 
     def explain_absence(self, intent: Intent) -> str | None:
         """See ``CatalogWriter``: the table may have been rolled back or dropped."""
@@ -112,6 +132,13 @@ def _require_same_table(table: Table | None, intent: Intent) -> Table:
 
 def _count_committed(table: Table, intent: Intent) -> int:
     return count_loads(table, intent.pipeline)
+
+
+def _commit(table: Table, intent: Intent, number: int) -> None:
+    if intent.undoes is None:
+        _append(table, intent, number)
+    else:
+        take_out(table, intent, intent.undoes, number)
 
 
 def _append(table: Table, intent: Intent, number: int) -> None:

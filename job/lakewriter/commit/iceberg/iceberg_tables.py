@@ -39,6 +39,8 @@ from lakewriter.spec.specification import Partition
 COMMIT_SECONDS: Final = 240.0
 """For how long a commit is tried again while other writers come first."""
 
+MANIFEST: Final = ".avro"
+"""Ends the names of manifests and of manifest lists."""
 FENCE: Final = "lakewriter-fence"
 """The table property that fences attempts off; no pipeline's own property has this name."""
 
@@ -189,7 +191,8 @@ class IcebergTable:
     def _delete_merged(self, written: Sequence[str], table: Table) -> None:
         """Delete the manifests that a commit wrote and merged into others: the library leaves them."""
         snapshots = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
-        unlisted = set(written) - list_metadata_files(table)
+        # An undo may have written data files, which manifests list.
+        unlisted = {location for location in written if location.endswith(MANIFEST)} - list_metadata_files(table)
         # An append that merges nothing writes one manifest, which its snapshot lists.
         if not snapshots or len(unlisted) < 2:
             return

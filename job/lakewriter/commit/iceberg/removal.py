@@ -1,0 +1,48 @@
+"""Take a load's files out of an Iceberg table: one commit, together with the number of the change.
+
+The objects stay, since older snapshots have them: they go when those snapshots expire.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pyiceberg.expressions import EqualTo
+from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.table import Table, Transaction
+
+from lakewriter.commit.iceberg.evolve import name_count_property
+from lakewriter.commit.iceberg.snapshot_presence import LOAD
+from lakewriter.commit.intent import Intent, UndoneLoad
+
+UNDOES: Final = "lakewriter.undoes"
+"""In the summary of an undo's snapshot: the job id of the load that it takes back."""
+
+
+def find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
+    """Yield those of the files that the current snapshot has."""
+    snapshot = table.current_snapshot()
+    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.data_file.content == DataFileContent.DATA and entry.data_file.file_path in locations:
+                yield entry.data_file
+
+
+def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> None:
+    """Commit a snapshot without the load's files, and the number of the change.
+
+    Where files were rewritten since, the rows with the load's job id are deleted from those that have them now.
+    """
+    live = list(find_live_files(table, frozenset(load.locations)))
+    summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id, UNDOES: load.job_id}
+    with table.transaction() as transaction:
+        transaction.set_properties({name_count_property(intent.pipeline): str(number)})
+        if len(live) < len(load.locations) and load.column is not None:
+            _delete_rows(transaction, load, load.column, summary)
+        elif live:
+            with transaction.update_snapshot(snapshot_properties=summary).overwrite() as overwrite:
+                for file in live:
+                    overwrite.delete_data_file(file)
+
+
+def _delete_rows(transaction: Transaction, load: UndoneLoad, column: str, summary: dict[str, str]) -> None:
+    transaction.delete(EqualTo(term=column, value=load.job_id), snapshot_properties=summary)

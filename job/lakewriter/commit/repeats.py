@@ -1,0 +1,89 @@
+"""Know which loads were taken back, and under which job ids their rows are loaded again.
+
+The job id of an undone load stays burnt. ``{job_id}.r2`` repeats it: in a table where the first load is undone, or was
+never done, it loads; in any other it is done.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import TableState
+from lakewriter.control_object import ControlObject, parse
+from lakewriter.errors import LoadUndoneError, SpecInvalidError
+from lakewriter.naming import UNDO, is_next_job_id, make_next_job_id
+
+
+class RepeatRecord(ControlObject):
+    """Which loads the load ``job_id`` repeats, the first one first; written before any of their files goes."""
+
+    version: Literal[1] = 1
+    job_id: str
+    repeats: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The undone loads that a load repeats, the first one first, and the load that repeats it: it is undone itself."""
+
+    of: tuple[str, ...] = ()
+    by: str | None = None
+
+
+def read_repeats(control: Control, job_id: str) -> Repeats:
+    """Read what a load repeats and is repeated by; ``SPEC_INVALID`` for a job id that only undos give."""
+    if job_id.startswith(UNDO):
+        raise SpecInvalidError(
+            f"job id {job_id!r} begins with {UNDO!r}, as those of undos do.", remedy="Give the load another job id."
+        )
+    of = _read(control, job_id) if is_next_job_id(job_id) else ()
+    if of is None:
+        # A load that began before such job ids had a meaning goes on.
+        if not any(control.store.list_entries(f"{control.keys.load(job_id)}/", limit=1)):
+            raise SpecInvalidError(
+                f"job id {job_id!r} is that of a load after an undo, and no load is undone that it would repeat.",
+                remedy="Give the load a job id that does not end in '.r' and a number.",
+            )
+        of = ()
+    following = make_next_job_id(job_id)
+    return Repeats(of, following if _read(control, following) is not None else None)
+
+
+def find_last_repeat(control: Control, job_id: str) -> str:
+    """Return the job id that stands for ``job_id`` now: its own where it is not undone."""
+    while _read(control, following := make_next_job_id(job_id)) is not None:
+        job_id = following
+    return job_id
+
+
+def note_repeat(control: Control, job_id: str) -> None:
+    """Record that the load ``job_id`` is undone in some table, so that its next job id may be used."""
+    before = _read(control, job_id) if is_next_job_id(job_id) else None
+    record = RepeatRecord(job_id=make_next_job_id(job_id), repeats=(*(before or ()), job_id))
+    control.write_once(control.keys.repeat(record.job_id), record.model_dump_json(indent=1), keep=True)
+
+
+def _read(control: Control, job_id: str) -> tuple[str, ...] | None:
+    key = control.keys.repeat(job_id)
+    body = control.read_body(key)
+    return None if body is None else parse(RepeatRecord, key, body).repeats
+
+
+def find_done(control: Control, state: TableState, job_id: str, repeats: Repeats) -> str | None:
+    """Return the job id under which the load is done in this table: its own, or that of one it repeats.
+
+    None where it is still to do. ``LOAD_UNDONE`` where the job id loads nothing any more.
+    """
+    undone = state.find_undone(job_id)
+    if undone is None:
+        for done in (job_id, *repeats.of):
+            if state.find_undone(done) is None and control.read_report(done) is not None:
+                return done
+    if undone is None and repeats.by is None:
+        return None
+    following = undone.next if undone is not None else make_next_job_id(job_id)
+    why = f"was undone at {undone.at:%Y-%m-%d %H:%M} UTC ({undone.reason})" if undone else "is undone in another table"
+    raise LoadUndoneError(
+        f"load {job_id!r} of table {control.table_id} {why}, and its job id loads nothing again.",
+        remedy=f"Load its rows again under the job id that stands for it: --job-id {following}",
+    )

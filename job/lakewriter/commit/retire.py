@@ -1,0 +1,48 @@
+"""Delete objects that a change took out of a table, once no query that began before it reads them any more."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import GlueAction, Intent
+from lakewriter.commit.old_generations import delete_all
+from lakewriter.commit.state import Retiring, TableState
+
+
+def retire_due(control: Control) -> None:
+    """Delete the objects whose time is over; what cannot be deleted now stays for the next load of the table."""
+    now = datetime.now(UTC)
+    with control.note_failed_cleanup("objects of undone loads"):
+        for entry in control.state.recall().retiring:
+            if entry.not_before <= now:
+                _retire(control, entry, control.find_intent(entry.job_id, entry.attempt))
+
+
+def retire_partition(control: Control, intent: Intent) -> None:
+    """Delete the objects that lie in the partition which the intent is to add, whether or not their time is over:
+    readers would find them there again."""
+    if not isinstance(intent.catalog, GlueAction) or intent.catalog.partition is None or intent.undoes is not None:
+        return
+    for entry, removal in _read_retiring(control):
+        if _is_same_partition(removal, intent.catalog):
+            _retire(control, entry, removal)
+
+
+def _read_retiring(control: Control) -> Iterator[tuple[Retiring, Intent]]:
+    for entry in control.state.recall().retiring:
+        yield entry, control.read_intent(entry.job_id, entry.attempt)
+
+
+def _is_same_partition(removal: Intent, action: GlueAction) -> bool:
+    return isinstance(removal.catalog, GlueAction) and removal.catalog.partition_location == action.partition_location
+
+
+def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
+    """Delete the objects, then the entry. An intent that is gone names none: they stay, and nothing shows them."""
+    if intent is not None:
+        delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
+
+    def forget(state: TableState) -> TableState:
+        return state.replace(retiring=tuple(other for other in state.retiring if other != entry))
+
+    control.state.move(forget, lambda state: entry not in state.retiring)

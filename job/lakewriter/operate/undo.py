@@ -1,0 +1,163 @@
+"""Take a committed load back: plan what leaves each table and where its cursor goes, and commit that as a change."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lakewriter.commit import attempt as attempts
+from lakewriter.commit.at_once import call_all
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import Intent
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.state import TableState
+from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
+from lakewriter.naming import make_undo_job_id
+from lakewriter.operate.load_records import list_reports
+from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
+from lakewriter.report import ABANDONED_BLIND, TableReport
+
+TRIES: Final = 5
+"""How often an undo is planned anew where loads of the table commit meanwhile."""
+_TICK: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Undoing:
+    """The undo of one load in one table; without a ``plan`` there is nothing to do: the load is undone already."""
+
+    table_id: str
+    job_id: str
+    plan: UndoPlan | None = None
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table's state, and its loads that are kept and not undone, the oldest first; ``reports`` counts those of all
+    loads and undos that are kept."""
+
+    control: Control
+    state: TableState
+    loads: tuple[TableReport, ...]
+    reports: int
+
+
+class Undo:
+    """Undoes a load of a pipeline in every table that has it, or in the ``tables`` with these ids.
+
+    With ``through`` the loads of such a table that began later go first, the newest first.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, job_id: str, choices: Choices, *, tables: Iterable[str] = (), through: bool = False
+    ) -> None:
+        self._pipeline, self._job_id, self._choices, self._through = pipeline, job_id, choices, through
+        wanted = set(tables)
+        self._controls = [each for name, each in pipeline.controls.items() if not wanted or name in wanted]
+
+    def plan(self) -> tuple[Undoing, ...]:
+        """Say what the undo would do, in its order; ``SPEC_INVALID`` where it cannot. Nothing is changed."""
+        return tuple(undoing for _, planned in self._plan_tables() for undoing in planned)
+
+    def run(self) -> tuple[Undoing, ...]:
+        """Undo; what is refused is refused before anything is changed."""
+        done = call_all(lambda each: [self._undo(each[0], undoing) for undoing in each[1]], self._plan_tables())
+        return tuple(undoing for each in done for undoing in each)
+
+    def _plan_tables(self) -> list[tuple[_Table, list[Undoing]]]:
+        planned = call_all(lambda table: (table, self._plan_table(table)), self._read_tables(self._controls))
+        if not any(undoings for _, undoings in planned):
+            raise SpecInvalidError(
+                f"load {self._job_id!r} is committed in no table of this pipeline.",
+                remedy="lakewriter history LAKE lists its loads.",
+            )
+        return planned
+
+    def _read_tables(self, controls: Sequence[Control]) -> list[_Table]:
+        """Read the states before the reports are listed: what is committed in between shows in the states' counts."""
+        states = call_all(lambda control: control.state.read(), controls)
+        reports = list_reports(self._pipeline.first_control)
+
+        def read(control: Control, state: TableState) -> _Table:
+            names = [job for job in reports.get(control.table_id, ()) if state.find_undone(job) is None]
+            found = [TableReport.model_validate(each) for each in call_all(control.read_report, names) if each]
+            loads = sorted((each for each in found if each.undoes is None), key=lambda each: each.started)
+            return _Table(control, state, tuple(loads), len(reports.get(control.table_id, ())))
+
+        return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
+
+    def _plan_table(self, table: _Table) -> list[Undoing]:
+        if table.state.find_undone(self._job_id) is not None:
+            return [Undoing(table.control.table_id, self._job_id)]
+        position = next((at for at, load in enumerate(table.loads) if load.job_id == self._job_id), None)
+        if position is None:
+            return []
+        chosen = reversed(table.loads[position:]) if self._through else [table.loads[position]]
+        undoings = []
+        for load in chosen:
+            plan = self._plan_load(table, load.job_id)
+            undoings.append(Undoing(table.control.table_id, load.job_id, plan))
+            # The next one is planned as if this one were gone.
+            left = tuple(each for each in table.loads if each != load)
+            table = replace(table, state=plan.leave(table.state), loads=left)
+        return undoings
+
+    def _plan_load(self, table: _Table, job_id: str) -> UndoPlan:
+        position = next((at for at, load in enumerate(table.loads) if load.job_id == job_id), None)
+        if position is None:
+            raise make_refusal(table.control, job_id, "its report is gone")
+        load, before, after = table.loads[position], table.loads[:position], table.loads[position + 1 :]
+        is_whole = table.reports >= table.state.committed
+        planner = UndoPlanner(table.control, self._pipeline, table.state, before, after, self._choices, is_whole)
+        return planner.plan(_read_intent(table.control, load))
+
+    def _undo(self, table: _Table, undoing: Undoing) -> Undoing:
+        if undoing.plan is None:
+            return undoing
+        for left in reversed(range(TRIES)):
+            try:
+                return self._try(table, undoing.job_id)
+            except ConcurrentLoadError:
+                if not left:
+                    raise
+        raise AssertionError("each try returns or raises")
+
+    def _try(self, table: _Table, job_id: str) -> Undoing:
+        control, open_clients = table.control, self._pipeline.open_clients
+        attempt = self._begin(control, job_id)
+        began = attempts.register(control, attempt, open_clients)
+        if began is None:
+            return Undoing(control.table_id, job_id)
+        if began.last_commit is not None:
+            attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
+        try:
+            if began.committed != table.state.committed:
+                (table,) = self._read_tables([control])
+            plan = self._plan_load(replace(table, state=began), job_id)
+            attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)
+        except BaseException:
+            attempts.leave(control, attempt)
+            raise
+        attempts.settle(control, attempt, open_clients)
+        return Undoing(control.table_id, job_id, plan)
+
+    def _begin(self, control: Control, job_id: str) -> Attempt:
+        spec = self._pipeline.spec
+        keep = timedelta(days=spec.keep_loads_days)
+        attempt = Attempt(spec.pipeline, make_undo_job_id(job_id), uuid.uuid4().hex[:12], datetime.now(UTC), keep)
+        key = control.keys.begin(attempt.job_id, attempt.id)
+        control.write_once(key, attempts.make_begin_record(attempt, {}))
+        return attempt
+
+
+def _read_intent(control: Control, load: TableReport) -> Intent:
+    """Read the intent, which names the load's files; ``SPEC_INVALID`` where it is gone."""
+    if any(note.startswith(ABANDONED_BLIND) for note in load.notes):
+        raise make_refusal(control, load.job_id, f"it was {ABANDONED_BLIND}, so nothing tells which files it wrote")
+    intent = control.find_intent(load.job_id, load.attempt)
+    if intent is None:
+        raise make_refusal(control, load.job_id, "its intent is gone, so nothing tells which files it wrote")
+    intent.files.require_parts()
+    return intent

@@ -1,0 +1,249 @@
+"""Plan the undo of one load of one table: what is deleted, what readers see meanwhile, where the cursor goes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from lakewriter.commit.at_once import call_all
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.catalog import open_iceberg_writer
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import GlueAction, IcebergAction, Intent, Removal, UndoneLoad
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.state import TableState
+from lakewriter.commit.store import StoredObject
+from lakewriter.control_object import CHANGES
+from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import make_next_job_id
+from lakewriter.receipt import Cursor
+from lakewriter.report import TableReport, format_count, join_first
+from lakewriter.spec.specification import Tracking
+
+View = Literal["snapshot", "partition", "files", "nothing"]
+"""How readers see a load go: at once with a snapshot or a partition, or file by file; or it has no files."""
+
+_REQUESTS: Final = 20
+"""Of an undo without files: its records, the state three times, the catalog."""
+MOST_NAMED: Final = 3
+"""So many job ids or keys are named in a sentence."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a person decides: why, whether the cursor stays where it is, whether rewritten files are written again."""
+
+    reason: str
+    keep_cursor: bool = False
+    rewrite: bool = False
+
+
+@dataclass(frozen=True)
+class UndoPlan:
+    """What the undo of one load does to its table; ``notes`` are sentences for the person who decides."""
+
+    intent: Intent
+    undone: UndoneLoad
+    view: View = "nothing"
+    removes: tuple[Removal, ...] = ()
+    cursor_before: Cursor | None = None
+    cursor_after: Cursor | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def requests(self) -> int:
+        """About how many requests to AWS it takes: a HEAD and a DELETE for each object, and the change itself."""
+        return _REQUESTS + 2 * len(self.removes)
+
+    def make_intent(self, attempt: Attempt, began: TableState) -> Intent:
+        """The undo as an intent that any process can carry out."""
+        of = self.intent
+        return Intent(
+            kind="undo",
+            pipeline=of.pipeline,
+            job_id=attempt.job_id,
+            attempt=attempt.id,
+            table_id=of.table_id,
+            schema_name=of.schema_name,
+            table=of.table,
+            started=attempt.started,
+            access=of.access,
+            catalog=of.catalog,
+            receipts=(),
+            cursor_before=began.cursor,
+            cursor_after=self.cursor_after,
+            feed="",
+            staged_seconds=0.0,
+            undoes=self.undone,
+            removes=self.removes,
+            notes=self.notes,
+            needs=(CHANGES,),
+        )
+
+    def leave(self, state: TableState) -> TableState:
+        """The state as this undo leaves it, as far as the plan of another one goes by it."""
+        undone, sync = self.undone, state.sync
+        if undone.restores_source:
+            sync = sync.model_copy(update={"source": undone.source, "unfinished": undone.unfinished})
+        return state.replace(cursor=self.cursor_after if undone.restores_cursor else state.cursor, sync=sync)
+
+
+@dataclass
+class UndoPlanner:
+    """Plans undos of one table on ``state``. ``before`` and ``after`` are its live loads that began before and after
+    the load, the oldest first; ``is_whole`` says that the records of all its loads are kept."""
+
+    control: Control
+    pipeline: Pipeline
+    state: TableState
+    before: Sequence[TableReport]
+    after: Sequence[TableReport]
+    choices: Choices
+    is_whole: bool
+    notes: list[str] = field(default_factory=list)
+
+    def plan(self, intent: Intent) -> UndoPlan:
+        """Plan the undo of the load that the intent is of; ``SPEC_INVALID`` where it cannot be undone."""
+        self._require_undoable(intent)
+        undone = UndoneLoad(
+            job_id=intent.job_id,
+            attempt=intent.attempt,
+            files=len(intent.files),
+            rows=intent.rows,
+            reason=self.choices.reason,
+            next=make_next_job_id(intent.job_id),
+        )
+        undone = self._plan_source(intent, self._plan_cursor(intent, undone))
+        cursor = intent.cursor_before if undone.restores_cursor else self.state.cursor
+        plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
+        if intent.files and isinstance(intent.catalog, IcebergAction):
+            plan = self._plan_snapshot(plan)
+        elif intent.files:
+            plan = self._plan_objects(plan)
+        return replace(plan, notes=tuple(self.notes))
+
+    def _require_undoable(self, intent: Intent) -> None:
+        sync = intent.sync
+        if intent.undoes is not None:
+            raise self._refuse(intent, "it is an undo", f"Load the rows again: --job-id {intent.undoes.next}")
+        if sync is not None and sync.retire:
+            files = format_count(len(sync.retire), "file")
+            raise self._refuse(intent, f"it has replaced older generations, whose {files} are deleted")
+        is_live = intent.job_id in self.state.sync.live_jobs
+        if sync is not None and not is_live and self.state.sync.generation_id > sync.generation_id:
+            raise self._refuse(intent, "a later full refresh has replaced it: nothing of it is there")
+
+    def _plan_cursor(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
+        """Take the cursor back to where the load began, if the load is the last one that moved it."""
+        if intent.batch is not None:
+            self._allow_gap(intent, "it is a batch of a continuous run, whose checkpoint has gone on from it")
+            return undone
+        if intent.cursor_after is None or intent.cursor_after == intent.cursor_before:
+            return undone
+        if later := self._name_after(lambda load: load.cursor_after not in (None, load.cursor_before)):
+            self._allow_gap(intent, f"{later} went on from its cursor")
+            return undone
+        if self.choices.keep_cursor:
+            self.notes.append(f"the cursor stays at {_show(self.state.cursor)}: its rows are not read again")
+            return undone
+        if self.state.cursor != intent.cursor_after:
+            self.notes.append(f"the cursor was moved by hand since, and stays at {_show(self.state.cursor)}")
+            return undone
+        return undone.model_copy(update={"restores_cursor": True})
+
+    def _plan_source(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
+        """Take the source's state back to that of the sync before, if the load brought the present one."""
+        source = intent.sync.source if intent.sync is not None else None
+        if source is None or source.job_id != intent.job_id:
+            return undone
+        if later := self._name_after(lambda load: load.sync_id is not None):
+            self._allow_gap(intent, f"{later} went on from the state of its source")
+            return undone
+        if self.choices.keep_cursor or self.state.sync.source != source:
+            self.notes.append("the state of the source stays: it does not send its rows again")
+            return undone
+        syncs = [load for load in self.before if load.sync_id is not None]
+        earlier = self.control.find_intent(syncs[-1].job_id, syncs[-1].attempt) if syncs else None
+        if earlier is None and (syncs or not self.is_whole):
+            self._allow_gap(intent, "the records of the sync before it, with the state of its source, are gone")
+            return undone
+        sync = earlier.sync if earlier is not None else None
+        before = {"source": sync and sync.source, "unfinished": bool(sync and sync.unfinished)}
+        return undone.model_copy(update={"restores_source": True} | before)
+
+    def _plan_snapshot(self, plan: UndoPlan) -> UndoPlan:
+        """One snapshot without the files; the objects stay for the older ones."""
+        intent, undone = plan.intent, plan.undone
+        writer = open_iceberg_writer(intent, self.pipeline.clients)
+        keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
+        undone = undone.model_copy(update={"locations": keys})
+        missing = writer.find_missing(intent)
+        if missing and writer.explain_absence(intent) is not None:
+            self.notes.append("its snapshot was rolled back: nothing of it is in the table")
+        elif missing:
+            undone = undone.model_copy(update={"column": self._choose_column(intent, missing)})
+        return replace(plan, undone=undone, view="snapshot")
+
+    def _choose_column(self, intent: Intent, missing: Sequence[str]) -> str:
+        """The tracking column with the job id; ``SPEC_INVALID`` where rows may not or cannot be deleted by it."""
+        what = f"{len(missing)} of its {format_count(len(intent.files), 'file')} rewritten since, such as {missing[0]}"
+        tracking = self.pipeline.spec.tracking
+        column = next((each.name for each in tracking if each.holds is Tracking.JOB_ID), None)
+        if column is None:
+            raise self._refuse(intent, f"compaction has {what}, and no column tells which rows are its own")
+        if not self.choices.rewrite:
+            remedy = f"Delete its rows, by {column}, from the files that have them now: --rewrite"
+            raise self._refuse(intent, f"compaction has {what}", remedy)
+        self.notes.append(f"{what}: its rows are deleted by {column}, and the files that have them written again")
+        return column
+
+    def _plan_objects(self, plan: UndoPlan) -> UndoPlan:
+        """Delete the objects that are still the load's, with their partition where nothing else lies in it."""
+        intent = plan.intent
+        keys = list(intent.files.list_keys())
+        stored = dict(zip(keys, call_all(self.control.store.find, keys), strict=True))
+        own = [(key, each.etag) for key, each in stored.items() if each is not None and each.load == intent.load]
+        removes = tuple(Removal(key=key, etag=etag) for key, etag in own)
+        self._note_others(intent, stored, len(own))
+        undo, action = self.pipeline.spec.undo, intent.catalog
+        if not isinstance(action, GlueAction) or action.partition is None or not undo.drop_partitions:
+            return replace(plan, removes=removes, view="files")
+        if self._is_alone(action, {removal.key for removal in removes}):
+            changes = {"drops_partition": True, "grace_seconds": undo.grace_minutes * 60.0}
+            return replace(plan, removes=removes, view="partition", undone=plan.undone.model_copy(update=changes))
+        self.notes.append(f"other loads have files in partition {action.partition}, which stays")
+        return replace(plan, removes=removes, view="files")
+
+    def _is_alone(self, action: GlueAction, keys: set[str]) -> bool:
+        prefix = str(action.partition_location).split("/", 3)[3].rstrip("/") + "/"
+        return all(entry.key in keys for entry in self.control.store.list_entries(prefix))
+
+    def _note_others(self, intent: Intent, stored: dict[str, StoredObject | None], own: int) -> None:
+        gone = [key for key, each in stored.items() if each is None]
+        if gone:
+            self.notes.append(f"gone already: {format_count(len(gone), 'file')} of it, such as {gone[0]}")
+        if others := len(stored) - len(gone) - own:
+            self.notes.append(f"left, since others wrote them: {format_count(others, 'object')} under its keys")
+
+    def _allow_gap(self, intent: Intent, why: str) -> None:
+        """Refuse what would leave rows out, unless that is asked for."""
+        if not self.choices.keep_cursor:
+            how = "undo those as well: --through; or leave" if "went on" in why else "leave"
+            raise self._refuse(intent, why, f"{how[0].upper()}{how[1:]} its rows out of the table: --keep-cursor")
+        self.notes.append(f"{why}: its rows are not read again")
+
+    def _name_after(self, goes_on: Callable[[TableReport], bool]) -> str:
+        """Name the later loads that go on from what this one has left; blank where there are none."""
+        jobs = [load.job_id for load in self.after if goes_on(load)]
+        return f"{'load' if len(jobs) == 1 else 'loads'} {join_first(jobs, MOST_NAMED)}" if jobs else ""
+
+    def _refuse(self, intent: Intent, why: str, remedy: str = "") -> SpecInvalidError:
+        return make_refusal(self.control, intent.job_id, why, remedy)
+
+
+def make_refusal(control: Control, job_id: str, why: str, remedy: str = "") -> SpecInvalidError:
+    """Make the error for a load that cannot be undone."""
+    return SpecInvalidError(f"load {job_id!r} of {control.table_id} cannot be undone: {why}.", remedy=remedy)
+
+
+def _show(cursor: Cursor | None) -> str:
+    return cursor.text if cursor is not None else "none"

@@ -1,0 +1,481 @@
+"""Undos of loads that are really there: what readers find afterwards, where the cursor is, and what is refused."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from pyiceberg.catalog import load_catalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+from lakewriter.aws import Clients
+from lakewriter.commit.attempt import Attempt, bind, register
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.errors import ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
+from lakewriter.operate.loads import Loads
+from lakewriter.operate.lost_intent import abandon_without_intent
+from lakewriter.operate.rebuild import InCatalog, rebuild
+from lakewriter.operate.repair import abandon, reset_cursor
+from lakewriter.operate.undo import Undo
+from lakewriter.operate.undo_plan import Choices
+from lakewriter.operate.verification import verify_all
+from lakewriter.receipt import Cursor
+from lakewriter.run.loader import load
+from tests.load.lakes import BUCKET, Lake
+from tests.load.syncs import SyncLake, catalog, record, state, stream
+from tests.support.local_tasks import local_session
+
+ICEBERG = {"table_format": "ICEBERG", "update_aws_glue_catalog": None, "partition_strategy": None}
+FILES = {"update_aws_glue_catalog": False}
+BY_DAY = {"partition_strategy": "DAY"}
+
+
+class Shop:
+    """A pipeline whose loads a, b and so on each bring the next two rows of ``shots``."""
+
+    def __init__(self, folder, aws, spark, settings, *, cursor=None, undo=None, tables=("shots",)):
+        self.lake, self.aws, self.folder, self.loaded = Lake(folder, aws, spark), aws, folder, 0
+        # Only a condition on a cursor needs Spark itself.
+        self.spark = spark if cursor else local_session(1)
+        more = {"cursor": cursor} if cursor else {}
+        entries = []
+        for name in tables:
+            (folder / name).mkdir()
+            read = {"format": "parquet", "path": name}
+            entries.append({"table": name, "schema": "public", "read": read, "primary_key": ["id"], **more})
+        self.names = tables
+        self.lake.write(*entries, **settings)
+        content = yaml.safe_load(self.lake.file.read_text("utf-8"))
+        self.lake.file.write_text(yaml.safe_dump(content | ({"undo": undo} if undo else {})), "utf-8")
+
+    @property
+    def pipeline(self):
+        return Pipeline.open(self.lake.spec, Clients(self.lake.spec.access))
+
+    @property
+    def control(self):
+        return self.pipeline.first_control
+
+    def load(self, *jobs):
+        for job in jobs:
+            report = self.try_load(job)
+            assert report.status == "done", report.tables
+
+    def try_load(self, job, *, more=True):
+        if more:
+            for name in self.names:
+                rows = pa.table({"id": [self.loaded, self.loaded + 1], "text": ["x", "y"]})
+                pq.write_table(rows, self.folder / name / f"{self.loaded:02}.parquet")
+            self.loaded += 2
+        spec = self.lake.spec
+        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: self.spark)
+
+    def undo(self, job, *, reason="a drill", through=False, tables=(), **choices):
+        return Undo(self.pipeline, job, Choices(reason, **choices), tables=tables, through=through)
+
+    def ids(self):
+        """Every id in the files, as DuckDB reads them."""
+        copies = self.folder / "copies"
+        copies.mkdir(exist_ok=True)
+        objects = self.aws.objects(BUCKET)
+        keys = [key for key in objects if key.endswith(".parquet") and "_lakewriter" not in key]
+        for number, key in enumerate(keys):
+            (copies / f"{number}.parquet").write_bytes(objects[key])
+        files = [str(copies / f"{number}.parquet") for number in range(len(keys))]
+        return (
+            [row[0] for row in duckdb.sql(f"SELECT id FROM read_parquet({files}) ORDER BY id").fetchall()]
+            if files
+            else []
+        )
+
+    def iceberg(self):
+        return load_catalog(
+            "own", type="glue", **{"s3.endpoint": self.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
+        ).load_table(("supaflow_nyc_public", "shots"))
+
+    def partitions(self):
+        answer = self.aws.client("glue").get_partitions(DatabaseName="supaflow_nyc_public", TableName="shots")
+        return sorted(each["Values"][0] for each in answer["Partitions"])
+
+    def differences(self):
+        return [
+            each.message
+            for load in verify_all(self.pipeline.controls, self.pipeline.clients)
+            for each in load.differences
+        ]
+
+
+@pytest.fixture
+def shop(tmp_path, aws, bucket, spark):
+    def make(settings, **more):
+        return Shop(tmp_path, aws, spark, settings, **more)
+
+    return make
+
+
+KINDS = [
+    # destination, undo in lake.yaml, how readers see it go
+    (FILES, None, "files"),
+    (FILES | BY_DAY, None, "files"),
+    ({}, None, "files"),
+    ({}, {"drop_partitions": True, "grace_minutes": 0}, "partition"),
+    (BY_DAY, {"drop_partitions": True, "grace_minutes": 0}, "files"),
+    (ICEBERG, None, "snapshot"),
+]
+
+
+@pytest.mark.parametrize(("settings", "undo", "view"), KINDS, ids=[f"{each[2]}{at}" for at, each in enumerate(KINDS)])
+def test_a_load_goes_and_comes_back(shop, settings, undo, view):
+    """With a cursor: what is undone is read again by the next load, once."""
+    shop = shop(settings, cursor="id", undo=undo)
+    shop.load("a", "b")
+    planned = shop.undo("b").plan()
+    assert [(each.plan.view, each.plan.undone.rows, each.plan.undone.files) for each in planned] == [(view, 2, 1)]
+    before = shop.aws.objects(BUCKET)
+    assert shop.undo("b").plan() == planned
+    assert shop.aws.objects(BUCKET) == before
+
+    done = shop.undo("b").run()
+    assert [(each.table_id, each.job_id, each.plan.view) for each in done] == [(shop.control.table_id, "b", view)]
+    kept = shop.control.state.read()
+    assert kept.cursor.text == "1"
+    assert [(each.job_id, each.by, each.next, each.reason) for each in kept.undone] == [
+        ("b", "undo.b", "b.r2", "a drill")
+    ]
+    assert kept.needs == ("changes",)
+    if settings == ICEBERG:
+        table = shop.iceberg()
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1]
+        assert [each.summary.additional_properties.get("lakewriter.undoes") for each in table.snapshots()] == [
+            None,
+            None,
+            "b",
+        ]
+        earlier = table.snapshots()[1].snapshot_id
+        assert sorted(table.scan(snapshot_id=earlier).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
+    else:
+        assert shop.ids() == [0, 1]
+    assert shop.differences() == []
+
+    # The id stays burnt; the next one reads what was undone and what is new.
+    report = shop.try_load("b")
+    assert report.tables[0].code == "LOAD_UNDONE"
+    assert "--job-id b.r2" in report.tables[0].message
+    shop.load("b.r2")
+    ids = sorted(shop.iceberg().scan().to_arrow()["id"].to_pylist()) if settings == ICEBERG else shop.ids()
+    # The load of b put two more rows at the source before it was refused.
+    assert ids == list(range(8))
+    assert shop.differences() == []
+    assert [each.plan for each in shop.undo("b").run()] == [None]
+
+
+def test_a_partition_goes_before_its_objects(shop, monkeypatch):
+    """Queries that began before may read the objects for as long as the grace lasts; the table's next load then
+    deletes them."""
+    shop = shop({}, undo={"drop_partitions": True, "grace_minutes": 15})
+    shop.load("a", "b")
+    assert shop.partitions() == ["a", "b"]
+    shop.undo("a").run()
+    assert shop.partitions() == ["b"]
+    assert shop.ids() == [0, 0, 1, 1, 2, 3]
+    (entry,) = shop.control.state.read().retiring
+    assert (entry.job_id, entry.not_before - datetime.now(UTC) > timedelta(minutes=14)) == ("undo.a", True)
+
+    shop.load("c")
+    assert len(shop.control.state.read().retiring) == 1
+    control = shop.control
+    past = entry.model_copy(update={"not_before": datetime.now(UTC) - timedelta(seconds=1)})
+    control.state.move(lambda state: state.replace(retiring=(past,)))
+    shop.load("d")
+    assert shop.control.state.read().retiring == ()
+    assert not [key for key in shop.aws.objects(BUCKET) if "/a/part-" in key]
+
+
+def test_undone_objects_do_not_come_back_with_their_partition(shop):
+    """A load into the partition that was dropped deletes what is left of the undone one before it adds it again."""
+    shop = shop(BY_DAY, undo={"drop_partitions": True, "grace_minutes": 15})
+    shop.load("a")
+    shop.undo("a").run()
+    assert shop.partitions() == []
+    assert shop.ids() == [0, 1]
+    shop.load("a.r2")
+    assert len(shop.partitions()) == 1
+    assert shop.ids() == [0, 1, 2, 3]
+    assert not [key for key in shop.aws.objects(BUCKET) if "part-a-" in key]
+
+
+CURSORS = [
+    # loads, undos in order with their options, rows left, cursor, what is refused
+    ("abc", [("c", {})], [0, 1, 2, 3], "3", None),
+    ("abc", [("c", {}), ("b", {}), ("a", {})], [], None, None),
+    ("abc", [("a", {"through": True})], [], None, None),
+    ("abc", [("b", {"through": True})], [0, 1], "1", None),
+    ("abc", [("b", {"keep_cursor": True})], [0, 1, 4, 5], "5", None),
+    ("abc", [("c", {"keep_cursor": True})], [0, 1, 2, 3], "5", None),
+    (
+        "abc", [("b", {})], [0, 1, 2, 3, 4, 5], "5",
+        "load 'b' of nyc_public.shots cannot be undone: load c went on from its cursor. "
+        "Undo those as well: --through; or leave its rows out of the table: --keep-cursor",
+    ),
+    (
+        "abc", [("a", {})], [0, 1, 2, 3, 4, 5], "5",
+        "load 'a' of nyc_public.shots cannot be undone: loads b, c went on from its cursor. "
+        "Undo those as well: --through; or leave its rows out of the table: --keep-cursor",
+    ),
+    (
+        "a", [("x", {})], [0, 1], "1",
+        "load 'x' is committed in no table of this pipeline. lakewriter history LAKE lists its loads.",
+    ),
+    (
+        "a", [("a", {}), ("undo.a", {})], [], None,
+        "load 'undo.a' is committed in no table of this pipeline. lakewriter history LAKE lists its loads.",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loads", "undos", "ids", "cursor", "refused"), CURSORS)
+def test_the_cursor_goes_back_where_that_is_right(shop, loads, undos, ids, cursor, refused):
+    shop = shop(FILES, cursor="id")
+    shop.load(*loads)
+    said = None
+    for job, options in undos:
+        try:
+            shop.undo(job, **options).run()
+        except SpecInvalidError as error:
+            said = f"{error.message} {error.remedy}"
+    assert said == refused
+    assert shop.ids() == ids
+    now = shop.control.state.read().cursor
+    assert (now.text if now is not None else None) == cursor
+    assert shop.control.state.read().running == {}
+
+
+def test_a_cursor_that_was_moved_by_hand_stays(shop):
+    shop = shop(FILES, cursor="id")
+    shop.load("a", "b")
+    reset_cursor(shop.control, Cursor("int64", "100"), "a drill")
+    (undoing,) = shop.undo("b").run()
+    assert undoing.plan.notes == ("the cursor was moved by hand since, and stays at 100",)
+    assert shop.control.state.read().cursor.text == "100"
+
+
+def test_one_table_of_two(shop):
+    """The load that stands for it loads the undone table alone; the other one is done."""
+    shop = shop(FILES, tables=("shots", "sales"))
+    shop.load("a")
+    shop.undo("a", tables=["nyc_public.shots"]).run()
+    assert shop.ids() == [0, 1]
+    report = shop.try_load("a", more=False)
+    assert [(each.table, each.status, each.code) for each in report.tables] == [
+        ("shots", "failed", "LOAD_UNDONE"),
+        ("sales", "already_done", None),
+    ]
+    report = shop.try_load("a.r2", more=False)
+    assert [(each.table, each.status) for each in report.tables] == [("shots", "done"), ("sales", "already_done")]
+    assert shop.ids() == [0, 0, 1, 1]
+    told = {each.job_id: [table.status for table in each.tables] for each in Loads(shop.pipeline.controls).read_last(5)}
+    # A table's report is all that is left where the command line has no part in it.
+    assert {job: sorted(statuses) for job, statuses in told.items()} == {
+        "a": ["done", "undone"], "a.r2": ["done"], "undo.a": ["done"],
+    }  # fmt: skip
+    # Undone again, a third id stands for both.
+    shop.undo("a.r2").run()
+    assert shop.try_load("a.r2", more=False).tables[0].code == "LOAD_UNDONE"
+    assert [each.status for each in shop.try_load("a.r3", more=False).tables] == ["done", "already_done"]
+
+
+def test_a_slow_attempt_does_not_load_beside_the_load_that_stands_for_it(shop):
+    """The load failed in one table and is undone in the other: what stands for it loads both, and nothing that began
+    under the old id may still bind, nor begin, in either."""
+    shop = shop(FILES, tables=("shots", "sales"))
+    for file in (shop.folder / "shots").iterdir():
+        file.unlink()
+    (shop.folder / "shots" / "bad.parquet").write_bytes(b"no Parquet")
+    assert [each.status for each in shop.try_load("a").tables] == ["failed", "done"]
+    (shop.folder / "shots" / "bad.parquet").unlink()
+
+    control, open_clients = shop.control, shop.pipeline.open_clients
+    slow = Attempt("flights", "a", "5107", datetime.now(UTC), timedelta(days=30))
+    began = register(control, slow, open_clients)
+    assert began is not None
+    shop.undo("a").run()
+    assert [each.status for each in shop.try_load("a.r2", more=False).tables] == ["done", "done"]
+
+    assert [(each.job_id, each.by, each.next) for each in control.state.read().undone] == [("a", "a.r2", "a.r2")]
+    intent = control.find_intent("a.r2", control.read_report("a.r2")["attempt"])
+    with pytest.raises(ConcurrentLoadError):
+        bind(control, slow, intent.model_copy(update={"job_id": "a", "attempt": "5107"}), began, open_clients)
+    with pytest.raises(LoadUndoneError):
+        register(control, slow, open_clients)
+
+
+def test_a_load_that_added_a_column(shop):
+    """The column stays, and is null."""
+    shop = shop(ICEBERG)
+    shop.load("a")
+    rows = pa.table({"id": [7], "text": ["z"], "colour": ["red"]})
+    pq.write_table(rows, shop.folder / "shots" / "07.parquet")
+    assert shop.try_load("b", more=False).status == "done"
+    shop.undo("b").run()
+    table = shop.iceberg()
+    assert "colour" in table.schema().column_names
+    assert table.scan().to_arrow().select(["id", "colour"]).to_pylist() == [
+        {"id": 0, "colour": None}, {"id": 1, "colour": None},
+    ]  # fmt: skip
+
+
+def test_the_neighbour_of_an_undone_load(shop):
+    """In the middle of others, without a cursor."""
+    shop = shop(ICEBERG)
+    for job in "abc":
+        shop.load(job)
+    shop.undo("b").run()
+    shop.undo("a").run()
+    # Each load reads all that is there: six rows in the third.
+    assert sorted(shop.iceberg().scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+    assert shop.differences() == []
+    shop.undo("c").run()
+    assert shop.iceberg().scan().to_arrow().num_rows == 0
+
+
+def compact(table):
+    """Every file of the table written anew, with the same rows, as Iceberg's engines do it."""
+    files = [task.file for task in table.scan().plan_files()]
+    written = _dataframe_to_data_files(table.metadata, table.scan().to_arrow(), table.io)
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
+        for file in files:
+            change.delete_data_file(file)
+        for file in written:
+            change.append_data_file(file)
+
+
+def test_rewritten_files_are_undone_by_rows(shop):
+    shop = shop(ICEBERG)
+    shop.load("a", "b")
+    shop.aws.hide_missing = False
+    compact(shop.iceberg())
+    with pytest.raises(SpecInvalidError) as refused:
+        shop.undo("b").run()
+    assert "compaction has 1 of its 1 file rewritten since, such as s3://acme-lake/" in refused.value.message
+    assert refused.value.remedy == "Delete its rows, by _supa_job_id, from the files that have them now: --rewrite"
+    (undoing,) = shop.undo("b", rewrite=True).run()
+    assert undoing.plan.undone.column == "_supa_job_id"
+    rows = shop.iceberg().scan().to_arrow()
+    assert set(rows["_supa_job_id"].to_pylist()) == {"a"}
+    assert sorted(rows["id"].to_pylist()) == [0, 1]
+
+
+def test_others_objects_stay(shop):
+    """What was put under a key since, and what is gone, is told; the rest goes."""
+    shop = shop(FILES)
+    shop.load("a", "b")
+    keys = sorted(key for key in shop.aws.objects(BUCKET) if "part-b-" in key and "_lakewriter" not in key)
+    shop.aws.client("s3").put_object(Bucket=BUCKET, Key=keys[0], Body=b"mine")
+    (undoing,) = shop.undo("b").run()
+    assert undoing.plan.notes == ("left, since others wrote them: 1 object under its keys",)
+    left = sorted(key for key in shop.aws.objects(BUCKET) if "part-b-" in key and "_lakewriter" not in key)
+    assert left == keys[:1]
+
+
+def test_the_source_goes_back_to_its_state(tmp_path, aws, bucket):
+    """Of an incremental stream; a full refresh that deleted what was before is not undone."""
+    lake = SyncLake(tmp_path, aws, local_session(1))
+
+    def write(count, mode):
+        path = lake.messages(*(record("users", {"user_id": number}) for number in range(3)), state("users", count))
+        source = {
+            "messages": path,
+            "catalog": catalog(stream("users", sync_mode="incremental", destination_sync_mode=mode)),
+        }
+        lake.write({"format": {"format_type": "JSONL"}}, source=source)
+
+    def run(job, count, mode="append"):
+        write(count, mode)
+        spec = lake.spec
+        report = load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1))
+        assert report.status == "done", report.tables
+        return Pipeline.open(spec, Clients(spec.access))
+
+    run("a", 3)
+    pipeline = run("b", 6)
+    (control,) = pipeline.controls.values()
+    assert json.loads(control.state.read().sync.source.text)["stream"]["stream_state"] == {"cursor": 6}
+    Undo(pipeline, "b", Choices("a drill")).run()
+    assert json.loads(control.state.read().sync.source.text)["stream"]["stream_state"] == {"cursor": 3}
+    Undo(pipeline, "a", Choices("a drill")).run()
+    assert control.state.read().sync.source is None
+    run("c", 3)
+    pipeline = run("d", 6, "overwrite")
+    with pytest.raises(SpecInvalidError) as refused:
+        Undo(pipeline, "d", Choices("a drill")).run()
+    assert "it has replaced older generations" in str(refused.value)
+
+
+def cut_off(shop, match, job):
+    """The undo of the load is refused everything from the matching call on."""
+    passed = [False]
+
+    def refuse(call, proceed):
+        passed[0] = passed[0] or match(call)
+        return call.denied() if passed[0] else proceed(call)
+
+    shop.aws.interceptors.append(refuse)
+    with pytest.raises(LakeError):
+        shop.undo(job).run()
+    shop.aws.interceptors.remove(refuse)
+
+
+def deletes(call):
+    return call.action == "s3:DeleteObject" and "part-" in call.key
+
+
+def test_an_undo_that_is_cut_off_is_finished_by_the_next_load(shop):
+    """It cannot be given up once files may be gone."""
+    shop = shop(FILES, cursor="id")
+    shop.load("a", "b")
+    cut_off(shop, deletes, "b")
+    pending = shop.control.state.read().pending
+    assert (pending.job_id, pending.phase) == ("undo.b", "uploaded")
+    with pytest.raises(SpecInvalidError) as refused:
+        abandon(shop.pipeline.controls, "undo.b", "a drill", shop.pipeline.clients)
+    assert refused.value.remedy == "Let it come to its end: lakewriter undo LAKE b --reason TEXT"
+    shop.load("c")
+    assert shop.ids() == [0, 1, 2, 3, 4, 5]
+    assert [each.job_id for each in shop.control.state.read().undone] == ["b"]
+
+
+def test_an_undo_whose_intent_is_lost_is_undone_again(shop):
+    shop = shop(FILES, cursor="id")
+    shop.load("a", "b")
+    cut_off(shop, deletes, "b")
+    pending = shop.control.state.read().pending
+    key = shop.control.keys.intent("undo.b", pending.attempt, shop.control.table_id)
+    shop.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    (said,) = abandon_without_intent(shop.pipeline.controls, "undo.b", "a drill").values()
+    assert said.startswith("closed, without its intent")
+    (undoing,) = shop.undo("b").run()
+    assert undoing.plan is not None
+    assert shop.ids() == [0, 1]
+    assert shop.control.state.read().cursor.text == "1"
+
+
+@pytest.mark.parametrize("keeps_intents", [True, False])
+def test_a_state_is_rebuilt_with_what_was_undone(shop, keeps_intents):
+    shop = shop(FILES, cursor="id")
+    shop.load("a", "b")
+    shop.undo("b").run()
+    before, control = shop.control.state.read(), shop.control
+    client = shop.aws.client("s3")
+    client.delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
+    if not keeps_intents:
+        for key in shop.aws.objects(BUCKET):
+            if "/tables/" in key and "/loads/" in key:
+                client.delete_object(Bucket=BUCKET, Key=key)
+    (table,) = shop.lake.spec.tables
+    rebuild(shop.control, table, InCatalog(), "a drill", None, from_start=False)
+    after = shop.control.state.read()
+    assert (after.committed, after.cursor, after.last_job) == (3, before.cursor, "undo.b")
+    assert [(each.job_id, each.by, each.next) for each in after.undone] == [("b", "undo.b", "b.r2")]

@@ -1,0 +1,55 @@
+"""Loads that are taken back while others run, and loaded again."""
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.simulation.books import chain_of
+from tests.simulation.lakes import Lake
+
+if TYPE_CHECKING:
+    from tests.simulation.history import History
+
+
+class Undos:
+    """Those of one history; chance of their own leaves the histories without any what they were."""
+
+    def __init__(self, history: "History", seed: int) -> None:
+        self.history, self.rng = history, random.Random(f"undos of {seed}")
+        self.are_some = self.rng.random() < 0.25 and "undo" not in history.options.without
+
+    def spawn(self, lakes: list[Lake], jobs: list[str], spread: float) -> None:
+        """A few, at some time within ``spread`` seconds."""
+        for _ in range(self.rng.randint(1, 4)):
+            lake = self.rng.choice(lakes)
+            if lake.kind not in {"messages", "batches"}:
+                undo = self.history.hands.draw_undo(self.rng, lake, self.rng.choice(jobs))
+                self.history.spawn(undo, self.rng.random() * spread, lake)
+
+    def note(self, lake: Lake, job: str) -> None:
+        """A load is refused as undone: the one that stands for it is to be loaded."""
+        base, _, number = job.rpartition(".r")
+        following = f"{job}.r2" if len(chain_of(job)) == 1 else f"{base}.r{int(number) + 1}"
+        if following not in self.history.jobs[lake.pipeline]:
+            self.history.jobs[lake.pipeline].append(following)
+
+    def finish_repeats(self, lake: Lake) -> None:
+        """Load whatever stands for an undone load, until nothing more is refused as undone."""
+        done: set[str] = set()
+        while todo := [job for job in self.history.jobs[lake.pipeline] if len(chain_of(job)) > 1 and job not in done]:
+            done.add(todo[0])
+            self.history.finish(lake, todo[0])
+
+    def take_back(self) -> None:
+        """Loads that are all done are undone, by several at once, and loaded again."""
+        history = self.history
+        jobs = [job for lake in history.lakes for job in history.jobs[lake.pipeline] if len(chain_of(job)) == 1]
+        if not jobs:
+            return
+        self.spawn(history.lakes, jobs, 0.1)
+        history.simulation.scheduler.run()
+        for lake in history.lakes:
+            for job in [job for job in history.jobs[lake.pipeline] if len(chain_of(job)) == 1]:
+                if not history.auditor.is_forgotten(lake.pipeline, job):
+                    history.alone(partial(history.attempt, lake, job), lake)
+            self.finish_repeats(lake)
