@@ -6,6 +6,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.intent import IcebergAction
 
 
@@ -23,9 +24,9 @@ def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
-        for entry in manifest.fetch_manifest_entry(table.io):
+        for entry in read_live_entries(manifest, table.io):
             if entry.snapshot_id == snapshot.snapshot_id:
-                rows[entry.data_file.file_path] = entry.data_file.record_count
+                rows[entry.path] = entry.rows
     return rows
 
 

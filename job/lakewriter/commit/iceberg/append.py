@@ -1,6 +1,6 @@
 """Append a load to an Iceberg table: one snapshot, committed together with the number of the load."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -13,9 +13,10 @@ from lakewriter import aws
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
-from lakewriter.commit.iceberg.iceberg_columns import to_manifest_statistics
+from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
+from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition
 from lakewriter.commit.iceberg.removal import find_live_files, take_out
@@ -153,35 +154,31 @@ def _append(table: Table, intent: Intent, number: int) -> None:
     schema = find_schema(table, _require_iceberg(intent))
     require_committable(table, intent, schema, ".".join(table.name()))
     summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
-    merge = table.properties.get("commit.manifest-merge.enabled") == "true"
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
-        update = transaction.update_snapshot(snapshot_properties=summary)
-        with update.merge_append() if merge else update.fast_append() as append:
-            for data_file in make_data_files(intent, schema, table.spec()):
-                append.append_data_file(data_file)
+        StreamedAppend(
+            transaction, table.io, lambda: make_data_files(intent.files, schema, table.spec()), summary
+        ).commit()
 
 
-def make_data_files(intent: Intent, schema: Schema, spec: PartitionSpec) -> list[DataFile]:
-    """Make the manifest entries of the intent's files."""
-    return [_make_data_file(receipt, schema, spec) for receipt in intent.files]
-
-
-def _make_data_file(receipt: Receipt, schema: Schema, spec: PartitionSpec) -> DataFile:
-    optional: Mapping[str, Any] = {
-        name: values or None for name, values in to_manifest_statistics(receipt.columns, schema).items()
-    }
-    file = DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=f"s3://{receipt.bucket}/{receipt.key}",
-        file_format=FileFormat.PARQUET,
-        partition=make_partition(receipt, spec, schema),
-        record_count=receipt.rows,
-        file_size_in_bytes=receipt.size,
-        **optional,
-    )
-    file.spec_id = spec.spec_id
-    return file
+def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpec) -> Iterator[DataFile]:
+    """Yield the manifest entries of files."""
+    statistics, partition_type = ManifestStatistics(schema), spec.partition_type(schema)
+    for receipt in files:
+        optional: Mapping[str, Any] = {
+            name: values or None for name, values in statistics.convert(receipt.columns).items()
+        }
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=f"s3://{receipt.bucket}/{receipt.key}",
+            file_format=FileFormat.PARQUET,
+            partition=make_partition(receipt, partition_type),
+            record_count=receipt.rows,
+            file_size_in_bytes=receipt.size,
+            **optional,
+        )
+        file.spec_id = spec.spec_id
+        yield file
 
 
 def _find_snapshot(table: Table, intent: Intent) -> Snapshot | None:
@@ -212,11 +209,7 @@ def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:
     if not counts_files:
         return TableHealth(snapshots=len(table.metadata.snapshots), files=None, small_files=None)
     manifests = snapshot.manifests(table.io) if snapshot else []
-    sizes = [
-        entry.data_file.file_size_in_bytes
-        for manifest in manifests[:MANIFESTS]
-        for entry in manifest.fetch_manifest_entry(table.io)
-    ]
+    sizes = [entry.size for manifest in manifests[:MANIFESTS] for entry in read_live_entries(manifest, table.io)]
     complete = len(manifests) <= MANIFESTS
     return TableHealth(
         snapshots=len(table.metadata.snapshots),

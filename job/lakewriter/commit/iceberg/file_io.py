@@ -121,9 +121,10 @@ class S3Output(OutputFile):
         self._clients = clients
         self._load = load
         self._note = note
+        self._length: int | None = None
 
     def __len__(self) -> int:
-        return len(self.to_input_file())
+        return len(self.to_input_file()) if self._length is None else self._length
 
     def exists(self) -> bool:
         """See ``S3Input``."""
@@ -154,6 +155,7 @@ class S3Output(OutputFile):
                     raise
 
         _ask("s3:PutObject", self.location, self._clients, create)
+        self._length = len(content)
 
 
 class _Buffer(io.BytesIO):

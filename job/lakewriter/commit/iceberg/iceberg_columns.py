@@ -135,27 +135,39 @@ _VALUES: Final[Mapping[type[PrimitiveType], Any]] = {
 }
 
 
-def to_manifest_statistics(columns: Mapping[str, ColumnStatistics], schema: Schema) -> dict[str, dict[int, Any]]:
-    """Return a file's statistics as a manifest entry has them: by name, sizes, counts and bounds by field id."""
-    manifest: dict[str, dict[int, Any]] = {
-        name: {} for name in ("column_sizes", "value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
-    }
-    written = {_fold_path(path): statistics for path, statistics in columns.items()}
-    for leaf in list_leaves(schema):
-        statistics = written.get(_fold_path(leaf.path))
-        if statistics is None:
-            continue
-        values = {
-            "column_sizes": statistics.compressed_bytes,
-            "value_counts": statistics.values,
-            "null_value_counts": statistics.nulls,
-            "lower_bounds": None if leaf.repeated else encode_bound(statistics.lower, leaf.type),
-            "upper_bounds": None if leaf.repeated else encode_bound(statistics.upper, leaf.type),
+class ManifestStatistics:
+    """Makes the statistics of manifest entries from those of receipts, for files of one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._leaves = {_fold_path(leaf.path): leaf for leaf in list_leaves(schema)}
+
+    def convert(self, columns: Mapping[str, ColumnStatistics]) -> dict[str, dict[int, Any]]:
+        """Return a file's statistics as a manifest entry has them: by name, sizes, counts and bounds by field id."""
+        manifest: dict[str, dict[int, Any]] = {
+            name: {} for name in ("column_sizes", "value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
         }
-        for name, value in values.items():
-            if value is not None:
-                manifest[name][leaf.field_id] = value
-    return manifest
+        for leaf, statistics in self._match(columns):
+            values = {
+                "column_sizes": statistics.compressed_bytes,
+                "value_counts": statistics.values,
+                "null_value_counts": statistics.nulls,
+                "lower_bounds": None if leaf.repeated else encode_bound(statistics.lower, leaf.type),
+                "upper_bounds": None if leaf.repeated else encode_bound(statistics.upper, leaf.type),
+            }
+            for name, value in values.items():
+                if value is not None:
+                    manifest[name][leaf.field_id] = value
+        return manifest
+
+    def count_nulls(self, columns: Mapping[str, ColumnStatistics]) -> dict[int, int]:
+        """Return a file's nulls by field id, of the columns where they were counted."""
+        return {leaf.field_id: found.nulls for leaf, found in self._match(columns) if found.nulls is not None}
+
+    def _match(self, columns: Mapping[str, ColumnStatistics]) -> Iterator[tuple[Leaf, ColumnStatistics]]:
+        for path, statistics in columns.items():
+            leaf = self._leaves.get(_fold_path(path))
+            if leaf is not None:
+                yield leaf, statistics
 
 
 def _fold_path(path: str) -> str:

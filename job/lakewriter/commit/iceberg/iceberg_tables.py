@@ -193,7 +193,7 @@ class IcebergTable:
         snapshots = [snapshot for snapshot in table.snapshots() if snapshot.manifest_list in written]
         # An undo may have written data files, which manifests list.
         unlisted = {location for location in written if location.endswith(MANIFEST)} - list_metadata_files(table)
-        # An append that merges nothing writes one manifest, which its snapshot lists.
+        # An append of few files that merges nothing writes one manifest, which its snapshot lists.
         if not snapshots or len(unlisted) < 2:
             return
         with self._note_failed_cleanup("merged manifests"):

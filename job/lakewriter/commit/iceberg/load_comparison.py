@@ -13,6 +13,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
+from lakewriter.commit.iceberg.manifests import read_entries, read_live_entries
 from lakewriter.commit.iceberg.snapshot_presence import explain_absence, read_load, walk_ancestors
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
@@ -126,9 +127,9 @@ class LoadComparison:
 
 def _list_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
     for manifest in snapshot.manifests(table.io):
-        for entry in manifest.fetch_manifest_entry(table.io):
-            if entry.data_file.content == DataFileContent.DATA:
-                yield entry.data_file.file_path
+        for entry in read_live_entries(manifest, table.io):
+            if entry.content == DataFileContent.DATA:
+                yield entry.path
 
 
 def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
@@ -136,9 +137,9 @@ def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
-        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+        for entry in read_entries(manifest, table.io):
             if entry.status == ManifestEntryStatus.DELETED:
-                yield entry.data_file.file_path
+                yield entry.path
 
 
 def _is_rewrite(snapshot: Snapshot) -> bool:

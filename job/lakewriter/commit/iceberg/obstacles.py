@@ -1,6 +1,7 @@
 """Find what keeps a load from being appended to an Iceberg table that others have changed, before a byte is staged."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any, Final, cast
 
@@ -16,7 +17,7 @@ from pyiceberg.utils.properties import property_as_int
 
 from lakewriter.commit.iceberg.file_io import split
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
-from lakewriter.commit.iceberg.iceberg_columns import to_manifest_statistics
+from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
 
@@ -134,10 +135,10 @@ def _find_changed_columns(table: Table, intent: Intent, written: Schema, name: s
                 f"(field id {field_id}): what it wrote would not be read by this name",
                 f"Rename that column, and field id {field_id} back if it is still there",
             )
-    nulls = _count_nulls(intent, written)
-    for field_id, field in now.items():
-        if not field.required:
-            continue
+    required = {field_id for field_id, field in now.items() if field.required}
+    # The statistics of all files are read for it, so only where a column allows no null.
+    nulls = _count_nulls(intent, written) if required else {}
+    for field_id in required:
         column, count = table.schema().find_column_name(field_id), nulls.get(field_id, 0)
         if field_id not in before or count:
             what = f"has {count} nulls in it" if count else "did not write it"
@@ -147,11 +148,10 @@ def _find_changed_columns(table: Table, intent: Intent, written: Schema, name: s
             )
 
 
-def _count_nulls(intent: Intent, written: Schema) -> dict[int, int]:
-    counts: dict[int, int] = {}
+def _count_nulls(intent: Intent, written: Schema) -> Mapping[int, int]:
+    statistics, counts = ManifestStatistics(written), Counter[int]()
     for receipt in intent.files:
-        for field_id, nulls in to_manifest_statistics(receipt.columns, written)["null_value_counts"].items():
-            counts[field_id] = counts.get(field_id, 0) + nulls
+        counts.update(statistics.count_nulls(receipt.columns))
     return counts
 
 

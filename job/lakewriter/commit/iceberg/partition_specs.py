@@ -7,7 +7,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
 from pyiceberg.typedef import Record
-from pyiceberg.types import PrimitiveType
+from pyiceberg.types import PrimitiveType, StructType
 
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.receipt import Receipt
@@ -44,12 +44,11 @@ def check_partitioned(table: Table, partition: Partition, name: str) -> None:
         )
 
 
-def make_partition(receipt: Receipt, spec: PartitionSpec, schema: Schema) -> Record:
+def make_partition(receipt: Receipt, partition_type: StructType) -> Record:
     """Make the file's partition as a manifest has it, with dates and timestamps as numbers."""
-    fields = spec.partition_type(schema).fields
     return Record(
         *(
             to_manifest_value(value, cast(PrimitiveType, field.field_type))
-            for field, value in zip(fields, receipt.partition_values, strict=True)
+            for field, value in zip(partition_type.fields, receipt.partition_values, strict=True)
         )
     )

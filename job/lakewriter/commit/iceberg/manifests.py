@@ -1,0 +1,121 @@
+"""Write the manifests of a load of any number of files, and read manifests, one entry at a time."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, cast
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriter,
+)
+from pyiceberg.table import TableProperties, Transaction
+from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.update.snapshot import _MergeAppendFiles
+from pyiceberg.utils.properties import property_as_int
+
+ENTRIES: Final = 250
+"""After how many entries a manifest's size is looked at, as Iceberg's Java does:
+https://github.com/apache/iceberg/blob/main/core/src/main/java/org/apache/iceberg/RollingManifestWriter.java"""
+
+_ENUMS: Final[dict[int, Any]] = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
+"""By field id, as ``ManifestFile.fetch_manifest_entry`` has them."""
+
+
+class StreamedAppend(_MergeAppendFiles):
+    """Appends files in one snapshot; none of them is held once its entry is written.
+
+    A manifest that has reached the table's ``commit.manifest.target-size-bytes`` is closed and another one begun.
+    Manifests are merged where the table asks for it. The library's own append holds all files, and writes one manifest
+    whatever they are; a manifest that is written already cannot be handed to its public classes.
+    """
+
+    def __init__(
+        self, transaction: Transaction, io: FileIO, files: Callable[[], Iterator[DataFile]], properties: dict[str, str]
+    ) -> None:
+        super().__init__(Operation.APPEND, transaction, io, snapshot_properties=properties)
+        self._files = files
+        self._sum = SnapshotSummaryCollector()
+
+    def _manifests(self) -> list[ManifestFile]:
+        return self._process_manifests([*self._write_manifests(), *self._existing_manifests()])
+
+    def _write_manifests(self) -> Iterator[ManifestFile]:
+        metadata, files = self._transaction.table_metadata, self._files()
+        spec, schema = metadata.spec(), metadata.schema()
+        self._sum = SnapshotSummaryCollector(
+            property_as_int(
+                metadata.properties,
+                TableProperties.WRITE_PARTITION_SUMMARY_LIMIT,
+                TableProperties.WRITE_PARTITION_SUMMARY_LIMIT_DEFAULT,
+            )
+            or 0
+        )
+        file = next(files, None)
+        while file is not None:
+            with self.new_manifest_writer(spec) as writer:
+                entries = 0
+                while file is not None and not self._is_full(writer, entries):
+                    self._sum.add_file(file, schema, spec)
+                    writer.add(self._make_entry(file))
+                    entries += 1
+                    file = next(files, None)
+            yield writer.to_manifest_file()
+
+    def _is_full(self, writer: ManifestWriter, entries: int) -> bool:
+        return entries > 0 and entries % ENTRIES == 0 and writer.tell() >= self._target_size_bytes
+
+    def _make_entry(self, file: DataFile) -> ManifestEntry:
+        return ManifestEntry.from_args(
+            status=ManifestEntryStatus.ADDED,
+            snapshot_id=self._snapshot_id,
+            sequence_number=None,
+            file_sequence_number=None,
+            data_file=file,
+        )
+
+    def _summary(self, snapshot_properties: dict[str, str] | None = None) -> Summary:
+        parent = self._parent_snapshot_id
+        previous = None if parent is None else self._transaction.table_metadata.snapshot_by_id(parent)
+        return update_snapshot_summaries(
+            Summary(self._operation, **self._sum.build(), **(snapshot_properties or {})),
+            cast("dict[str, str] | None", previous.summary if previous else None),
+        )
+
+
+class Entry(NamedTuple):
+    """What is compared of a manifest's entry; statistics are left out, which are most of it."""
+
+    status: ManifestEntryStatus
+    snapshot_id: int
+    content: DataFileContent
+    path: str
+    rows: int
+    size: int
+
+
+def read_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
+    """Yield a manifest's entries, those of removed files too; the library's own reader holds all of them."""
+    schema = MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION]
+    input_file = io.new_input(manifest.manifest_path)
+    with AvroFile[ManifestEntry](input_file, schema, {-1: ManifestEntry, 2: DataFile}, _ENUMS) as entries:
+        for entry in entries:
+            file = entry.data_file
+            # The specification lets an entry inherit the id.
+            snapshot_id = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
+            assert snapshot_id is not None
+            yield Entry(
+                entry.status, snapshot_id, file.content, file.file_path, file.record_count, file.file_size_in_bytes
+            )
+
+
+def read_live_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
+    """Yield the entries of files that the manifest has not removed."""
+    return (entry for entry in read_entries(manifest, io) if entry.status != ManifestEntryStatus.DELETED)
