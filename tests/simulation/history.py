@@ -259,6 +259,9 @@ class History:
             # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files are
             # in its way.
             return
+        if code == "PENDING_UNRECOVERABLE" and any(key in message for key in self.auditor.swept):
+            # It may also find that its own records were cleared away before it was bound.
+            return
         if (
             code == "NAME_COLLISION"
             and lake.is_shared

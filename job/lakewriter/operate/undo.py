@@ -78,7 +78,7 @@ class Undo:
     def _read_tables(self, controls: Sequence[Control]) -> list[_Table]:
         """Read the states before the reports are listed: what is committed in between shows in the states' counts."""
         states = call_all(lambda control: control.state.read(), controls)
-        reports = list_reports(self._pipeline.first_control)
+        reports = list_reports(controls[0])
 
         def read(control: Control, state: TableState) -> _Table:
             names = [job for job in reports.get(control.table_id, ()) if state.find_undone(job) is None]
@@ -118,14 +118,15 @@ class Undo:
             return undoing
         for left in reversed(range(TRIES)):
             try:
-                return self._try(table, undoing.job_id)
+                return self._try(table, undoing, undoing.plan)
             except ConcurrentLoadError:
                 if not left:
                     raise
         raise AssertionError("each try returns or raises")
 
-    def _try(self, table: _Table, job_id: str) -> Undoing:
-        control, open_clients = table.control, self._pipeline.open_clients
+    def _try(self, table: _Table, undoing: Undoing, plan: UndoPlan) -> Undoing:
+        """Undo by the ``plan``, or by a new one where the table has changed since it was made."""
+        control, open_clients, job_id = table.control, self._pipeline.open_clients, undoing.job_id
         attempt = self._begin(control, job_id)
         began = attempts.register(control, attempt, open_clients)
         if began is None:
@@ -133,9 +134,9 @@ class Undo:
         if began.last_commit is not None:
             attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
         try:
-            if began.committed != table.state.committed:
+            if not attempts.is_unchanged(table.state, began, exclusive=True):
                 (table,) = self._read_tables([control])
-            plan = self._plan_load(replace(table, state=began), job_id)
+                plan = self._plan_load(replace(table, state=began), job_id)
             attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)
         except BaseException:
             attempts.leave(control, attempt)
