@@ -1,10 +1,14 @@
 """A pipeline of a small shop, loaded and undone for real on the embedded AWS."""
 
+from pathlib import Path
+from typing import Any
+
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from pyiceberg.catalog import load_catalog
+from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
@@ -14,6 +18,7 @@ from lakewriter.operate.verification import verify_all
 from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET, Lake
 from tests.support.local_tasks import local_session
+from tests.support.server import StrictAws
 
 ICEBERG = {"table_format": "ICEBERG", "update_aws_glue_catalog": None, "partition_strategy": None}
 FILES = {"update_aws_glue_catalog": False}
@@ -23,7 +28,17 @@ BY_DAY = {"partition_strategy": "DAY"}
 class Shop:
     """A pipeline whose loads a, b and so on each bring the next two rows of ``shots``."""
 
-    def __init__(self, folder, aws, spark, settings, *, cursor=None, undo=None, tables=("shots",)):
+    def __init__(
+        self,
+        folder: Path,
+        aws: StrictAws,
+        spark: SparkSession,
+        settings: dict[str, Any],
+        *,
+        cursor: str | None = None,
+        undo: dict[str, Any] | None = None,
+        tables: tuple[str, ...] = ("shots",),
+    ) -> None:
         self.lake, self.aws, self.folder, self.loaded = Lake(folder, aws, spark), aws, folder, 0
         # Only a condition on a cursor needs Spark itself.
         self.spark = spark if cursor else local_session(2)

@@ -22,17 +22,8 @@ from lakewriter.receipt import Cursor
 from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET
 from tests.load.syncs import SyncLake, catalog, record, state, stream
-from tests.operate.shop import BY_DAY, FILES, ICEBERG, Shop
+from tests.operate.shop import BY_DAY, FILES, ICEBERG
 from tests.support.local_tasks import local_session
-
-
-@pytest.fixture
-def shop(tmp_path, aws, bucket, spark):
-    def make(settings, **more):
-        return Shop(tmp_path, aws, spark, settings, **more)
-
-    return make
-
 
 KINDS = [
     # destination, undo in lake.yaml, how readers see it go
@@ -277,7 +268,7 @@ def test_rewritten_files_are_undone_by_rows(shop):
     compact(shop.iceberg())
     with pytest.raises(SpecInvalidError) as refused:
         shop.undo("b").run()
-    assert "compaction has 1 of its 1 file rewritten since, such as s3://acme-lake/" in refused.value.message
+    assert "compaction has 2 of its 2 files rewritten since, such as s3://acme-lake/" in refused.value.message
     assert refused.value.remedy == "Delete its rows, by _supa_job_id, from the files that have them now: --rewrite"
     (undoing,) = shop.undo("b", rewrite=True).run()
     assert undoing.plan.undone.column == "_supa_job_id"

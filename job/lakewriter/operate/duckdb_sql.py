@@ -1,5 +1,6 @@
 """What DuckDB has to know before it reads a pipeline's tables, and how it names them; pure text."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -39,8 +40,17 @@ def write_source(spec: Spec, table: TableSpec) -> str:
     """What stands behind FROM: the files of all loads, or the Iceberg table."""
     if spec.iceberg:
         return ".".join(quote_name(Engine.DUCKDB, part) for part in (_CATALOG, table.schema_name, table.name))
+    return _write_reader(spec, table, _text(f"s3://{spec.access.bucket}/{table.layout.pattern}"))
+
+
+def write_files_source(spec: Spec, table: TableSpec, keys: Sequence[str]) -> str:
+    """The same of exactly these files."""
+    listed = ",\n    ".join(_text(f"s3://{spec.access.bucket}/{key}") for key in keys)
+    return _write_reader(spec, table, f"[\n    {listed}\n]")
+
+
+def _write_reader(spec: Spec, table: TableSpec, place: str) -> str:
     kind = (table.encoding or spec.encoding).kind
-    place = _text(f"s3://{spec.access.bucket}/{table.layout.pattern}")
     hive = () if kind == "avro" else (f"hive_partitioning = {str(bool(spec.folder_keys)).lower()}",)
     return f"{READERS[kind]}({', '.join((place, *_OPTIONS[kind], *hive))})"
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from lakewriter.operate import duckdb_sql, snowflake, spark_sql, trino_sql
-from lakewriter.operate.sql_text import Engine, Query, write_time_travel
+from lakewriter.operate.as_of import AsOf
+from lakewriter.operate.sql_text import Engine, Query, write_files, write_time_travel, write_version
 from lakewriter.operate.tracking_queries import write_tracking_queries
 from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.deployment import Deployment
@@ -23,6 +24,38 @@ class LastLoads:
 
     jobs: Mapping[str, str] = field(default_factory=dict)
     times: Mapping[str, datetime] = field(default_factory=dict)
+
+
+def write_as_of(
+    spec: Spec, engines: Sequence[Engine], found: Mapping[str, AsOf], deployment: Deployment | None = None
+) -> tuple[Query, ...]:
+    """Write what to run once, and for each table the statement that reads exactly what is ``found`` of it."""
+    about, queries = deployment or Deployment(), list[Query]()
+    for engine in engines:
+        if engine is Engine.SNOWFLAKE:
+            continue
+        queries += [Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, about)]
+        for table, source, view in _list_tables(engine, spec):
+            as_of = found.get(table.id)
+            if as_of is not None:
+                title = f"The table as of load {as_of.job_id}"
+                if view[1] and as_of.keys:
+                    made = spark_sql.write_files_view(spec, table, source, as_of.keys)
+                    sql = f"{made}\nSELECT *\nFROM {source};"
+                else:
+                    sql = _write_as_of(engine, spec, table, source, as_of)
+                queries.append(Query(table.id, title, sql, engine))
+    return tuple(queries)
+
+
+def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_of: AsOf) -> str:
+    if as_of.snapshot_id is not None:
+        return write_version(engine, source, as_of.snapshot_id)
+    if engine is Engine.DUCKDB and as_of.keys:
+        return f"SELECT *\nFROM {duckdb_sql.write_files_source(spec, table, as_of.keys)};"
+    if engine is Engine.DUCKDB:
+        return f"SELECT *\nFROM {source}\nWHERE false;"
+    return write_files(engine, source, spec.access.bucket, as_of.keys)
 
 
 def list_engines(spec: Spec) -> tuple[Engine, ...]:
@@ -64,11 +97,16 @@ def _write_for_engine(
         return
     for title, sql in _write_setup(engine, spec, deployment):
         yield Query(ALL, title, sql, engine)
-    views = spark_sql.write_views(spec) if engine is Engine.SPARK else [("", "")] * len(spec.tables)
-    for table, source, (title, sql) in zip(spec.tables, _list_sources(engine, spec), views, strict=True):
+    for table, source, (title, sql) in _list_tables(engine, spec):
         if sql:
             yield Query(table.id, title, sql, engine)
         yield from _write_table_queries(engine, spec, table, source, last)
+
+
+def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, tuple[str, str]]]:
+    """Yield each table, what stands behind FROM, and title and statement of the view that it needs."""
+    views = spark_sql.write_views(spec) if engine is Engine.SPARK else [("", "")] * len(spec.tables)
+    return zip(spec.tables, _list_sources(engine, spec), views, strict=True)
 
 
 def _write_setup(engine: Engine, spec: Spec, deployment: Deployment) -> list[tuple[str, str]]:

@@ -1,5 +1,7 @@
 """What Spark has to know before it reads a pipeline's tables, and how it names them; pure text."""
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
 from lakewriter.naming import cut, join_key, make_unique
@@ -18,6 +20,8 @@ _OPTIONS: Final = {
     "csv": {"header": "true", "quote": '"', "escape": '"', "multiLine": "true", "inferSchema": "true"},
     "jsonl": {},
 }
+_GLOB: Final = re.compile(r"[\\{}\[\],*?]")
+"""What has a meaning in Hadoop's patterns of paths."""
 _PACKAGES: Final = {"avro": "org.apache.spark:spark-avro_2.13:4.1.1"}
 """What Spark does not bring along, by file format."""
 _CATALOG: Final = "lake"
@@ -42,7 +46,17 @@ def write_views(spec: Spec) -> list[tuple[str, str]]:
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         return [("", "") for _ in spec.tables]
     names = zip(spec.tables, _name_views(spec), strict=True)
-    return [("Make a view of the files", _write_view(spec, table, name)) for table, name in names]
+    return [
+        ("Make a view of the files", _write_view(spec, table, _name(name), _join(spec, table.layout.pattern)))
+        for table, name in names
+    ]
+
+
+def write_files_view(spec: Spec, table: TableSpec, name: str, keys: Sequence[str]) -> str:
+    """The view ``name``, as it is quoted, of exactly these files: a temporary view hides which file a row is in."""
+    # https://hadoop.apache.org/docs/stable/hadoop-project-dist/hadoop-common/filesystem/filesystem.html, globStatus
+    escaped = ",".join(_GLOB.sub(r"\\\g<0>", key) for key in keys)
+    return _write_view(spec, table, name, _join(spec, f"{{{escaped}}}"))
 
 
 def list_sources(spec: Spec) -> list[str]:
@@ -58,16 +72,20 @@ def _name_views(spec: Spec) -> list[str]:
     return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
 
 
-def _write_view(spec: Spec, table: TableSpec, name: str) -> str:
+def _join(spec: Spec, pattern: str) -> str:
+    return f"s3a://{spec.access.bucket}/{pattern}"
+
+
+def _write_view(spec: Spec, table: TableSpec, name: str, path: str) -> str:
     kind = (table.encoding or spec.encoding).kind
-    options = {"path": f"s3a://{spec.access.bucket}/{table.layout.pattern}", **_OPTIONS[kind]}
+    options = {"path": path, **_OPTIONS[kind]}
     if spec.folder_keys:
         options["basePath"] = f"s3a://{join_key(spec.access.bucket, table.layout.directory)}"
     listed = ",\n    ".join(f"{key} {quote_text(Engine.SPARK, value)}" for key, value in options.items())
     packages = filter(None, ["org.apache.hadoop:hadoop-aws:3.4.2", _PACKAGES.get(kind, "")])
     return (
         f"-- spark-sql --packages {','.join(packages)}, where they are not there\n"
-        f"CREATE OR REPLACE TEMPORARY VIEW {_name(name)}\nUSING {_SOURCES[kind]}\nOPTIONS (\n    {listed}\n);"
+        f"CREATE OR REPLACE TEMPORARY VIEW {name}\nUSING {_SOURCES[kind]}\nOPTIONS (\n    {listed}\n);"
     )
 
 

@@ -1,6 +1,7 @@
 """Names, texts and moments as each engine writes them in SQL; pure text."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -76,6 +77,26 @@ def write_time_travel(engine: Engine, source: str, at: datetime | None) -> str:
     if engine is Engine.SPARK:
         return f"SELECT *\nFROM {source}\nTIMESTAMP AS OF TIMESTAMP '{text} UTC';"
     return f"SELECT *\nFROM {source}\nFOR TIMESTAMP AS OF TIMESTAMP '{text} UTC';"
+
+
+def write_version(engine: Engine, source: str, snapshot_id: int) -> str:
+    """Read ``source``, an Iceberg table, as one of its snapshots has it."""
+    if engine is Engine.DUCKDB:
+        return f"SELECT *\nFROM {source} AT (VERSION => {snapshot_id});"
+    words = "VERSION AS OF" if engine is Engine.SPARK else "FOR VERSION AS OF"
+    return f"SELECT *\nFROM {source}\n{words} {snapshot_id};"
+
+
+def write_files(engine: Engine, source: str, bucket: str, keys: Sequence[str]) -> str:
+    """Read of ``source`` exactly these files, by the column in which the engine has a file's name."""
+    paths = [f"s3://{bucket}/{key}" for key in keys]
+    column = '"$path"'
+    if engine is Engine.SPARK:
+        # Spark's name of the file begins with the scheme that the table was made with.
+        paths = list(keys)
+        column = f"substring_index(_metadata.file_path, {quote_text(engine, f'://{bucket}/')}, -1)"
+    listed = ",\n    ".join(quote_text(engine, path) for path in paths) or "NULL"
+    return f"SELECT *\nFROM {source}\nWHERE {column} IN (\n    {listed}\n);"
 
 
 def write_client_id(client_id: str) -> str:

@@ -1,7 +1,7 @@
 """Take a committed load back: plan what leaves each table and where its cursor goes, and commit that as a change."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,10 +12,9 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import TableState
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.naming import make_undo_job_id
-from lakewriter.operate.load_records import list_reports
+from lakewriter.operate.live_loads import TableLoads, read_table_loads
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.report import ABANDONED_BLIND, TableReport
 
@@ -31,17 +30,6 @@ class Undoing:
     table_id: str
     job_id: str
     plan: UndoPlan | None = None
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table's state, and its loads that are kept and not undone, the oldest first; ``reports`` counts those of all
-    loads and undos that are kept."""
-
-    control: Control
-    state: TableState
-    loads: tuple[TableReport, ...]
-    reports: int
 
 
 class Undo:
@@ -66,8 +54,8 @@ class Undo:
         done = call_all(lambda each: [self._undo(each[0], undoing) for undoing in each[1]], self._plan_tables())
         return tuple(undoing for each in done for undoing in each)
 
-    def _plan_tables(self) -> list[tuple[_Table, list[Undoing]]]:
-        planned = call_all(lambda table: (table, self._plan_table(table)), self._read_tables(self._controls))
+    def _plan_tables(self) -> list[tuple[TableLoads, list[Undoing]]]:
+        planned = call_all(lambda table: (table, self._plan_table(table)), read_table_loads(self._controls))
         if not any(undoings for _, undoings in planned):
             raise SpecInvalidError(
                 f"load {self._job_id!r} is committed in no table of this pipeline.",
@@ -75,23 +63,10 @@ class Undo:
             )
         return planned
 
-    def _read_tables(self, controls: Sequence[Control]) -> list[_Table]:
-        """Read the states before the reports are listed: what is committed in between shows in the states' counts."""
-        states = call_all(lambda control: control.state.read(), controls)
-        reports = list_reports(controls[0])
-
-        def read(control: Control, state: TableState) -> _Table:
-            names = [job for job in reports.get(control.table_id, ()) if state.find_undone(job) is None]
-            found = [TableReport.model_validate(each) for each in call_all(control.read_report, names) if each]
-            loads = sorted((each for each in found if each.undoes is None), key=lambda each: each.started)
-            return _Table(control, state, tuple(loads), len(reports.get(control.table_id, ())))
-
-        return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
-
-    def _plan_table(self, table: _Table) -> list[Undoing]:
+    def _plan_table(self, table: TableLoads) -> list[Undoing]:
         if table.state.find_undone(self._job_id) is not None:
             return [Undoing(table.control.table_id, self._job_id)]
-        position = next((at for at, load in enumerate(table.loads) if load.job_id == self._job_id), None)
+        position = table.find(self._job_id)
         if position is None:
             return []
         chosen = reversed(table.loads[position:]) if self._through else [table.loads[position]]
@@ -104,16 +79,15 @@ class Undo:
             table = replace(table, state=plan.leave(table.state), loads=left)
         return undoings
 
-    def _plan_load(self, table: _Table, job_id: str) -> UndoPlan:
-        position = next((at for at, load in enumerate(table.loads) if load.job_id == job_id), None)
+    def _plan_load(self, table: TableLoads, job_id: str) -> UndoPlan:
+        position = table.find(job_id)
         if position is None:
             raise make_refusal(table.control, job_id, "its report is gone")
         load, before, after = table.loads[position], table.loads[:position], table.loads[position + 1 :]
-        is_whole = table.reports >= table.state.committed
-        planner = UndoPlanner(table.control, self._pipeline, table.state, before, after, self._choices, is_whole)
+        planner = UndoPlanner(table.control, self._pipeline, table.state, before, after, self._choices, table.is_whole)
         return planner.plan(_read_intent(table.control, load))
 
-    def _undo(self, table: _Table, undoing: Undoing) -> Undoing:
+    def _undo(self, table: TableLoads, undoing: Undoing) -> Undoing:
         if undoing.plan is None:
             return undoing
         for left in reversed(range(TRIES)):
@@ -124,7 +98,7 @@ class Undo:
                     raise
         raise AssertionError("each try returns or raises")
 
-    def _try(self, table: _Table, undoing: Undoing, plan: UndoPlan) -> Undoing:
+    def _try(self, table: TableLoads, undoing: Undoing, plan: UndoPlan) -> Undoing:
         """Undo by the ``plan``, or by a new one where the table has changed since it was made."""
         control, open_clients, job_id = table.control, self._pipeline.open_clients, undoing.job_id
         attempt = self._begin(control, job_id)
@@ -135,7 +109,7 @@ class Undo:
             attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
         try:
             if not attempts.is_unchanged(table.state, began, exclusive=True):
-                (table,) = self._read_tables([control])
+                (table,) = read_table_loads([control])
                 plan = self._plan_load(replace(table, state=began), job_id)
             attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)
         except BaseException:

@@ -90,6 +90,11 @@ class IcebergTables:
                 remedy="Look for another writer that rolled the table back.",
             )
 
+    def find_snapshot_id(self, intent: Intent) -> int | None:
+        """Return the id of the snapshot that a committed load made; None where it has expired."""
+        snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
+        return snapshot.snapshot_id if snapshot is not None else None
+
     def find_missing(self, intent: Intent) -> list[str]:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
         the table was rolled back."""

@@ -1,0 +1,78 @@
+"""Find what a table was made of when a load had been committed: its files, or its Iceberg snapshot."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakewriter.aws import Clients
+from lakewriter.commit.catalog import open_iceberg_writer
+from lakewriter.commit.sync_records import MOST_LIVE
+from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.live_loads import TableLoads
+from lakewriter.report import TableReport
+from lakewriter.spec.specification import Spec
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A table as of a load: the keys of its files, or the id of its snapshot in Iceberg.
+
+    ``job_id`` is the table's last load up to the one that was asked for.
+    """
+
+    job_id: str
+    keys: tuple[str, ...] = ()
+    snapshot_id: int | None = None
+
+
+def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: Clients) -> Mapping[str, AsOf]:
+    """Return by table what it was made of; a table without a load by then is left out.
+
+    ``SPEC_INVALID`` where no table has the load, and where a table's files of that time cannot be told exactly.
+    """
+    moments = [table.loads[at].started for table in tables if (at := table.find(job_id)) is not None]
+    if not moments:
+        undone = any(table.state.find_undone(job_id) is not None for table in tables)
+        raise SpecInvalidError(
+            f"--as-of {job_id!r}: the load "
+            + ("is undone." if undone else "is committed in no table of this pipeline."),
+            remedy="lakewriter history LAKE lists the loads.",
+        )
+    found = {table.control.table_id: _find(spec, table, max(moments), job_id, clients) for table in tables}
+    return {table_id: as_of for table_id, as_of in found.items() if as_of is not None}
+
+
+def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients: Clients) -> AsOf | None:
+    at = table.find(job_id)
+    # A table that the load did not touch is as its last load before it left it.
+    loads = table.loads[: at + 1] if at is not None else [load for load in table.loads if load.started <= moment]
+    if not loads:
+        return None
+    last = loads[-1]
+    if spec.iceberg:
+        return _find_snapshot(table, loads, clients)
+    if not table.is_whole:
+        raise _refuse(table, job_id, "records of loads up to it were cleared away after keep_loads_days")
+    live = table.state.sync.live_jobs
+    if last.sync_id is not None and (last.job_id not in live or len(table.state.sync.live) >= MOST_LIVE):
+        raise _refuse(table, job_id, "a later full refresh has deleted files of that time, or too many loads are live")
+    kept = [load for load in loads if load.sync_id is None or load.job_id in live]
+    keys = [key for load in kept for key in table.control.list_written_keys(load.model_dump(mode="json"))]
+    return AsOf(last.job_id, keys=tuple(keys))
+
+
+def _find_snapshot(table: TableLoads, loads: Sequence[TableReport], clients: Clients) -> AsOf | None:
+    """The snapshot of the last load with files; one without any has no snapshot of its own."""
+    for load in reversed(loads):
+        if not load.files:
+            continue
+        intent = table.control.find_intent(load.job_id, load.attempt)
+        snapshot = open_iceberg_writer(intent, clients).find_snapshot_id(intent) if intent is not None else None
+        if snapshot is None:
+            raise _refuse(table, load.job_id, "its snapshot has expired")
+        return AsOf(loads[-1].job_id, snapshot_id=snapshot)
+    return None
+
+
+def _refuse(table: TableLoads, job_id: str, why: str) -> SpecInvalidError:
+    return SpecInvalidError(f"--as-of {job_id!r}: table {table.control.table_id} cannot be shown as it was: {why}.")

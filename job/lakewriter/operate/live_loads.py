@@ -1,0 +1,49 @@
+"""Find the committed loads of a pipeline's tables that are kept and not undone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakewriter.commit.at_once import call_all
+from lakewriter.commit.control import Control
+from lakewriter.commit.state import TableState
+from lakewriter.operate.load_records import list_reports
+from lakewriter.report import TableReport
+
+
+@dataclass(frozen=True)
+class TableLoads:
+    """A table's state, and its loads that are kept and not undone, the oldest first.
+
+    ``reports`` counts those of all loads and undos that are kept.
+    """
+
+    control: Control
+    state: TableState
+    loads: tuple[TableReport, ...]
+    reports: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the records of all loads of the table are kept."""
+        return self.reports >= self.state.committed
+
+    def find(self, job_id: str) -> int | None:
+        """The position of the load; None where the table has no such load, or it is undone."""
+        return next((at for at, load in enumerate(self.loads) if load.job_id == job_id), None)
+
+
+def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
+    """Read the loads of tables of one pipeline.
+
+    States are read before reports are listed: what is committed in between shows in the counts of later states.
+    """
+    states = call_all(lambda control: control.state.read(), controls)
+    reports = list_reports(controls[0])
+
+    def read(control: Control, state: TableState) -> TableLoads:
+        names = [job for job in reports.get(control.table_id, ()) if state.find_undone(job) is None]
+        found = [TableReport.model_validate(each) for each in call_all(control.read_report, names) if each]
+        loads = sorted((each for each in found if each.undoes is None), key=lambda each: each.started)
+        return TableLoads(control, state, tuple(loads), len(reports.get(control.table_id, ())))
+
+    return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))
