@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -321,6 +322,35 @@ def test_the_source_goes_back_to_its_state(tmp_path, aws, bucket):
     with pytest.raises(SpecInvalidError) as refused:
         Undo(pipeline, "d", Choices("a drill")).run()
     assert "it has replaced older generations" in str(refused.value)
+
+
+def test_a_state_of_all_streams_goes_back_in_all_tables(tmp_path, aws, bucket):
+    """In one table alone, the source would send the rows of the others again."""
+    lake = SyncLake(tmp_path, aws, local_session(1))
+    appended: dict[str, Any] = {"sync_mode": "incremental", "destination_sync_mode": "append"}
+    streams = catalog(stream("users", **appended), stream("orders", **appended))
+
+    def run(job, lsn):
+        content = {"type": "GLOBAL", "global": {"shared_state": {"lsn": lsn}, "stream_states": []}}
+        rows = [record(name, {"user_id": lsn}) for name in ("users", "orders")]
+        path = lake.messages(*rows, {"type": "STATE", "state": content})
+        lake.write({"format": {"format_type": "JSONL"}}, source={"messages": path, "catalog": streams})
+        spec = lake.spec
+        report = load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1))
+        assert report.status == "done", report.tables
+        return Pipeline.open(spec, Clients(spec.access))
+
+    run("a", 3)
+    pipeline = run("b", 6)
+    with pytest.raises(SpecInvalidError) as refused:
+        Undo(pipeline, "b", Choices("a drill"), tables=["public.users"]).run()
+    assert f"{refused.value.message} {refused.value.remedy}" == (
+        "load 'b' of public.users cannot be undone: the state of its source is that of all streams, and other tables "
+        "are left out. Undo it in all tables: leave --table out; or leave its rows out of the table: --keep-cursor"
+    )
+    Undo(pipeline, "b", Choices("a drill")).run()
+    sources = [control.state.read().sync.source for control in pipeline.controls.values()]
+    assert [json.loads(each.text)["global"]["shared_state"] for each in sources if each] == [{"lsn": 3}] * 2
 
 
 def cut_off(shop, match, job):

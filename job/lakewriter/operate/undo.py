@@ -44,6 +44,7 @@ class Undo:
         self._pipeline, self._job_id, self._choices, self._through = pipeline, job_id, choices, through
         wanted = set(tables)
         self._controls = [each for name, each in pipeline.controls.items() if not wanted or name in wanted]
+        self._is_partial = len(self._controls) < len(pipeline.controls)
 
     def plan(self) -> tuple[Undoing, ...]:
         """Say what the undo would do, in its order; ``SPEC_INVALID`` where it cannot. Nothing is changed."""
@@ -84,7 +85,9 @@ class Undo:
         if position is None:
             raise make_refusal(table.control, job_id, "its report is gone")
         load, before, after = table.loads[position], table.loads[:position], table.loads[position + 1 :]
-        planner = UndoPlanner(table.control, self._pipeline, table.state, before, after, self._choices, table.is_whole)
+        planner = UndoPlanner(
+            table.control, self._pipeline, table.state, before, after, self._choices, table.is_whole, self._is_partial
+        )
         return planner.plan(_read_intent(table.control, load))
 
     def _undo(self, table: TableLoads, undoing: Undoing) -> Undoing:

@@ -24,6 +24,7 @@ View = Literal["snapshot", "partition", "files", "nothing"]
 
 _REQUESTS: Final = 20
 """Of an undo without files: its records, the state three times, the catalog."""
+_THROUGH: Final = "Undo those as well: --through"
 MOST_NAMED: Final = 3
 """So many job ids or keys are named in a sentence."""
 
@@ -90,7 +91,8 @@ class UndoPlan:
 @dataclass
 class UndoPlanner:
     """Plans undos of one table on ``state``. ``before`` and ``after`` are its live loads that began before and after
-    the load, the oldest first; ``is_whole`` says that the records of all its loads are kept."""
+    the load, the oldest first; ``is_whole`` says that the records of all its loads are kept,
+    ``is_partial`` that other tables of the pipeline are left out."""
 
     control: Control
     pipeline: Pipeline
@@ -99,6 +101,7 @@ class UndoPlanner:
     after: Sequence[TableReport]
     choices: Choices
     is_whole: bool
+    is_partial: bool = False
     notes: list[str] = field(default_factory=list)
 
     def plan(self, intent: Intent) -> UndoPlan:
@@ -140,7 +143,7 @@ class UndoPlanner:
         if intent.cursor_after is None or intent.cursor_after == intent.cursor_before:
             return undone
         if later := self._name_after(lambda load: load.cursor_after not in (None, load.cursor_before)):
-            self._allow_gap(intent, f"{later} went on from its cursor")
+            self._allow_gap(intent, f"{later} went on from its cursor", _THROUGH)
             return undone
         if self.choices.keep_cursor:
             self.notes.append(f"the cursor stays at {_show(self.state.cursor)}: its rows are not read again")
@@ -156,10 +159,15 @@ class UndoPlanner:
         if source is None or source.job_id != intent.job_id:
             return undone
         if later := self._name_after(lambda load: load.sync_id is not None):
-            self._allow_gap(intent, f"{later} went on from the state of its source")
+            self._allow_gap(intent, f"{later} went on from the state of its source", _THROUGH)
             return undone
         if self.choices.keep_cursor or self.state.sync.source != source:
             self.notes.append("the state of the source stays: it does not send its rows again")
+            return undone
+        if source.kind != "stream" and self.is_partial:
+            # Taken back in one table, it would make the source send the rows of all streams again.
+            why = "the state of its source is that of all streams, and other tables are left out"
+            self._allow_gap(intent, why, "Undo it in all tables: leave --table out")
             return undone
         syncs = [load for load in self.before if load.sync_id is not None]
         earlier = self.control.find_intent(syncs[-1].job_id, syncs[-1].attempt) if syncs else None
@@ -224,11 +232,11 @@ class UndoPlanner:
         if others := len(stored) - len(gone) - own:
             self.notes.append(f"left, since others wrote them: {format_count(others, 'object')} under its keys")
 
-    def _allow_gap(self, intent: Intent, why: str) -> None:
-        """Refuse what would leave rows out, unless that is asked for."""
+    def _allow_gap(self, intent: Intent, why: str, instead: str = "") -> None:
+        """Refuse what would leave rows out, unless that is asked for; ``instead`` says what to do otherwise."""
         if not self.choices.keep_cursor:
-            how = "undo those as well: --through; or leave" if "went on" in why else "leave"
-            raise self._refuse(intent, why, f"{how[0].upper()}{how[1:]} its rows out of the table: --keep-cursor")
+            leave = "leave its rows out of the table: --keep-cursor"
+            raise self._refuse(intent, why, f"{instead}; or {leave}" if instead else leave.capitalize())
         self.notes.append(f"{why}: its rows are not read again")
 
     def _name_after(self, goes_on: Callable[[TableReport], bool]) -> str:
