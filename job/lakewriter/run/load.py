@@ -17,6 +17,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
+from lakewriter.commit.recover import recover
 from lakewriter.commit.repeats import Repeats, find_done, read_repeats
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
@@ -278,7 +279,9 @@ def _find_done(load: Load, table: TableSpec) -> TableResult:
     """The result of a load that is done here, maybe under the job id of one that this load repeats."""
     control, attempt = load.control(table), load.attempt
     _require_own_batch(load, table)
-    done = find_done(control, control.state.recall(), attempt.job_id, attempt.repeats) or attempt.job_id
+    done = attempt.job_id
+    if attempt.repeats.of:
+        done = find_done(control, control.state.recall(), done, attempt.repeats) or done
     if load.pipeline.spec.iceberg:
         require_presence(control, done, load.pipeline.clients)
     load.progress(table, "already done", "")
@@ -291,7 +294,10 @@ def _require_own_batch(load: Load, table: TableSpec) -> None:
     A report tells of the number only, which an older checkpoint, or another copy of it, gives to other rows.
     """
     if isinstance(load.kind, MicroBatch):
-        load.kind.is_due(load.control(table).state.read(), table.id)
+        control = load.control(table)
+        # A report is written while its load is pending: only the state of a closed one tells which rows the batch had.
+        control.state.read()
+        load.kind.is_due(recover(control, load.pipeline.open_clients), table.id)
 
 
 def _date_after(load: Load, table: TableSpec, began: TableState) -> Load:
