@@ -5,7 +5,7 @@ import pytest
 import sqlglot
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.operate.as_of import find_as_of
+from lakewriter.operate.as_of import AsOf, find_as_of
 from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.queries import write_as_of
 from lakewriter.operate.sql_text import Engine
@@ -137,3 +137,20 @@ def test_files_of_a_load_whose_record_is_gone_cannot_be_told(shop):
         "--as-of 'b': table nyc_public.shots cannot be shown as it was: records of loads up to it were cleared away "
         "after keep_loads_days."
     )
+
+
+EMPTY = [
+    (Engine.DUCKDB, "SELECT *\nFROM read_parquet("),
+    (Engine.ATHENA, "SELECT *\nFROM nyc_public.shots\nWHERE false;"),
+    # The view is made first.
+    (Engine.SPARK, "-- spark-sql --packages"),
+]
+
+
+@pytest.mark.parametrize(("engine", "beginning"), EMPTY)
+def test_a_table_of_which_no_load_has_files(shop, engine, beginning):
+    shop = shop(FILES)
+    written = write_as_of(shop.lake.spec, [engine], {"nyc_public.shots": AsOf("a")})
+    (sql,) = [query.sql for query in written if query.title.startswith("The table as of")]
+    assert sql.startswith(beginning)
+    assert sql.endswith("\nWHERE false;")

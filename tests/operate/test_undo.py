@@ -12,7 +12,9 @@ from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.recover import recover
 from lakewriter.errors import ConcurrentLoadError, LakeError, LoadUndoneError, SpecInvalidError
+from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.loads import Loads
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import InCatalog, rebuild
@@ -22,7 +24,7 @@ from lakewriter.operate.undo_plan import Choices
 from lakewriter.receipt import Cursor
 from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET
-from tests.load.syncs import SyncLake, catalog, record, state, stream
+from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 from tests.operate.shop import BY_DAY, FILES, ICEBERG
 from tests.support.local_tasks import local_session
 
@@ -35,6 +37,9 @@ KINDS = [
     (BY_DAY, {"drop_partitions": True, "grace_minutes": 0}, "files"),
     (ICEBERG, None, "snapshot"),
 ]
+
+
+NAMES = ("users", "orders")
 
 
 @pytest.mark.parametrize(("settings", "undo", "view"), KINDS, ids=[f"{each[2]}{at}" for at, each in enumerate(KINDS)])
@@ -161,6 +166,23 @@ def test_the_cursor_goes_back_where_that_is_right(shop, loads, undos, ids, curso
     now = shop.control.state.read().cursor
     assert (now.text if now is not None else None) == cursor
     assert shop.control.state.read().running == {}
+
+
+def test_an_undo_that_the_state_names_no_more_is_told_by_its_report(shop):
+    """A state names the last hundred: whoever undoes many loads at once goes beyond that."""
+    shop = shop(FILES)
+    shop.load("a", "b")
+    shop.undo("a").run()
+    control = shop.control
+    (entry,) = control.state.read().undone
+    others = [entry.model_copy(update={"job_id": f"x{number}", "by": f"undo.x{number}"}) for number in range(100)]
+    control.state.move(lambda state: state.replace(undone=tuple(others)))
+
+    assert [each.plan for each in shop.undo("a").run()] == [None]
+    assert shop.try_load("a", more=False).tables[0].code == "LOAD_UNDONE"
+    assert [each.job_id for each in read_table_loads([shop.control])[0].loads] == ["b"]
+    assert shop.differences() == []
+    assert shop.try_load("a.r2", more=False).tables[0].status == "done"
 
 
 def test_a_cursor_that_was_moved_by_hand_stays(shop):
@@ -324,6 +346,27 @@ def test_the_source_goes_back_to_its_state(tmp_path, aws, bucket):
     assert "it has replaced older generations" in str(refused.value)
 
 
+def test_a_cut_stream_is_not_loaded_under_the_next_id_where_it_is_done(tmp_path, aws, bucket):
+    """One stream of two is undone, and the source's next output ends before its streams do."""
+    lake = SyncLake(tmp_path, aws, local_session(1))
+    streams = catalog(*(stream(name, sync_mode="incremental", destination_sync_mode="append") for name in NAMES))
+
+    def run(job, *, is_whole):
+        rows = [record(name, {"user_id": 1}) for name in NAMES]
+        ends = [status(name, "COMPLETE") for name in NAMES] if is_whole else [status(NAMES[0], "STARTED")]
+        path = lake.messages(*rows, *(state(name, 1) for name in NAMES), *ends)
+        lake.write({"format": {"format_type": "JSONL"}}, source={"messages": path, "catalog": streams})
+        spec = lake.spec
+        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1)), spec
+
+    report, spec = run("a", is_whole=True)
+    assert report.status == "done", report.tables
+    pipeline = Pipeline.open(spec, Clients(spec.access))
+    Undo(pipeline, "a", Choices("a drill"), tables=["public.users"]).run()
+    run("a.r2", is_whole=False)
+    assert [control.state.read().committed for control in pipeline.controls.values()] == [3, 1]
+
+
 def test_a_state_of_all_streams_goes_back_in_all_tables(tmp_path, aws, bucket):
     """In one table alone, the source would send the rows of the others again."""
     lake = SyncLake(tmp_path, aws, local_session(1))
@@ -384,6 +427,20 @@ def test_an_undo_that_is_cut_off_is_finished_by_the_next_load(shop):
     shop.load("c")
     assert shop.ids() == [0, 1, 2, 3, 4, 5]
     assert [each.job_id for each in shop.control.state.read().undone] == ["b"]
+
+
+def test_a_late_process_drops_no_partition_that_is_there_again(shop):
+    """It saw the undo pending; since then another process has ended it, and a load has added the partition."""
+    shop = shop(BY_DAY, undo={"drop_partitions": True, "grace_minutes": 0})
+    shop.load("a")
+    cut_off(shop, lambda call: call.action == "glue:DeletePartition", "a")
+    late = shop.control
+    assert late.state.read().pending is not None
+    shop.load("a.r2")
+    assert len(shop.partitions()) == 1
+    recover(late, shop.pipeline.open_clients)
+    assert len(shop.partitions()) == 1
+    assert shop.differences() == []
 
 
 def test_an_undo_whose_intent_is_lost_is_undone_again(shop):

@@ -9,7 +9,7 @@ from lakewriter.commit.sync_records import advance_sync
 from lakewriter.naming import make_next_job_id
 
 KEPT_UNDONE: Final = 100
-"""How many undone loads a state names. The job id of an older one is refused by what the undo has recorded."""
+"""How many undone loads a state names; of an older one the undo's report tells."""
 
 
 def close_state(state: TableState, pending: Pending, intent: Intent) -> TableState:

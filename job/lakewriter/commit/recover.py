@@ -79,11 +79,22 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             failure = complete_all(store, intent, control.pause)
             move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
         case "uploaded":
+            if _is_overtaken(control, pending, intent):
+                return
             report = _publish(control, intent, number, open_clients, gone=pending.attempt != mine)
             close(control, pending, intent, report)
         case "aborting":
             store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
             withdraw_intent(control, pending, intent, store)
+
+
+def _is_overtaken(control: Control, pending: Pending, intent: Intent) -> bool:
+    """Whether another process has ended an undo that drops a partition: Glue drops without a condition, and by now a
+    later load may have added the partition again. Glue has nothing that would fence a process which sleeps after this.
+    """
+    if intent.undoes is None or not intent.undoes.drops_partition:
+        return False
+    return not pending.is_same(control.state.read().pending)
 
 
 def _publish(control: Control, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool) -> TableReport:

@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LoadUndoneError, SpecInvalidError
-from lakewriter.naming import UNDO, is_next_job_id, make_next_job_id
+from lakewriter.naming import UNDO, is_next_job_id, make_next_job_id, make_undo_job_id
 
 
 class RepeatRecord(ControlObject):
@@ -69,17 +69,25 @@ def _read(control: Control, job_id: str) -> tuple[str, ...] | None:
     return None if body is None else parse(RepeatRecord, key, body).repeats
 
 
+def is_undone(control: Control, state: TableState, job_id: str) -> bool:
+    """Whether the load, which has a report, is undone: the state names the last undos only, each undo has a report."""
+    return state.find_undone(job_id) is not None or control.read_report(make_undo_job_id(job_id)) is not None
+
+
 def find_done(control: Control, state: TableState, job_id: str, repeats: Repeats) -> str | None:
     """Return the job id under which the load is done in this table: its own, or that of one it repeats.
 
     None where it is still to do. ``LOAD_UNDONE`` where the job id loads nothing any more.
     """
     undone = state.find_undone(job_id)
+    is_taken_back = undone is not None or repeats.by is not None
     if undone is None:
         for done in (job_id, *repeats.of):
-            if state.find_undone(done) is None and control.read_report(done) is not None:
-                return done
-    if undone is None and repeats.by is None:
+            if control.read_report(done) is not None:
+                if not is_undone(control, state, done):
+                    return done
+                is_taken_back = is_taken_back or done == job_id
+    if not is_taken_back:
         return None
     following = undone.next if undone is not None else make_next_job_id(job_id)
     why = f"was undone at {undone.at:%Y-%m-%d %H:%M} UTC ({undone.reason})" if undone else "is undone in another table"

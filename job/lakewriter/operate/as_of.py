@@ -32,7 +32,7 @@ def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: C
     """
     moments = [table.loads[at].started for table in tables if (at := table.find(job_id)) is not None]
     if not moments:
-        undone = any(table.state.find_undone(job_id) is not None for table in tables)
+        undone = any(table.is_undone(job_id) for table in tables)
         raise SpecInvalidError(
             f"--as-of {job_id!r}: the load "
             + ("is undone." if undone else "is committed in no table of this pipeline."),

@@ -1,11 +1,12 @@
 """Find the committed loads of a pipeline's tables that are kept and not undone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
+from lakewriter.naming import make_undo_job_id
 from lakewriter.operate.load_records import list_reports
 from lakewriter.report import TableReport
 
@@ -14,18 +15,22 @@ from lakewriter.report import TableReport
 class TableLoads:
     """A table's state, and its loads that are kept and not undone, the oldest first.
 
-    ``reports`` counts those of all loads and undos that are kept.
+    ``reported`` are the job ids of all loads and undos that are kept.
     """
 
     control: Control
     state: TableState
     loads: tuple[TableReport, ...]
-    reports: int
+    reported: frozenset[str]
 
     @property
     def is_whole(self) -> bool:
         """Whether the records of all loads of the table are kept."""
-        return self.reports >= self.state.committed
+        return len(self.reported) >= self.state.committed
+
+    def is_undone(self, job_id: str) -> bool:
+        """Whether the load is undone: the state names the last undos only, each kept one has a report."""
+        return self.state.find_undone(job_id) is not None or make_undo_job_id(job_id) in self.reported
 
     def find(self, job_id: str) -> int | None:
         """The position of the load; None where the table has no such load, or it is undone."""
@@ -41,9 +46,10 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
     reports = list_reports(controls[0])
 
     def read(control: Control, state: TableState) -> TableLoads:
-        names = [job for job in reports.get(control.table_id, ()) if state.find_undone(job) is None]
+        table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))
+        names = [job for job in sorted(table.reported) if not table.is_undone(job)]
         found = [TableReport.model_validate(each) for each in call_all(control.read_report, names) if each]
         loads = sorted((each for each in found if each.undoes is None), key=lambda each: each.started)
-        return TableLoads(control, state, tuple(loads), len(reports.get(control.table_id, ())))
+        return replace(table, loads=tuple(loads))
 
     return call_all(lambda pair: read(*pair), zip(controls, states, strict=True))

@@ -14,7 +14,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.naming import UNDO
+from lakewriter.naming import make_undo_job_id
 from lakewriter.report import ABANDONED_BLIND
 
 COMPARED: Final = (
@@ -101,10 +101,15 @@ class TableRecords:
     def _note_undo(self, job_id: str, records: LoadRecords) -> None:
         """Say that the load is undone, so that none of its objects and no snapshot is expected."""
         undone = self.state.find_undone(job_id) if isinstance(self.state, TableState) else None
-        if undone is not None and undone.by.startswith(UNDO):
-            records.is_undone = True
-            when = f"{undone.at:%Y-%m-%d %H:%M} UTC"
-            records.notes.append(f"load {job_id!r} of {self.control.table_id} was undone at {when}: {undone.reason}")
+        undo, load = make_undo_job_id(job_id), f"load {job_id!r} of {self.control.table_id}"
+        if undone is not None and undone.by == undo:
+            records.notes.append(f"{load} was undone at {undone.at:%Y-%m-%d %H:%M} UTC: {undone.reason}")
+        elif undo in self.kept:
+            # The state names the last undos only.
+            records.notes.append(f"{load} was undone by {undo!r}")
+        else:
+            return
+        records.is_undone = True
 
     def _read_report(self, job_id: str, records: LoadRecords) -> dict[str, Any] | None:
         try:

@@ -39,22 +39,20 @@ def write_as_of(
             as_of = found.get(table.id)
             if as_of is not None:
                 title = f"The table as of load {as_of.job_id}"
-                if view[1] and as_of.keys:
-                    made = spark_sql.write_files_view(spec, table, source, as_of.keys)
-                    sql = f"{made}\nSELECT *\nFROM {source};"
-                else:
-                    sql = _write_as_of(engine, spec, table, source, as_of)
+                sql = _write_as_of(engine, spec, table, source, as_of, view[1])
                 queries.append(Query(table.id, title, sql, engine))
     return tuple(queries)
 
 
-def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_of: AsOf) -> str:
+def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_of: AsOf, view: str) -> str:
     if as_of.snapshot_id is not None:
         return write_version(engine, source, as_of.snapshot_id)
-    if engine is Engine.DUCKDB and as_of.keys:
-        return f"SELECT *\nFROM {duckdb_sql.write_files_source(spec, table, as_of.keys)};"
+    if not as_of.keys:
+        return "\n".join(filter(None, (view, f"SELECT *\nFROM {source}\nWHERE false;")))
+    if view:
+        return f"{spark_sql.write_files_view(spec, table, source, as_of.keys)}\nSELECT *\nFROM {source};"
     if engine is Engine.DUCKDB:
-        return f"SELECT *\nFROM {source}\nWHERE false;"
+        return f"SELECT *\nFROM {duckdb_sql.write_files_source(spec, table, as_of.keys)};"
     return write_files(engine, source, spec.access.bucket, as_of.keys)
 
 

@@ -122,6 +122,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     """Return the state after one more change; fields that only the intent has stay as they were where it is gone."""
     intent = closed.intent
     changes = list_changes(state, intent, closed.at) if intent is not None else _conclude_changes(state, closed)
+    changes["batch"] = closed.batch or state.batch
     return state.replace(
         committed=state.committed + 1,
         last_job=closed.job_id,
@@ -142,7 +143,7 @@ def _conclude_changes(state: TableState, closed: Closed) -> dict[str, Any]:
         )
         return {"cursor": cursor, "undone": (*state.undone, entry)}
     sync = _add_numbers(state.sync, closed) if report.get("generation_id") is not None else state.sync
-    return {"cursor": cursor or state.cursor, "batch": closed.batch or state.batch, "sync": sync}
+    return {"cursor": cursor or state.cursor, "sync": sync}
 
 
 def _add_numbers(sync: SyncState, closed: Closed) -> SyncState:

@@ -95,7 +95,7 @@ def write_files(engine: Engine, source: str, bucket: str, keys: Sequence[str]) -
         # Spark's name of the file begins with the scheme that the table was made with.
         paths = list(keys)
         column = f"substring_index(_metadata.file_path, {quote_text(engine, f'://{bucket}/')}, -1)"
-    listed = ",\n    ".join(quote_text(engine, path) for path in paths) or "NULL"
+    listed = ",\n    ".join(quote_text(engine, path) for path in paths)
     return f"SELECT *\nFROM {source}\nWHERE {column} IN (\n    {listed}\n);"
 
 

@@ -65,7 +65,7 @@ class Undo:
         return planned
 
     def _plan_table(self, table: TableLoads) -> list[Undoing]:
-        if table.state.find_undone(self._job_id) is not None:
+        if table.is_undone(self._job_id):
             return [Undoing(table.control.table_id, self._job_id)]
         position = table.find(self._job_id)
         if position is None:

@@ -15,10 +15,12 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
+from lakewriter.commit.repeats import find_done, read_repeats
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.documents.schema import make_record_type
-from lakewriter.errors import LakeError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
+from lakewriter.errors import LakeError, LoadUndoneError, SchemaIncompatibleError, SourceFailedError, SpecInvalidError
+from lakewriter.naming import is_next_job_id
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run
@@ -124,11 +126,27 @@ class Loader:
             raise next(iter(self.broken.values()))
         reports = call_all(lambda control: control.read_report(self.job_id), self.controls.values())
         self._done = {name for name, report in zip(self.controls, reports, strict=True) if report is not None}
+        if is_next_job_id(self.job_id):
+            self._done |= self._list_repeated()
         number = find_known_number(self.spec, ((report or {}).get("sync_id") for report in reports), given)
         if number is not None:
             return number
         number = find_next_number(self.states.values())
         return number if counted_alone else claim_number(next(iter(self.controls.values())), self.job_id, number)
+
+    def _list_repeated(self) -> set[str]:
+        """The tables in which a load is done that this one repeats: no part of their streams is loaded again."""
+        repeats = read_repeats(self._pipeline.first_control, self.job_id)
+
+        def is_done(name: str) -> bool:
+            try:
+                return find_done(self.controls[name], self.states[name], self.job_id, repeats) is not None
+            except LoadUndoneError:
+                # The table says so when it registers.
+                return True
+
+        names = list(self.states)
+        return {name for name, done in zip(names, call_all(is_done, names), strict=True) if done}
 
     def _is_done(self) -> bool:
         """Whether this job id is loaded, and no table is left."""
