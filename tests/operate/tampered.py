@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from moto.glue.models import glue_backends
 from moto.s3.models import FakeKey, s3_backends
 from pyiceberg.catalog import load_catalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.table import Table
 
 from lakewriter.aws import Clients
@@ -153,3 +154,14 @@ def put_back() -> Iterator[None]:
             yield
         finally:
             bucket.keys, glue.databases = objects, databases
+
+
+def compact(table: Table) -> None:
+    """Every file of the table written anew, with the same rows, as Iceberg's engines do it."""
+    files = [task.file for task in table.scan().plan_files()]
+    written = _dataframe_to_data_files(table.metadata, table.scan().to_arrow(), table.io)
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
+        for file in files:
+            change.delete_data_file(file)
+        for file in written:
+            change.append_data_file(file)

@@ -2,12 +2,10 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
@@ -26,6 +24,7 @@ from lakewriter.run.loader import load
 from tests.load.lakes import BUCKET
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 from tests.operate.shop import BY_DAY, FILES, ICEBERG
+from tests.operate.tampered import compact
 from tests.support.local_tasks import local_session
 
 KINDS = [
@@ -273,17 +272,6 @@ def test_the_neighbour_of_an_undone_load(shop):
     assert shop.iceberg().scan().to_arrow().num_rows == 0
 
 
-def compact(table):
-    """Every file of the table written anew, with the same rows, as Iceberg's engines do it."""
-    files = [task.file for task in table.scan().plan_files()]
-    written = _dataframe_to_data_files(table.metadata, table.scan().to_arrow(), table.io)
-    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
-        for file in files:
-            change.delete_data_file(file)
-        for file in written:
-            change.append_data_file(file)
-
-
 def test_rewritten_files_are_undone_by_rows(shop):
     shop = shop(ICEBERG)
     shop.load("a", "b")
@@ -312,24 +300,29 @@ def test_others_objects_stay(shop):
     assert left == keys[:1]
 
 
+def load_messages(lake, job, streams, *messages):
+    """A load of what a source sent; returns its report and the pipeline."""
+    source = {"messages": lake.messages(*messages), "catalog": catalog(*streams)}
+    lake.write({"format": {"format_type": "JSONL"}}, source=source)
+    spec = lake.spec
+    report = load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1))
+    return report, Pipeline.open(spec, Clients(spec.access))
+
+
+def append(name):
+    return stream(name, sync_mode="incremental", destination_sync_mode="append")
+
+
 def test_the_source_goes_back_to_its_state(tmp_path, aws, bucket):
     """Of an incremental stream; a full refresh that deleted what was before is not undone."""
     lake = SyncLake(tmp_path, aws, local_session(1))
 
-    def write(count, mode):
-        path = lake.messages(*(record("users", {"user_id": number}) for number in range(3)), state("users", count))
-        source = {
-            "messages": path,
-            "catalog": catalog(stream("users", sync_mode="incremental", destination_sync_mode=mode)),
-        }
-        lake.write({"format": {"format_type": "JSONL"}}, source=source)
-
     def run(job, count, mode="append"):
-        write(count, mode)
-        spec = lake.spec
-        report = load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1))
+        streams = [stream("users", sync_mode="incremental", destination_sync_mode=mode)]
+        rows = (record("users", {"user_id": number}) for number in range(3))
+        report, pipeline = load_messages(lake, job, streams, *rows, state("users", count))
         assert report.status == "done", report.tables
-        return Pipeline.open(spec, Clients(spec.access))
+        return pipeline
 
     run("a", 3)
     pipeline = run("b", 6)
@@ -349,39 +342,26 @@ def test_the_source_goes_back_to_its_state(tmp_path, aws, bucket):
 def test_a_cut_stream_is_not_loaded_under_the_next_id_where_it_is_done(tmp_path, aws, bucket):
     """One stream of two is undone, and the source's next output ends before its streams do."""
     lake = SyncLake(tmp_path, aws, local_session(1))
-    streams = catalog(*(stream(name, sync_mode="incremental", destination_sync_mode="append") for name in NAMES))
-
-    def run(job, *, is_whole):
-        rows = [record(name, {"user_id": 1}) for name in NAMES]
-        ends = [status(name, "COMPLETE") for name in NAMES] if is_whole else [status(NAMES[0], "STARTED")]
-        path = lake.messages(*rows, *(state(name, 1) for name in NAMES), *ends)
-        lake.write({"format": {"format_type": "JSONL"}}, source={"messages": path, "catalog": streams})
-        spec = lake.spec
-        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1)), spec
-
-    report, spec = run("a", is_whole=True)
+    rows = [record(name, {"user_id": 1}) for name in NAMES] + [state(name, 1) for name in NAMES]
+    streams = [append(name) for name in NAMES]
+    report, pipeline = load_messages(lake, "a", streams, *rows, *(status(name, "COMPLETE") for name in NAMES))
     assert report.status == "done", report.tables
-    pipeline = Pipeline.open(spec, Clients(spec.access))
     Undo(pipeline, "a", Choices("a drill"), tables=["public.users"]).run()
-    run("a.r2", is_whole=False)
+    load_messages(lake, "a.r2", streams, *rows, status(NAMES[0], "STARTED"))
     assert [control.state.read().committed for control in pipeline.controls.values()] == [3, 1]
 
 
 def test_a_state_of_all_streams_goes_back_in_all_tables(tmp_path, aws, bucket):
     """In one table alone, the source would send the rows of the others again."""
     lake = SyncLake(tmp_path, aws, local_session(1))
-    appended: dict[str, Any] = {"sync_mode": "incremental", "destination_sync_mode": "append"}
-    streams = catalog(stream("users", **appended), stream("orders", **appended))
 
     def run(job, lsn):
         content = {"type": "GLOBAL", "global": {"shared_state": {"lsn": lsn}, "stream_states": []}}
-        rows = [record(name, {"user_id": lsn}) for name in ("users", "orders")]
-        path = lake.messages(*rows, {"type": "STATE", "state": content})
-        lake.write({"format": {"format_type": "JSONL"}}, source={"messages": path, "catalog": streams})
-        spec = lake.spec
-        report = load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(1))
+        rows = [record(name, {"user_id": lsn}) for name in NAMES]
+        streams = [append(name) for name in NAMES]
+        report, pipeline = load_messages(lake, job, streams, *rows, {"type": "STATE", "state": content})
         assert report.status == "done", report.tables
-        return Pipeline.open(spec, Clients(spec.access))
+        return pipeline
 
     run("a", 3)
     pipeline = run("b", 6)

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
 from lakewriter.operate.verification import verify_all
 from tests.load.lakes import BUCKET
-from tests.operate.tampered import GLUE, ICEBERG, STREAM, Loaded, make, put_back
+from tests.operate.tampered import GLUE, ICEBERG, STREAM, Loaded, compact, make, put_back
 from tests.support.fixtures import empty_aws
 from tests.support.server import StrictAws
 
@@ -335,24 +334,12 @@ def test_partitions_that_nobody_may_list(undone):
     )
 
 
-def compacted(lake):
-    """Every file of the table written anew, with the same rows, as Iceberg's engines do it."""
-    table = lake.iceberg()
-    files = [task.file for task in table.scan().plan_files()]
-    written = _dataframe_to_data_files(table.metadata, table.scan().to_arrow(), table.io)
-    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
-        for file in files:
-            change.delete_data_file(file)
-        for file in written:
-            change.append_data_file(file)
-
-
 @pytest.mark.parametrize("vacuumed", [False, True])
 def test_a_compaction_is_noted_and_is_no_difference(undone, vacuumed):
     """Nor is it one that the files are gone which no reader needs any more."""
     lake = undone[ICEBERG]
     lake.aws.hide_missing = False
-    compacted(lake)
+    compact(lake.iceberg())
     if vacuumed:
         for key in lake.first["keys"]:
             lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)

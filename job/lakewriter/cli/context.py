@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -11,11 +12,15 @@ from lakewriter.aws import Clients, fill_region
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.dialects.lake_yaml import load
+from lakewriter.errors import SpecInvalidError
 from lakewriter.local.local_spec import localize
 from lakewriter.local.server import LocalServer, make_bucket
 from lakewriter.source.session import open_spark_session
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
+
+MOST_NAMED: Final = 10
+"""So many tables are named in a message."""
 
 
 class Context:
@@ -42,6 +47,13 @@ class Context:
         with self._lock:
             self._spark = self._spark or open_spark_session(f"lakewriter {self.spec.pipeline}")
             return self._spark
+
+    def require_table(self, name: str) -> None:
+        """Raise ``SPEC_INVALID`` where ``--table`` names none of the file's tables."""
+        known = [table.id for table in self.spec.tables]
+        if name not in known:
+            expected = ", ".join(known[:MOST_NAMED]) + (" or another of its tables" if known[MOST_NAMED:] else "")
+            raise SpecInvalidError(f"--table {name!r} is no table of this pipeline.", remedy=f"Expected {expected}.")
 
     def controls(self) -> Mapping[str, Control]:
         """The control objects of every table, by its id."""

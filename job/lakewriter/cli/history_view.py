@@ -10,7 +10,6 @@ from rich.text import Text
 from lakewriter.cli.fitting import GAP, Column, fit_columns, lay_out
 from lakewriter.cli.printed import HistoryReport, LoadSummary, ShownLoad
 from lakewriter.cli.shared import OUT, open_context, print_json
-from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate.loads import Loads
 from lakewriter.pages.load_page import describe_cost, list_next_steps
@@ -32,9 +31,8 @@ _STYLES: Final = {
 def print_history(lake: Path, stage: str | None, table: str | None, limit: int, *, as_json: bool) -> int:
     """Print the last loads of the file at ``lake``."""
     context = open_context(lake, stage)
-    known = [each.id for each in context.spec.tables]
-    if table is not None and table not in known:
-        raise SpecInvalidError(f"--table {table!r} is no table of this pipeline.", remedy=f"Expected {_join(known)}.")
+    if table is not None:
+        context.require_table(table)
     records = Loads(context.controls()).read_last(limit, table)
     if table is not None:
         records = [narrow(record, table) for record in records]
@@ -147,7 +145,3 @@ def _print_grid(out: Console, names: Column, others: Sequence[Column]) -> None:
 def _show(text: str) -> str:
     """Text of a source on a terminal: without characters that would change what else is shown."""
     return str(show_text(text)).replace("\n", "\\n")
-
-
-def _join(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:10])}{' or another of its tables' if len(names) > 10 else ''}"

@@ -8,11 +8,9 @@ from typing import Final
 
 from rich.console import Console
 
-from lakewriter.cli.context import Context
 from lakewriter.cli.printed import UndoneTable, UndoReport
 from lakewriter.cli.shared import OUT, is_local, open_context, print_json
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.errors import SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.naming import make_next_job_id
 from lakewriter.operate.undo import Undo
@@ -45,8 +43,9 @@ def undo_load(lake: Path, stage: str | None, wanted: WantedUndo, *, as_json: boo
     context = open_context(lake, stage)
     choices = Choices(wanted.reason, wanted.keep_cursor, wanted.rewrite)
     pipeline = Pipeline.open(context.spec, context.clients)
-    tables = [_find_table(context, name) for name in wanted.tables]
-    undo = Undo(pipeline, wanted.job_id, choices, tables=tables, through=wanted.through)
+    for name in wanted.tables:
+        context.require_table(name)
+    undo = Undo(pipeline, wanted.job_id, choices, tables=wanted.tables, through=wanted.through)
     undoings = undo.plan() if wanted.plan_only else undo.run()
     report = UndoReport(
         job_id=wanted.job_id,
@@ -59,13 +58,6 @@ def undo_load(lake: Path, stage: str | None, wanted: WantedUndo, *, as_json: boo
     else:
         show_undo(OUT, report, lake, () if stage is None else ("--stage", stage))
     return EXIT_OK
-
-
-def _find_table(context: Context, name: str) -> str:
-    ids = [table.id for table in context.spec.tables]
-    if name not in ids:
-        raise SpecInvalidError(f"--table {name!r} is no table of this pipeline.", remedy=f"Expected {', '.join(ids)}.")
-    return name
 
 
 def show_undo(out: Console, report: UndoReport, lake: Path, stage: Sequence[str] = ()) -> None:

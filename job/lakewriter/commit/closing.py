@@ -13,7 +13,7 @@ KEPT_UNDONE: Final = 100
 
 
 def close_state(state: TableState, pending: Pending, intent: Intent) -> TableState:
-    """The state with the pending change counted as committed."""
+    """Return the state with the pending change counted as committed."""
     now = datetime.now(UTC)
     closed = state.replace(
         pending=None,
@@ -27,12 +27,12 @@ def close_state(state: TableState, pending: Pending, intent: Intent) -> TableSta
 
 
 def list_changes(state: TableState, intent: Intent, now: datetime) -> dict[str, Any]:
-    """The fields of the state that the intent changes by what it holds, with their values after it."""
+    """List the fields of the state that the intent changes by what it holds, with their values after it."""
     return _list_loaded(state, intent) if intent.undoes is None else _list_undone(state, intent, intent.undoes, now)
 
 
 def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
-    """What a load changes in the state."""
+    """List what a load changes in the state."""
     changes: dict[str, Any] = {
         "cursor": intent.cursor_after or state.cursor,
         "counter": max(state.counter, intent.counter_after or 0),
@@ -55,7 +55,7 @@ def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
 
 
 def _list_undone(state: TableState, intent: Intent, load: UndoneLoad, now: datetime) -> dict[str, Any]:
-    """What an undo changes in the state. Counters stay, since no key is used twice; so do columns."""
+    """List what an undo changes in the state. Counters stay, since no key is used twice; so do columns."""
     undone = Undone(job_id=load.job_id, by=intent.job_id, at=now, next=load.next, reason=load.reason)
     live = tuple(other for other in state.sync.live if other.job_id != load.job_id)
     source = {"source": load.source, "unfinished": load.unfinished} if load.restores_source else {}

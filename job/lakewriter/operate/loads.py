@@ -11,7 +11,7 @@ from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import parse_trace
 from lakewriter.control_object import parse
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import UNDO, make_undo_job_id
+from lakewriter.naming import make_undo_job_id
 from lakewriter.pages.load_record import MOST_SAMPLES, LoadedTable, LoadRecord
 from lakewriter.report import TableReport
 
@@ -23,10 +23,11 @@ MOST_READ: Final = 200
 
 @dataclass
 class LoadKeys:
-    """The control objects of one load, as a listing has them."""
+    """The control objects of one load, as a listing has them; ``undo`` are those of its undo."""
 
     job_id: str
     entries: list[Entry] = field(default_factory=list)
+    undo: "LoadKeys | None" = None
 
     @property
     def at(self) -> datetime:
@@ -45,7 +46,6 @@ class Loads:
     def __init__(self, controls: Mapping[str, Control]) -> None:
         self._controls = controls
         self._first = next(iter(controls.values()))
-        self._undos: dict[str, LoadKeys] = {}
 
     def list_keys(self, most: int | None = None) -> list[LoadKeys]:
         """All loads, the one that wrote last first; a page that was made anew does not count. Empty where they have
@@ -57,7 +57,8 @@ class Loads:
             job_id = entry.key.removeprefix(root).partition("/")[0]
             if entry.key != self._first.keys.page(job_id):
                 loads.setdefault(job_id, LoadKeys(job_id)).entries.append(entry)
-        self._undos = {job_id: load for job_id, load in loads.items() if job_id.startswith(UNDO)}
+        for load in loads.values():
+            load.undo = loads.get(make_undo_job_id(load.job_id))
         return sorted(loads.values(), key=lambda load: (load.at, load.job_id), reverse=True)
 
     def read_last(self, limit: int, table_id: str | None = None) -> list[LoadRecord]:
@@ -101,9 +102,9 @@ class Loads:
         )
 
     def read_record(self, load: LoadKeys) -> LoadRecord:
-        """What the load came to, and in which tables it is undone since."""
-        record, undo = self._read_record(load), self._undos.get(make_undo_job_id(load.job_id))
-        traces = (parse_trace(self._first.keys, entry) for entry in undo.entries) if undo is not None else ()
+        """Read what the load came to, and in which tables it is undone since."""
+        record = self._read_record(load)
+        traces = (parse_trace(self._first.keys, entry) for entry in load.undo.entries) if load.undo is not None else ()
         undone = {trace.table_id for trace in traces if trace is not None and trace.kind == "report"}
         if not undone:
             return record

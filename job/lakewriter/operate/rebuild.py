@@ -133,7 +133,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
 
 
 def _conclude_changes(state: TableState, closed: Closed) -> dict[str, Any]:
-    """What a report alone tells."""
+    """Conclude what a report alone tells."""
     report = closed.report
     cursor = Cursor(**report["cursor_after"]) if report.get("cursor_after") else None
     undoes = report.get("undoes")

@@ -16,11 +16,11 @@ from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
-from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
+from lakewriter.commit.iceberg.manifests import StreamedAppend, list_data_files, read_live_entries
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition
-from lakewriter.commit.iceberg.removal import find_live_files, take_out
-from lakewriter.commit.iceberg.snapshot_presence import LOAD, explain_absence, read_load
+from lakewriter.commit.iceberg.removal import take_out
+from lakewriter.commit.iceberg.snapshot_presence import explain_absence, make_summary, read_load
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
@@ -82,7 +82,7 @@ class IcebergTables:
             return None
 
     def _read_back_undo(self, table: Table, load: UndoneLoad) -> None:
-        left = [file.file_path for file in find_live_files(table, frozenset(load.locations))]
+        left = sorted(frozenset(load.locations).intersection(list_data_files(table, table.current_snapshot())))
         if left:
             raise CommitUnknownError(
                 f"Iceberg table {self._own.name} still has {format_count(len(left), 'file')} of load "
@@ -100,7 +100,7 @@ class IcebergTables:
         the table was rolled back."""
         table = _require_same_table(self._own.load(), intent)
         locations = frozenset(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
-        return sorted(locations.difference(file.file_path for file in find_live_files(table, locations)))
+        return sorted(locations.difference(list_data_files(table, table.current_snapshot())))
 
     def explain_absence(self, intent: Intent) -> str | None:
         """See ``CatalogWriter``: the table may have been rolled back or dropped."""
@@ -158,7 +158,7 @@ def _append(table: Table, intent: Intent, number: int) -> None:
         )
     schema = find_schema(table, _require_iceberg(intent))
     require_committable(table, intent, schema, ".".join(table.name()))
-    summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
+    summary = make_summary(intent)
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         StreamedAppend(

@@ -6,14 +6,14 @@ Rows that were compacted since count as unchanged, rows that were deleted do not
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
+from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
-from lakewriter.commit.iceberg.manifests import read_entries, read_live_entries
+from lakewriter.commit.iceberg.manifests import list_data_files, read_entries
 from lakewriter.commit.iceberg.snapshot_presence import explain_absence, read_load, walk_ancestors
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
@@ -96,7 +96,7 @@ class LoadComparison:
         current = table.current_snapshot()
         if current is None:
             return
-        live = set(_list_files(table, current))
+        live = set(list_data_files(table, current))
         gone = {self._make_location(key) for key in self._intent.files.list_keys()} - live
         self._replaced = {location.removeprefix(self._prefix) for location in gone}
         for snapshot in walk_ancestors(table, current):
@@ -123,13 +123,6 @@ class LoadComparison:
 
     def _make_location(self, key: str) -> str:
         return self._prefix + key
-
-
-def _list_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
-    for manifest in snapshot.manifests(table.io):
-        for entry in read_live_entries(manifest, table.io):
-            if entry.content == DataFileContent.DATA:
-                yield entry.path
 
 
 def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:

@@ -16,8 +16,8 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestWriter,
 )
-from pyiceberg.table import TableProperties, Transaction
-from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.utils.properties import property_as_int
 
@@ -119,3 +119,11 @@ def read_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
 def read_live_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
     """Yield the entries of files that the manifest has not removed."""
     return (entry for entry in read_entries(manifest, io) if entry.status != ManifestEntryStatus.DELETED)
+
+
+def list_data_files(table: Table, snapshot: Snapshot | None) -> Iterator[str]:
+    """Yield the locations of the data files that a snapshot has; none without a snapshot."""
+    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
+        for entry in read_live_entries(manifest, table.io):
+            if entry.content == DataFileContent.DATA:
+                yield entry.path

@@ -8,17 +8,17 @@ from typing import Final
 
 from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFile, DataFileContent
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import Table
 
 from lakewriter.commit.iceberg.evolve import name_count_property
-from lakewriter.commit.iceberg.snapshot_presence import LOAD
+from lakewriter.commit.iceberg.snapshot_presence import make_summary
 from lakewriter.commit.intent import Intent, UndoneLoad
 
 UNDOES: Final = "lakewriter.undoes"
 """In the summary of an undo's snapshot: the job id of the load that it takes back."""
 
 
-def find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
+def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
     """Yield those of the files that the current snapshot has."""
     snapshot = table.current_snapshot()
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
@@ -32,17 +32,13 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
 
     Where files were rewritten since, the rows with the load's job id are deleted from those that have them now.
     """
-    live = list(find_live_files(table, frozenset(load.locations)))
-    summary = {LOAD: intent.load, "lakewriter.job-id": intent.job_id, UNDOES: load.job_id}
+    live = list(_find_live_files(table, frozenset(load.locations)))
+    summary = make_summary(intent) | {UNDOES: load.job_id}
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         if len(live) < len(load.locations) and load.column is not None:
-            _delete_rows(transaction, load, load.column, summary)
+            transaction.delete(EqualTo(term=load.column, value=load.job_id), snapshot_properties=summary)
         elif live:
             with transaction.update_snapshot(snapshot_properties=summary).overwrite() as overwrite:
                 for file in live:
                     overwrite.delete_data_file(file)
-
-
-def _delete_rows(transaction: Transaction, load: UndoneLoad, column: str, summary: dict[str, str]) -> None:
-    transaction.delete(EqualTo(term=column, value=load.job_id), snapshot_properties=summary)

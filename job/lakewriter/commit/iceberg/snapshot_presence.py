@@ -51,6 +51,11 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
     return _explain_rollback(current, load_snapshot) if last.sequence_number == FIRST else None
 
 
+def make_summary(intent: Intent) -> dict[str, str]:
+    """What the summary of a change's own snapshot says of it."""
+    return {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
+
+
 def read_load(snapshot: Snapshot) -> str | None:
     """Return the load in the snapshot's summary; None for another writer's snapshot."""
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
