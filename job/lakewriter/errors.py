@@ -19,6 +19,7 @@ LakeError
 ├── NameCollisionError              NAME_COLLISION
 ├── SchemaIncompatibleError         SCHEMA_INCOMPATIBLE
 ├── ValueUnrepresentableError       VALUE_UNREPRESENTABLE
+├── ExpectationFailedError          EXPECTATION_FAILED
 ├── SourceFailedError               SOURCE_FAILED
 ├── SourceUnreachableError          SOURCE_UNREACHABLE         a retry can help
 ├── KeyExistsError                  KEY_EXISTS
@@ -189,6 +190,19 @@ class ValueUnrepresentableError(LakeError):
         super().__init__(message, remedy=remedy)
         self.column = column
         self.document = document
+
+
+class ExpectationFailedError(LakeError):
+    """What a load has staged is not what its table is expected to be; nothing of it was published.
+
+    ``verdicts`` are those on all of the table's expectations.
+    """
+
+    code = "EXPECTATION_FAILED"
+
+    def __init__(self, message: str, *, remedy: str = "", verdicts: Sequence[object] = ()) -> None:
+        super().__init__(message, remedy=remedy)
+        self.verdicts = tuple(verdicts)
 
 
 class SourceFailedError(LakeError):

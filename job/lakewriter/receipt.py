@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from lakewriter.control_object import ControlObject, is_empty
+from lakewriter.control_object import ControlObject, is_empty, is_none
 
 MOST_BAD_ROWS_SHOWN: Final = 5
 
@@ -55,6 +55,47 @@ class Cursor(ControlObject):
     def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name
         known = {"type": type, "text": text}
         super().__init__(**known, **later)
+
+
+class Observed(ControlObject):
+    """What is known of a column that a table's expectations name, over the rows of a file or of several.
+
+    ``nulls`` is None where it is not known. A bound is None where no row has a value, and where it is not known; NaN
+    has no order, and no part in the bounds.
+    """
+
+    rows: int
+    nulls: int | None = None
+    nans: int = 0
+    lower: Cursor | None = None
+    upper: Cursor | None = None
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a row may have a value with an order."""
+        return self.nulls is None or self.rows > self.nulls + self.nans
+
+
+class Verdict(ControlObject):
+    """What one expectation came to in one load; ``holds`` is None where that is not known.
+
+    check     its name
+    outcome   what followed from it; what is not known is a warning
+    found     what the load has, in words, and ``expected`` what it should have
+    samples   values or rows that do not conform, in words
+    by        who accepted it as it is, and ``reason`` why
+    """
+
+    check: str
+    kind: str
+    column: str | None = None
+    holds: bool | None
+    outcome: Literal["passed", "failed", "warned", "accepted"]
+    found: str
+    expected: str
+    samples: tuple[str, ...] = ()
+    by: str | None = Field(None, exclude_if=is_none)
+    reason: str | None = Field(None, exclude_if=is_none)
 
 
 class InferredColumn(ControlObject):
@@ -109,7 +150,8 @@ class Receipt(ControlObject):
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` tells the changes
-    by field, to the process that loads: it is left out of the intent, since 0.1.0 refuses fields that it does not know.
+    by field, to the process that loads, and ``observed`` the columns that expectations name: both are left out of the
+    intent, since 0.1.0 refuses fields that it does not know.
     """
 
     version: Literal[1] = 1
@@ -132,6 +174,7 @@ class Receipt(ControlObject):
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
     changed: tuple[ChangedValues, ...] = Field((), exclude_if=is_empty)
+    observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -142,6 +185,10 @@ class Receipt(ControlObject):
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(f"parts of {self.key!r} are numbered {numbers}, expected 1 to N without gaps")
         return self
+
+    def for_intent(self) -> Self:
+        """The receipt without what is for the process alone that loads."""
+        return self.model_copy(update={"changed": (), "observed": {}})
 
 
 class Totals(ControlObject):
@@ -165,6 +212,7 @@ class Totals(ControlObject):
     changed: tuple[ChangedValues, ...] = ()
     requests: Mapping[str, int] = Field(default_factory=dict)
     is_repeated: bool = False
+    observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
 
 
 class ReceiptPart(ControlObject):

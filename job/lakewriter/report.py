@@ -9,7 +9,7 @@ from pydantic import Field
 from lakewriter.control_object import ControlObject, is_empty, is_none
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_RETRY
-from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, SetAside
+from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, SetAside, Verdict
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import MIB
 
@@ -93,6 +93,7 @@ class TableReport(ControlObject):
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
     undoes: str | None = Field(None, exclude_if=is_none)
     """The load that was taken back, in the report of an undo."""
+    expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]
@@ -104,7 +105,8 @@ class TableResult(Model):
     ``changes`` counts values that are not as the source gave them, ``undeclared`` properties left out, by path;
     ``set_aside`` tells of rows that were not loaded. ``changed`` has the changes by field and reason; only the process
     that loaded the table knows them, and the ``columns`` of its Parquet files, which are for its page alone.
-    ``cursor_after`` is where the table's next load begins. ``message`` ends with ``remedy``, where the error has one.
+    ``cursor_after`` is where the table's next load begins. ``expectations`` has a verdict on each of the table's.
+    ``message`` ends with ``remedy``, where the error has one.
     """
 
     schema_: str = Field(serialization_alias="schema")
@@ -132,6 +134,7 @@ class TableResult(Model):
     health: TableHealth | None = None
     set_aside: SetAside | None = None
     cursor_after: Cursor | None = None
+    expectations: tuple[Verdict, ...] = ()
     columns: tuple[str, ...] = Field((), exclude=True)
 
 

@@ -60,8 +60,8 @@ MISTAKES = [
     (S, "tables:\n", "tables: []\nother:\n", [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
-     "deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, on_failure, "
-     "pipeline, put_metrics, readers, source, source_root, tables, undo."]),
+     "deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, "
+     "on_failure, on_violation, pipeline, put_metrics, readers, source, source_root, tables, undo."]),
     (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
      "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
      "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "
@@ -209,9 +209,9 @@ MISTAKES = [
      "first."]),
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
-     "delta_encodings, deployment, destination, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "on_bad_row, on_failure, pipeline, put_metrics, readers, source, source_root, tables, undo. It goes into "
-     "'deployment'."]),
+     "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
+     "on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, source, source_root, tables, undo. It goes "
+     "into 'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [
@@ -352,6 +352,35 @@ MISTAKES = [
      "lake.yaml:2: contract.types: table 'flights' has contract.types: freeze, which cannot be kept where no catalog "
      "tells the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
      "without loss widen."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: set_aside}]\n", [
+     "lake.yaml:10: tables.0.expect.0.on_violation: 'set_aside' is not allowed; expected 'fail' or 'warn'."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_nul: a}]\n", [
+     "lake.yaml:10: tables.0.expect.0.not_nul: unknown key, with value 'a'; did you mean 'not_null'?"]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{}]\n", [
+     "lake.yaml:10: tables.0.expect.0: expected one of 'rows', 'not_null', 'null_share', 'range', 'fresh'."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{rows: {at_least: 1}, not_null: a}]\n", [
+     "lake.yaml:10: tables.0.expect.0.rows: expected one of 'rows', 'not_null', 'null_share', 'range', 'fresh', got "
+     "'rows' and 'not_null'."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{rows: {of_last_loads: 7}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.rows.of_last_loads: 'of_last_loads' and 'between' belong together."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{rows: {at_least: 5, at_most: 2}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.rows.at_least: expected 'at_least' and 'at_most' in order, the smaller one "
+     "first."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{null_share: {column: a, at_most: 5}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.null_share.at_most: 5: expected a share from 0 to 1, or a percentage "
+     "such as 5%."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{range: {column: a}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.range: expected 'at_least' or 'at_most', or both."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{fresh: {column: a, within: 26h}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.fresh.within: '26h': expected a time such as '26 hours'."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, name: a b}]\n", [
+     "lake.yaml:10: tables.0.expect.0.name: 'a b': expected letters, digits, '.', '_' and '-', at most 100, a letter, "
+     "digit or '_' first."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a}, {not_null: [b, a]}]\n", [
+     "lake.yaml:10: tables.0.expect.1: table 'flights' has two expectations named 'not_null.a'. Give one of them a "
+     "'name' of its own."]),
+    (S, "pipeline: flights\n", "pipeline: flights\nexpect: [{not_null: a, tables: [flight]}]\n", [
+     "lake.yaml:2: expect.0.tables: 'flight' is no table or stream of this file. It has 'flights'."]),
     (S, "    read: {format: csv, path: flights.csv}\n",
      "    on_bad_row: set_aside\n    read: {format: xml, path: f.xml}\n", [
      "lake.yaml:10: tables.0.on_bad_row: table 'flights' has on_bad_row: set_aside, which cannot be kept for xml "

@@ -1,6 +1,7 @@
 """The lake.yaml behind a function of the package, and the Spark session that its caller has."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +12,14 @@ from lakewriter.cli.context import Context
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
+from lakewriter.run.expectations import require_known
 from lakewriter.run.kinds import Plain
 from lakewriter.run.loader import load
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.prepare import SparkFactory
 from lakewriter.source.session import isolate
 from lakewriter.source.time_zone import require_utc
+from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.specification import Spec
 
 LakeFile = str | Path
@@ -67,6 +70,15 @@ def require_done(report: RunReport) -> RunReport:
     if error is not None:
         raise error
     return report
+
+
+def accept_checks(spec: Spec, accept: Mapping[str, str]) -> Spec:
+    """The pipeline for one load that need not meet some expectations, each with the reason."""
+    if not accept:
+        return spec
+    acceptance = Acceptance(checks=tuple(accept), reason="; ".join(dict.fromkeys(accept.values())))
+    require_known(spec, acceptance)
+    return spec.model_copy(update={"acceptance": acceptance})
 
 
 def narrow(spec: Spec, table: str) -> Spec:

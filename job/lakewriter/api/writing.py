@@ -1,12 +1,13 @@
 """Write a DataFrame to a table of a lake.yaml: once, or for every batch of a stream."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import DataFrame
 
-from lakewriter.api.pipeline_file import LakeFile, Opened, narrow, require_done
+from lakewriter.api.pipeline_file import LakeFile, Opened, accept_checks, narrow, require_done
 from lakewriter.cli.job_ids import choose_job_id
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.errors import SpecInvalidError
@@ -29,13 +30,15 @@ def write(
     job_id: str | None = None,
     stage: str | None = None,
     sync_id: int | None = None,
+    accept: Mapping[str, str] = MappingProxyType({}),
 ) -> RunReport:
     """Write a DataFrame to a table, exactly once under ``job_id``; what keeps it from being written is raised.
 
-    A job id that is done writes nothing, and Spark evaluates nothing. Without one a new one is made.
+    A job id that is done writes nothing, and Spark evaluates nothing. Without one a new one is made. ``accept`` are
+    expectations that the rows need not meet, each with the reason.
     """
     opened = Opened(lake, stage)
-    opened.spec = narrow(opened.spec, table)
+    opened.spec = accept_checks(narrow(opened.spec, table), accept)
     _require_frame(df)
     return require_done(
         opened.load(

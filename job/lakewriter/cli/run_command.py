@@ -34,6 +34,13 @@ from lakewriter.errors import SpecInvalidError
     metavar="[JOB_ID]",
     help="Load one row into a table of its own instead, to prove that loads of this file can work.",
 )
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="CHECK",
+    help="Load although this expectation is not met, for this load alone; TABLE:CHECK for that of one table.",
+)
+@click.option("--reason", metavar="TEXT", help="Why --accept is right, kept in the table's report.")
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures and the summary's line only.")
 @STAGE

@@ -1,11 +1,13 @@
 """The work of ``lakewriter run``."""
 
+import getpass
 import os
 import shlex
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -27,10 +29,12 @@ from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import make_sender
 from lakewriter.run.continuous_status import RunStatus
+from lakewriter.run.expectations import list_departures, require_known
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
 from lakewriter.spec.canary import make_canary
+from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.specification import Spec
 
 _STAGE_VARIABLE: Final = "LAKEWRITER_STAGE"
@@ -58,7 +62,7 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
         if as_json:
             print_failure(ErrorReport.of_stop(stopped.reason, exit_code, notes))
         return exit_code
-    for note in () if wanted.quiet else report.notes:
+    for note in () if wanted.quiet else (*report.notes, *list_departures(report)):
         warn(note)
     error = _print_failures(report)
     ending = _find_ending(report, error, again)
@@ -91,10 +95,33 @@ def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bo
 
 def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
     if wanted.canary is None:
-        return spec
+        return _accept(spec, wanted)
     if wanted.for_one_load != "--canary":
         raise SpecInvalidError(f"{wanted.for_one_load} is for a load of the file's tables; --canary has one row.")
     return make_canary(spec)
+
+
+def _accept(spec: Spec, wanted: Wanted) -> Spec:
+    """The spec with the expectations that this load need not meet, by whom and why."""
+    reason = (wanted.reason or "").strip()
+    if bool(wanted.accept) != bool(reason):
+        raise SpecInvalidError(
+            "--accept and --reason belong together: what is loaded although it is not as expected has a reason.",
+            remedy="Give both, such as --accept not_null.id --reason 'the source has no ids before 2020'.",
+        )
+    if not wanted.accept:
+        return spec
+    acceptance = Acceptance(checks=wanted.accept, reason=reason, by=_find_user())
+    require_known(spec, acceptance)
+    return spec.model_copy(update={"acceptance": acceptance})
+
+
+def _find_user() -> str:
+    """Who runs this, as the machine calls them; blank where it does not."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return ""
 
 
 def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id: str) -> str:
@@ -104,10 +131,12 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
         "--sync-id": wanted.sync_id,
         "--messages": wanted.messages,
         "--outcome": wanted.outcome,
+        "--reason": wanted.reason,
     }
+    accepted = [part for check in wanted.accept for part in ("--accept", check)]
     given = [part for option, value in options.items() if value is not None for part in (option, str(value))]
     local = ["--local"] if is_local() else []
-    return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *given, *local])}"
+    return f"Go on with: {shlex.join(['lakewriter', 'run', str(lake), '--job-id', job_id, *accepted, *given, *local])}"
 
 
 def _run_load(
@@ -121,9 +150,8 @@ def _run_load(
         job_id = find_last_repeat(Pipeline.open(context.spec, context.clients).first_control, job_id)
     remember_job_id(job_id)
     spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
-    if spec.lineage is not None and wanted.scheduled_at is not None:
-        nominal = {"nominal_time": job_ids.parse_time(wanted.scheduled_at)}
-        spec = spec.model_copy(update={"lineage": spec.lineage.model_copy(update=nominal)})
+    if wanted.scheduled_at is not None:
+        spec = _schedule(spec, job_ids.parse_time(wanted.scheduled_at))
     first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
     with show_progress(spec, ERR, job_id=job_id, quiet=wanted.quiet) as progress:
         signals = Signals(_tell, first=first, go_on=again(job_id))
@@ -141,6 +169,13 @@ def _run_load(
         except Stopped as stopped:
             stopped.add_note(again(job_id))
             raise
+
+
+def _schedule(spec: Spec, time: datetime) -> Spec:
+    update: dict[str, Any] = {"scheduled_at": time}
+    if spec.lineage is not None:
+        update["lineage"] = spec.lineage.model_copy(update={"nominal_time": time})
+    return spec.model_copy(update=update)
 
 
 def _tell(text: str) -> None:

@@ -15,6 +15,8 @@ class Wanted:
     outcome: str | None
     canary: str | None = None
     quiet: bool = False
+    accept: tuple[str, ...] = ()
+    reason: str | None = None
 
     @property
     def for_one_load(self) -> str | None:

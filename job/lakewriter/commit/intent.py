@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.control_object import RECEIPT_PARTS, ControlObject, is_empty, is_none, parse
-from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside
+from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import TableHealth, TableReport
 from lakewriter.spec.access import Access, KeyNames
@@ -167,6 +167,7 @@ class Intent(ControlObject):
     undoes: UndoneLoad | None = Field(None, exclude_if=is_none)
     removes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
     repeats: tuple[str, ...] = Field((), exclude_if=is_empty)
+    expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)
@@ -244,6 +245,7 @@ class Intent(ControlObject):
             parts=self.parts,
             needs=(RECEIPT_PARTS,) if self.parts else (),
             undoes=self.undoes.job_id if self.undoes is not None else None,
+            expectations=self.expectations,
         )
 
     def _make_sync_fields(self) -> dict[str, Any]:

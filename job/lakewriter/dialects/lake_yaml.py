@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from lakewriter.dialects.common.config_file import read_config_file
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import CheckedFile
+from lakewriter.dialects.common.expect_keys import SharedExpectEntry, apply_expectations
 from lakewriter.dialects.common.faults import FaultError, locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
@@ -43,6 +44,7 @@ from lakewriter.dialects.registry import (
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import PIPELINE
 from lakewriter.spec.deployment import Deployment
+from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.readers import ReaderName
@@ -126,6 +128,10 @@ class LakeFile(FileModel):
     """What happens when columns or types change in the sources. A table's own ``contract`` comes first."""
     on_bad_row: BadRowEntry | None = None
     """What happens to a row that cannot be loaded. A table's own ``on_bad_row`` comes first."""
+    expect: tuple[SharedExpectEntry, ...] = ()
+    """What each load of every table is expected to be, or of the tables and streams that an entry names."""
+    on_violation: OnViolation | None = None
+    """What happens where an expectation does not hold. A table's own ``on_violation`` comes first."""
     limits: LimitsEntry = LimitsEntry()
     """Sizes and counts that bound a load."""
     lineage: LineageEntry | None = None
@@ -199,6 +205,8 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = fit_readers(translated, file.readers, delta=file.delta_encodings)
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
+        own = [(entry.expect, entry.on_violation) for entry in file.tables]
+        spec = apply_expectations(spec, own, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
         interval = _choose_interval(file, spec)
     loaded = {

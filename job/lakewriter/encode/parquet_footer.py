@@ -86,6 +86,25 @@ def read_column_statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatist
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """A leaf column over all row groups: ``nulls``, and the lowest and the highest value, None where they are not known
+    or no row has one. NaN has no part in them, and long text may be cut."""
+
+    nulls: int | None
+    lower: Any
+    upper: Any
+
+
+def read_bounds(metadata: pq.FileMetaData, path: str) -> Bounds | None:
+    """What the footer says of the leaf column at a dotted path; None where it has no such column."""
+    chunks = next((each for each in _iterate_columns(metadata) if each[0].path_in_schema == path), None)
+    if chunks is None:
+        return None
+    lower, upper = _join_bounds(chunks) or (None, None)
+    return Bounds(_count_nulls(chunks), lower, upper)
+
+
+@dataclass(frozen=True)
 class _Chunk:
     path_in_schema: str
     values: int
@@ -118,17 +137,27 @@ def _read_bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
         return None
 
 
-def _merge(chunks: list[_Chunk]) -> ColumnStatistics:
+def _count_nulls(chunks: list[_Chunk]) -> int | None:
     nulls = [chunk.nulls for chunk in chunks]
+    return None if None in nulls else sum(n for n in nulls if n is not None)
+
+
+def _join_bounds(chunks: list[_Chunk]) -> tuple[Any, Any] | None:
     filled = [chunk for chunk in chunks if chunk.nulls != chunk.values]
     bounds = [chunk.bounds for chunk in filled if chunk.bounds is not None]
-    known = bool(bounds) and len(bounds) == len(filled)
+    if not bounds or len(bounds) != len(filled):
+        return None
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+
+def _merge(chunks: list[_Chunk]) -> ColumnStatistics:
+    bounds = _join_bounds(chunks)
     return ColumnStatistics(
         values=sum(chunk.values for chunk in chunks),
-        nulls=None if None in nulls else sum(n for n in nulls if n is not None),
+        nulls=_count_nulls(chunks),
         compressed_bytes=sum(chunk.compressed_bytes for chunk in chunks),
-        lower=_write_text(min(low for low, _ in bounds)) if known else None,
-        upper=_write_text(max(high for _, high in bounds)) if known else None,
+        lower=_write_text(bounds[0]) if bounds else None,
+        upper=_write_text(bounds[1]) if bounds else None,
     )
 
 

@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from lakewriter.errors import PendingUnrecoverableError
-from lakewriter.receipt import ChangedValues, Cursor, Receipt, ReceiptPart, Totals
+from lakewriter.expect.observing import add_observed
+from lakewriter.receipt import ChangedValues, Cursor, Observed, Receipt, ReceiptPart, Totals
 from lakewriter.report import SMALL_FILE_BYTES
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.spec.specification import MIB
@@ -59,6 +60,7 @@ class Sum:
         self._undeclared, self._requests = Counter[str](), Counter[str]()
         self._changed = Counter[tuple[str, str, str]]()
         self._is_repeated = False
+        self._observed: dict[str, Observed] = {}
 
     def add(self, receipt: Receipt) -> None:
         """Add a file."""
@@ -89,6 +91,9 @@ class Sum:
         self._requests.update(more.requests)
         for values in more.changed:
             self._changed[values.field, values.change, values.reason] += values.values
+        for column, observed in more.observed.items():
+            before = self._observed.get(column)
+            self._observed[column] = observed if before is None else add_observed(before, observed)
 
     def make(self) -> Totals:
         """Return the sum."""
@@ -106,6 +111,7 @@ class Sum:
             changed=tuple(changed),
             requests=dict(self._requests),
             is_repeated=self._is_repeated,
+            observed=self._observed,
         )
 
 
@@ -141,7 +147,7 @@ class PartWriter:
 
     def add(self, receipt: Receipt) -> Iterator[ReceiptPart]:
         """Add a receipt; yield the part that it fills."""
-        line = receipt.model_copy(update={"changed": ()}).model_dump_json().encode()
+        line = receipt.for_intent().model_dump_json().encode()
         self._lines.append(line)
         self._sum.add(receipt)
         self.size += len(line) + 1

@@ -208,6 +208,8 @@ class TableRun:
         (result,) = report.tables
         if result.code is not None:
             raise CODES[result.code](result.message or "")
+        # What was accepted is accepted of the batch that could not be loaded, the first one.
+        self.spec = self.spec.model_copy(update={"acceptance": None})
         self._bytes = result.bytes
         self._note_once(report.notes)
         return self._note_batch(batch, result, began)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Unclear
-from lakewriter.errors import CODES, LakeError
+from lakewriter.errors import CODES, ExpectationFailedError, LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.report import RunReport, TableResult
 from lakewriter.run.continuous_status import RunStatus
@@ -29,6 +29,8 @@ def find_failure(report: RunReport) -> LakeError | None:
 def _make_error(code: str, table: TableResult) -> LakeError:
     remedy = table.remedy or ""
     error = CODES[code]((table.message or "").removesuffix(remedy), remedy=remedy)
+    if isinstance(error, ExpectationFailedError):
+        error.verdicts = table.expectations
     for note in table.notes:
         error.add_note(note)
     return error

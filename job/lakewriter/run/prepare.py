@@ -114,10 +114,19 @@ def _plan_envelope(
         properties = () if envelope.typed else find_property_names(schema)
         one_text = isinstance(spec.encoding, AvroEncoding)
         record = make_record_type(schema, one_text=one_text) if envelope.typed else Record(())
-        shape = plan_documents(source, table, envelope, record, properties)
+        shape = replace(
+            plan_documents(source, table, envelope, record, properties), watched=_type_watched(table, envelope)
+        )
     if sync is None:
         return shape
     return replace(shape, sync_id=sync.intent.sync_id, generation_id=sync.intent.generation_id)
+
+
+def _type_watched(table: TableSpec, envelope: Envelope) -> Record | None:
+    """The types of the properties that expectations name, of documents that become text."""
+    if envelope.typed or not table.expected_columns or table.stream is None:
+        return None
+    return make_record_type(table.stream.json_schema)
 
 
 def has_inferred_columns(table: TableSpec) -> bool:

@@ -2,16 +2,19 @@
 
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
+from lakewriter.receipt import Verdict
 from lakewriter.report import TableResult
 from lakewriter.spec.specification import TableSpec
 
 _KEPT: Final = (
     "table", "rows", "files", "bytes", "keys", "feed", "engine", "small_files", "notes", "health", "sync_id",
     "generation_id", "retired", "changes", "change_samples", "undeclared", "set_aside",
-    "cursor_after",
+    "cursor_after", "expectations",
 )  # fmt: skip
 """What a table's own report says that the run's repeats."""
 
@@ -57,4 +60,5 @@ def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResu
         remedy=error.remedy or None,
         seconds=round(seconds, 3),
         notes=tuple(getattr(error, "__notes__", ())),
+        expectations=TypeAdapter(tuple[Verdict, ...]).validate_python(getattr(error, "verdicts", ())),
     )

@@ -27,6 +27,7 @@ from lakewriter.receipt import SetAside
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
+from lakewriter.run.expectations import Judged, find_watched, judge_staged
 from lakewriter.run.kinds import Kind
 from lakewriter.run.placement import find_in_catalog, make_ready, number_objects, remove_partition
 from lakewriter.run.prepare import (
@@ -139,6 +140,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
     prepared = prepare(spec, table, before, in_place, load.spark, sync, load.kind.opener)
     since = time.monotonic()
     try:
+        find_watched(spec, table, prepared.shape)
         action, shape, names = _place_files(load, table, began, names, prepared)
         if exclusive:
             # What is staged from here on could not be bound.
@@ -272,6 +274,7 @@ def plan_task(
         aside=_plan_set_aside(load, table),
         statistics=isinstance(planned.action, IcebergAction),
         spill=plan_spill(_name_parts(load, table), partitions),
+        watches=tuple(find_watched(spec, table, shape).values()),
     )
 
 
@@ -303,7 +306,7 @@ def require_few(table: TableSpec, set_aside: SetAside | None, rows: int, allowed
 
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
-    """All that whoever commits the load has to know."""
+    """All that whoever commits the load has to know; ``EXPECTATION_FAILED`` for one that must not be committed."""
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
@@ -319,7 +322,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         started=load.attempt.started,
         access=spec.access,
         catalog=staged.action,
-        receipts=tuple(receipt.model_copy(update={"changed": ()}) for receipt in receipts.at_hand),
+        receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
         parts=tuple(receipts.parts),
         cursor_before=before,
         cursor_after=choose_higher(before, receipts.totals.cursor),
@@ -332,6 +335,9 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         inferred=inferred,
         set_aside=staged.set_aside,
         repeats=repeats,
+        expectations=judge_staged(
+            Judged(spec, table, load.attempt, began, planned.shape, receipts.totals), load.control(table)
+        ),
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 

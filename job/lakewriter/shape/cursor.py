@@ -36,7 +36,7 @@ def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
     """The higher of two by value; ``SCHEMA_INCOMPATIBLE`` for types without a common order."""
     if a is None or b is None:
         return a or b
-    (kind_a, value_a), (kind_b, value_b) = _to_comparable(a), _to_comparable(b)
+    (kind_a, value_a), (kind_b, value_b) = to_comparable(a), to_comparable(b)
     if kind_a != kind_b:
         raise SchemaIncompatibleError(
             f"cursor {a.text!r} of type {a.type!r} cannot be compared with {b.text!r} of type {b.type!r}.",
@@ -45,9 +45,16 @@ def choose_higher(a: Cursor | None, b: Cursor | None) -> Cursor | None:
     return b if value_b > value_a else a  # type: ignore[operator]
 
 
+def choose_lower(a: Cursor | None, b: Cursor | None) -> Cursor | None:
+    """The lower of two, as ``choose_higher`` compares them."""
+    if a is None or b is None:
+        return a or b
+    return b if choose_higher(a, b) is a else a
+
+
 def write_spark_literal(c: Cursor) -> str:
     """Spark SQL for the cursor's exact value and type."""
-    kind, value = _to_comparable(c)
+    kind, value = to_comparable(c)
     if kind == "string":
         return f"'{c.text.translate(_ESCAPES)}'"
     if kind == "date":
@@ -67,7 +74,7 @@ def parse_cursor(kind: str, text: str) -> Cursor:
     """A cursor that a person typed; ``SPEC_INVALID`` when the text is none of this type."""
     cursor = Cursor(type=kind, text=text)
     try:
-        _to_comparable(cursor)
+        to_comparable(cursor)
     except SchemaIncompatibleError as error:
         raise SpecInvalidError(
             f"cursor {text!r} is not of type {kind!r}.",
@@ -86,7 +93,7 @@ def _refuse_nan(array: pa.Array, column: str, first_index: int) -> None:
         )
 
 
-def _to_comparable(c: Cursor) -> tuple[str, Comparable]:
+def to_comparable(c: Cursor) -> tuple[str, Comparable]:
     """A value that Python orders, and the kind of values it may be compared with."""
     for kind, type_pattern, text_pattern, value in _KINDS:
         if re.fullmatch(type_pattern, c.type):

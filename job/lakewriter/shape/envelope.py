@@ -54,7 +54,8 @@ class EnvelopePlan:
     """What is done to every batch.
 
     ``rows`` shapes typed rows; without it documents come in. Their properties are ``record`` in typed files and
-    ``properties`` in text; both are None where the whole document is one column.
+    ``properties`` in text; both are None where the whole document is one column. ``watched`` types those properties of
+    documents in text that are looked at.
     """
 
     source_schema: pa.Schema
@@ -66,6 +67,7 @@ class EnvelopePlan:
     properties: tuple[str, ...] | None = None
     sync_id: int = 0
     generation_id: int = 0
+    watched: Record | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -82,6 +84,12 @@ class EnvelopePlan:
     def left_out(self) -> tuple[str, ...]:
         """Source columns that have no type."""
         return self.rows.left_out if self.rows else ()
+
+    @property
+    def watched_schema(self) -> pa.Schema:
+        """The types of ``watched``."""
+        fields = self.watched.fields if self.watched is not None else ()
+        return pa.schema([make_arrow_field(name, own, name_avro_fields, name) for name, own in fields])
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -183,6 +191,7 @@ class EnvelopeShaper:
         self._findings = Findings()
         self._cut = set[str]()
         self._rows = plan.rows and Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
+        self.typed: pa.RecordBatch | None = None
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema."""
@@ -199,7 +208,18 @@ class EnvelopeShaper:
         if envelope.generation:
             columns.append(pa.repeat(pa.scalar(self.plan.generation_id, pa.int64()), batch.num_rows))
         self.rows += batch.num_rows
-        return pa.RecordBatch.from_arrays([*columns, *data], schema=self.plan.schema)
+        shaped = pa.RecordBatch.from_arrays([*columns, *data], schema=self.plan.schema)
+        self.typed = self._rows.typed if self._rows else self._type_documents(batch, shaped)
+        return shaped
+
+    def _type_documents(self, batch: pa.RecordBatch, shaped: pa.RecordBatch) -> pa.RecordBatch:
+        """What is looked at of documents, with types also where the file has text."""
+        if self.plan.watched is None:
+            return shaped
+        schema = self.plan.watched_schema
+        documents = Documents(batch.column(DATA).cast(pa.binary()).to_pylist())
+        columns = documents.build_columns(self.plan.watched, schema)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
         """See ``Shaper``; documents have no cursor of ours."""

@@ -41,6 +41,7 @@ class Flattener:
         self.changes = 0
         self.undeclared = Counter[str]()
         self._texts: list[Any] = []
+        self.typed: pa.RecordBatch | None = None
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema.
@@ -61,7 +62,8 @@ class Flattener:
             self.changes, self.undeclared = before
             raise
         self.rows += batch.num_rows
-        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
+        self.typed = pa.RecordBatch.from_arrays(arrays, schema=self.plan.schema)
+        return self.typed
 
     def _make_arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         arrays = self._read_json(batch) if self.plan.documents is not None else self._read_columns(batch)

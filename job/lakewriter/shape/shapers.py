@@ -18,6 +18,10 @@ AnyPlan = ShapePlan | TextRowsPlan | EnvelopePlan | FlattenPlan
 class AnyShaper(Protocol):
     """What a task does to its batches, in order."""
 
+    @property
+    def typed(self) -> pa.RecordBatch | None:
+        """The rows of the last batch with the types that they have before a text format makes text of them."""
+
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema."""
 

@@ -95,7 +95,7 @@ def plan_shape(
         schema=pa.schema([*(pa.field(c.name, c.type) for c in columns), *_make_tracking_fields(spec, existing or {})]),
         columns=columns,
         tracking=spec.tracking,
-        keys=tuple(_find(key, names, f"{where} of {table.id!r}", left_out) for key in keys)
+        keys=tuple(find_column(key, names, f"{where} of {table.id!r}", left_out) for key in keys)
         or tuple(column.name for column in columns),
         cursor=_find_cursor(table, columns, names, left_out),
         left_out=left_out,
@@ -152,7 +152,7 @@ def _find_cursor(
 ) -> str | None:
     if table.cursor is None:
         return None
-    name = _find(table.cursor, names, f"cursor of {table.id!r}", left_out)
+    name = find_column(table.cursor, names, f"cursor of {table.id!r}", left_out)
     t = next(column.type for column in columns if column.name == name)
     ordered = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp, pt.is_string)
     if not any(check(t) for check in ordered):
@@ -169,7 +169,8 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
     steady = [(column.name, column.name) for column in spec.tracking if column.holds in STEADY]
     known = [*(pair for pair in names if (pair[0], pair[0]) not in steady), *steady]
     fields = tuple(
-        field.model_copy(update={"column": _find(field.column, known, what, left_out)}) for field in table.partition_by
+        field.model_copy(update={"column": find_column(field.column, known, what, left_out)})
+        for field in table.partition_by
     )
     # As Iceberg's own library has it: of one column an hour within a day tells nothing new.
     kinds = [(field.column, "time" if field.of_time else field.kind) for field in fields]
@@ -187,7 +188,7 @@ def _plan_partition(spec: Spec, table: TableSpec, names: Names, left_out: Sequen
     return fields
 
 
-def _find(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:
+def find_column(wanted: str, names: Names, what: str, left_out: Sequence[str]) -> str:
     """The written name of a source column given exactly, or else in another case when only one is meant."""
     matches = [pair for pair in names if pair[0] == wanted] or [
         pair for pair in names if pair[0].lower() == wanted.lower()
@@ -226,6 +227,7 @@ class Shaper:
         self._tracking = TrackingValues(job_id=job_id, start=start)
         self._checked: pa.Schema | None = None
         self._findings = Findings()
+        self.typed: pa.RecordBatch | None = None
 
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` with exactly the plan's schema.
@@ -251,6 +253,7 @@ class Shaper:
             values = batch.column(column.position)
             self._findings.undeclared[column.source] += len(values) - values.null_count
         self.rows += batch.num_rows
+        self.typed = shaped
         return shaped
 
     def take_cursor(self) -> tuple[Cursor | None, int]:

@@ -51,6 +51,11 @@ class TextRowsShaper:
         self._rows = Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
         self._first_index = first_index
 
+    @property
+    def typed(self) -> pa.RecordBatch | None:
+        """See ``AnyShaper``."""
+        return self._rows.typed
+
     def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """``batch`` as text; ``VALUE_UNREPRESENTABLE`` for NaN and the infinities, which JSON has no text for."""
         index = self._first_index + self._rows.rows

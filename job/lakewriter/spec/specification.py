@@ -1,6 +1,7 @@
 """The dialect-neutral specification: what a load does, with no vendor's name in it."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -8,6 +9,7 @@ from lakewriter.naming import join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
+from lakewriter.spec.expectations import Acceptance, Expectation
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import Model
@@ -144,6 +146,7 @@ class TableSpec(Model):
     encoding: "Encoding | None" = None
     contract: Contract | None = None
     on_bad_row: BadRows | None = None
+    expect: tuple[Expectation, ...] = ()
 
     @property
     def is_given(self) -> bool:
@@ -154,6 +157,11 @@ class TableSpec(Model):
     def sets_aside(self) -> bool:
         """Whether bad rows are kept beside the load, which goes on without them."""
         return self.on_bad_row is not None and self.on_bad_row.action == "set_aside"
+
+    @property
+    def expected_columns(self) -> tuple[str, ...]:
+        """The columns that expectations name, by their names in the source."""
+        return tuple(dict.fromkeys(each.column for each in self.expect if each.column is not None))
 
     @property
     def id(self) -> str:
@@ -238,6 +246,10 @@ class Spec(Model):
     column_names: Literal["normalised", "kept"] = "normalised"
     vendor_policy: VendorPolicy | None = None
     """The document of the vendor's set-up page; None where there is none."""
+    acceptance: Acceptance | None = None
+    """Expectations that this one load need not meet."""
+    scheduled_at: datetime | None = None
+    """The time that this one load is for, where it was given."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -8,9 +8,11 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from lakewriter.dialects.common.expect_keys import ExpectEntry
 from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.row_rules import BadRows, Contract
 from lakewriter.spec.specification import IndexKind, JdbcPartition, Mode, PartitionField, Read
@@ -147,6 +149,12 @@ class TableEntry(FileModel):
     """What happens when the columns or types of this table change in the source."""
     on_bad_row: BadRowEntry | None = None
     """What happens to a row of this table that cannot be loaded."""
+    expect: tuple[ExpectEntry, ...] = ()
+    """What each load of this table is expected to be. It is judged once the files are staged, before anybody sees
+    them."""
+    on_violation: OnViolation | None = None
+    """What happens where an expectation of this table does not hold: ``fail`` publishes nothing of the load, ``warn``
+    publishes it and says so. By default ``fail``."""
 
     @field_validator("cursor_lag")
     @classmethod

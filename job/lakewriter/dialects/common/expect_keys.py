@@ -1,0 +1,275 @@
+"""The keys ``expect`` and ``on_violation``: for a table, and for several or all tables of a pipeline."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.dialects.common.source_files import Location
+from lakewriter.spec.expectations import (
+    Expectation,
+    Fresh,
+    Limit,
+    NullShare,
+    OnViolation,
+    Range,
+    RowCount,
+    RowsOfLastLoads,
+)
+from lakewriter.spec.model import FileModel
+from lakewriter.spec.specification import Spec, TableSpec
+
+_PERCENTAGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?%")
+_DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+
+
+def _check_share(value: float | str) -> float | str:
+    share = to_share(value)
+    if share is None or not 0 <= share <= 1:
+        raise ValueError("expected a share from 0 to 1, or a percentage such as 5%")
+    return value
+
+
+def _check_ratio(value: float | str) -> float | str:
+    ratio = to_share(value)
+    if ratio is None or ratio < 0:
+        raise ValueError("expected a percentage such as 50%, or a number such as 0.5")
+    return value
+
+
+def _check_duration(value: str) -> str:
+    if not _DURATION.fullmatch(value):
+        raise ValueError("expected a time such as '26 hours'")
+    return value
+
+
+def _check_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ValueError("expected letters, digits, '.', '_' and '-', at most 100, a letter, digit or '_' first")
+    return value
+
+
+Share = Annotated[float | str, AfterValidator(_check_share)]
+Ratio = Annotated[float | str, AfterValidator(_check_ratio)]
+Duration = Annotated[str, AfterValidator(_check_duration)]
+Name = Annotated[str, AfterValidator(_check_name)]
+Column = Annotated[str, Field(min_length=1)]
+
+
+def to_share(value: float | str) -> float | None:
+    """The number that a share or a percentage stands for; None for other text."""
+    if not isinstance(value, str):
+        return float(value)
+    found = _PERCENTAGE.fullmatch(value.strip())
+    # By way of decimals, 33.3% is the number nearest to 333 of 1,000.
+    return float(Decimal(found[1]) / 100) if found else None
+
+
+class RowsEntry(FileModel):
+    """How many rows a load has: as numbers, or against the loads before it."""
+
+    at_least: int | None = Field(None, ge=0)
+    """The fewest rows that a load has."""
+    at_most: int | None = Field(None, ge=0)
+    """The most rows that a load has."""
+    of_last_loads: int | None = Field(None, ge=1, le=100)
+    """How many committed loads before it the load is compared with, by the median of their rows."""
+    between: tuple[Ratio, ...] | None = Field(None, min_length=2, max_length=2)
+    """For ``of_last_loads``: the fewest and the most rows as percentages of that median, such as ``[50%, 200%]``."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "RowsEntry":
+        if (self.of_last_loads is None) != (self.between is None):
+            raise ValueError("'of_last_loads' and 'between' belong together")
+        numbers = (self.at_least, self.at_most)
+        if (numbers == (None, None)) == (self.between is None):
+            raise ValueError("expected 'at_least' or 'at_most', or 'of_last_loads' with 'between'")
+        _require_order(*numbers)
+        if self.between is not None:
+            _require_order(to_share(self.between[0]), to_share(self.between[1]), keys="the numbers of 'between'")
+        return self
+
+
+def _require_order(least: Any, most: Any, keys: str = "'at_least' and 'at_most'") -> None:
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"expected {keys} in order, the smaller one first")
+
+
+class NullShareEntry(FileModel):
+    """How many nulls a column has."""
+
+    column: Column
+    """The column, by its name in the source."""
+    at_most: Share
+    """The largest share of nulls among all rows of the load, such as ``5%`` or 0.05."""
+
+
+class RangeEntry(FileModel):
+    """The bounds of a column's values; nulls are not looked at."""
+
+    column: Column
+    """The column, by its name in the source: of numbers, dates, timestamps or text."""
+    at_least: Limit | None = None
+    """The smallest value: a number, or text such as ``2020-01-01`` or ``2020-01-01T00:00:00Z``."""
+    at_most: Limit | None = None
+    """The largest value."""
+
+    @field_validator("at_least", "at_most", mode="before")
+    @classmethod
+    def _write_time(cls, value: Any) -> Any:
+        """YAML makes dates and times of what looks like them."""
+        return value.isoformat() if isinstance(value, date) else value
+
+    @model_validator(mode="after")
+    def _some_bound(self) -> "RangeEntry":
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("expected 'at_least' or 'at_most', or both")
+        if isinstance(self.at_least, str) == isinstance(self.at_most, str):
+            _require_order(self.at_least, self.at_most)
+        return self
+
+
+class FreshEntry(FileModel):
+    """How old the newest value of a column is when the load runs, or at the time that it is scheduled for."""
+
+    column: Column
+    """The column, by its name in the source: of dates or timestamps. Those without a zone are taken for UTC."""
+    within: Duration
+    """The greatest age, such as ``26 hours``."""
+
+
+class ExpectEntry(FileModel):
+    """One expectation: exactly one of the checks, and what is done where it does not hold."""
+
+    name: Name | None = None
+    """What messages, reports and ``run --accept`` call it. By default the check and its column, such as
+    ``range.distance``."""
+    on_violation: OnViolation | None = None
+    """``fail`` publishes nothing of the load where the expectation does not hold; ``warn`` publishes it and says so. By
+    default the table's ``on_violation``."""
+    rows: RowsEntry | None = None
+    """How many rows a load has."""
+    not_null: Column | Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """A column that has no nulls, or a list of such columns."""
+    null_share: NullShareEntry | None = None
+    """How many nulls a column has."""
+    range: RangeEntry | None = None
+    """The bounds of a column's values."""
+    fresh: FreshEntry | None = None
+    """How old the newest value of a column is."""
+
+    @model_validator(mode="after")
+    def _one_check(self) -> "ExpectEntry":
+        given = [key for key in CHECKS if getattr(self, key) is not None]
+        if len(given) != 1:
+            shown = f", got {' and '.join(map(repr, given))}" if given else ""
+            raise ValueError(f"expected one of {', '.join(map(repr, CHECKS))}{shown}")
+        return self
+
+    def list_expectations(self, default: OnViolation) -> Iterator[Expectation]:
+        """The neutral form: a list of columns is an expectation for each."""
+        rule: dict[str, Any] = {"on_violation": self.on_violation or default}
+        if self.not_null is not None:
+            columns = (self.not_null,) if isinstance(self.not_null, str) else self.not_null
+            for column in columns:
+                own = self.name if len(columns) == 1 else self.name and f"{self.name}.{column}"
+                yield NullShare(name=own or f"not_null.{column}", column=column, at_most=0, **rule)
+        elif self.rows is not None:
+            yield self._make_rows(self.rows, rule)
+        else:
+            yield self._make_of_column(rule)
+
+    def _make_rows(self, rows: RowsEntry, rule: dict[str, Any]) -> Expectation:
+        if rows.of_last_loads is None or rows.between is None:
+            return RowCount(name=self.name or "rows", at_least=rows.at_least, at_most=rows.at_most, **rule)
+        least, most = (to_share(ratio) or 0.0 for ratio in rows.between)
+        name = self.name or "rows.of_last_loads"
+        return RowsOfLastLoads(name=name, loads=rows.of_last_loads, least=least, most=most, **rule)
+
+    def _make_of_column(self, rule: dict[str, Any]) -> Expectation:
+        if self.null_share is not None:
+            share = to_share(self.null_share.at_most) or 0.0
+            name = self.name or f"null_share.{self.null_share.column}"
+            return NullShare(name=name, column=self.null_share.column, at_most=share, **rule)
+        if self.range is not None:
+            name = self.name or f"range.{self.range.column}"
+            return Range(name=name, **self.range.model_dump(), **rule)
+        assert self.fresh is not None
+        number, unit = self.fresh.within.rstrip("s").split(" ")
+        seconds, name = int(number) * _SECONDS[unit], self.name or f"fresh.{self.fresh.column}"
+        return Fresh(name=name, column=self.fresh.column, seconds=seconds, within=self.fresh.within, **rule)
+
+
+CHECKS: Final = ("rows", "not_null", "null_share", "range", "fresh")
+
+
+class SharedExpectEntry(ExpectEntry):
+    """An expectation of several tables or streams."""
+
+    tables: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The tables or streams that it is for, by their names in the source, or ``schema.table``. By default all."""
+
+
+Own = Sequence[tuple[Sequence[ExpectEntry], OnViolation | None]]
+"""Of each entry in ``tables``: its expectations, and its ``on_violation``."""
+
+
+def apply_expectations(
+    spec: Spec, own: Own, shared: Sequence[SharedExpectEntry], on_violation: OnViolation | None
+) -> Spec:
+    """The spec whose tables have their own expectations and the pipeline's; the first ones are those of ``own``."""
+    if not shared and not any(entries for entries, _ in own):
+        return spec
+    _refuse_unknown_tables(spec, shared)
+    tables = []
+    for number, table in enumerate(spec.tables):
+        entries, rule = own[number] if number < len(own) else ((), None)
+        default = rule or on_violation or "fail"
+        located: list[tuple[Location, ExpectEntry]] = [
+            (("tables", number, "expect", place), entry) for place, entry in enumerate(entries)
+        ]
+        located += [(("expect", place), each) for place, each in enumerate(shared) if _is_for(each, table)]
+        tables.append(table.model_copy(update={"expect": tuple(_list_all(table, located, default))}))
+    return spec.model_copy(update={"tables": tuple(tables)})
+
+
+def _list_all(
+    table: TableSpec, located: Sequence[tuple[Location, ExpectEntry]], default: OnViolation
+) -> Iterator[Expectation]:
+    names: Mapping[str, Location] = {}
+    for location, entry in located:
+        for expectation in entry.list_expectations(default):
+            if expectation.name in names:
+                raise FaultError(
+                    location,
+                    f"table {table.source_table!r} has two expectations named {expectation.name!r}.",
+                    remedy="Give one of them a 'name' of its own.",
+                )
+            names = {**names, expectation.name: location}
+            yield expectation
+
+
+def _is_for(entry: SharedExpectEntry, table: TableSpec) -> bool:
+    return entry.tables is None or any(_is_named(table, name) for name in entry.tables)
+
+
+def _is_named(table: TableSpec, name: str) -> bool:
+    full = f"{table.source_schema}.{table.source_table}" if table.source_schema else table.source_table
+    return name in (table.source_table, full)
+
+
+def _refuse_unknown_tables(spec: Spec, shared: Sequence[SharedExpectEntry]) -> None:
+    for place, entry in enumerate(shared):
+        for name in entry.tables or ():
+            if not any(_is_named(table, name) for table in spec.tables):
+                known = ", ".join(repr(table.source_table) for table in spec.tables[:10])
+                raise FaultError(
+                    ("expect", place, "tables"), f"{name!r} is no table or stream of this file.",
+                    remedy=f"It has {known}{' and others' if spec.tables[10:] else ''}.",
+                )  # fmt: skip

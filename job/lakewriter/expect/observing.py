@@ -1,0 +1,90 @@
+"""Look at the columns that expectations name while a task stages its files: nulls, and the lowest and highest value."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from lakewriter.documents.values_to_text import render_text
+from lakewriter.encode.parquet_footer import read_bounds
+from lakewriter.expect.watching import Watch
+from lakewriter.receipt import Cursor, Observed
+from lakewriter.shape.cursor import choose_higher, choose_lower
+
+
+class Observer:
+    """Looks at the typed rows of one task, as far as the footers of its files do not tell of them."""
+
+    def __init__(self, watches: Iterable[Watch]) -> None:
+        # Two names of one column in other cases: the last one stays, which wants the most.
+        by_name = {watch.name: watch for watch in sorted(watches, key=lambda watch: watch.bounds)}
+        known = [watch for watch in by_name.values() if not pt.is_null(watch.type)]
+        self._in_footer = [watch for watch in known if watch.in_footer]
+        self._counted = [watch for watch in known if not watch.in_footer]
+        self._observed: dict[str, Observed] = {}
+
+    def observe(self, typed: pa.RecordBatch | None) -> None:
+        """Count rows that go into the files."""
+        if typed is None:
+            return
+        for watch in self._counted:
+            own = _observe_values(typed.column(watch.name), bounds=watch.bounds)
+            before = self._observed.get(watch.name)
+            self._observed[watch.name] = own if before is None else add_observed(before, own)
+
+    def take(self, rows: int, footer: pq.FileMetaData | None) -> dict[str, Observed]:
+        """What was counted since the last call, and what the footer of a file of ``rows`` rows says."""
+        taken, self._observed = self._observed, {}
+        for watch in self._in_footer:
+            taken[watch.name] = _read_footer(watch, rows, footer)
+        return taken
+
+
+def add_observed(a: Observed, b: Observed) -> Observed:
+    """Both together; what is not known of one of them is not known of both."""
+    nulls = None if a.nulls is None or b.nulls is None else a.nulls + b.nulls
+    bounded = [each for each in (a, b) if each.has_values]
+    whole = {"rows": a.rows + b.rows, "nulls": nulls, "nans": a.nans + b.nans}
+    if any(each.lower is None or each.upper is None for each in bounded):
+        return Observed(**whole)
+    lower = choose_lower(a.lower, b.lower)
+    return Observed(**whole, lower=lower, upper=choose_higher(a.upper, b.upper))
+
+
+def _observe_values(array: pa.Array, *, bounds: bool) -> Observed:
+    nulls = array.null_count
+    if not bounds:
+        return Observed(rows=len(array), nulls=nulls)
+    nans = 0
+    if pt.is_floating(array.type):
+        is_nan = pc.is_nan(array)
+        nans = pc.sum(is_nan).as_py() or 0
+        array = array.filter(pc.invert(is_nan)) if nans else array
+        # A filter leaves nulls out.
+        rows = len(is_nan)
+    else:
+        rows = len(array)
+    least = pc.min_max(array)
+    return Observed(rows=rows, nulls=nulls, nans=nans, lower=_make_bound(least["min"]), upper=_make_bound(least["max"]))
+
+
+def _make_bound(value: pa.Scalar) -> Cursor | None:
+    if not value.is_valid:
+        return None
+    return Cursor(type=str(value.type), text=render_text(pa.repeat(value, 1))[0].as_py())
+
+
+def _read_footer(watch: Watch, rows: int, footer: pq.FileMetaData | None) -> Observed:
+    bounds = read_bounds(footer, watch.name) if footer is not None else None
+    if bounds is None:
+        return Observed(rows=rows)
+    lower, upper = (_make_typed_bound(value, watch.type) for value in (bounds.lower, bounds.upper))
+    wanted = {"lower": lower, "upper": upper} if watch.bounds else {}
+    return Observed(rows=rows, nulls=bounds.nulls, **wanted)
+
+
+def _make_typed_bound(value: Any, t: pa.DataType) -> Cursor | None:
+    return None if value is None else _make_bound(pa.scalar(value, t))

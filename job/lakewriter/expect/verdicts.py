@@ -1,0 +1,179 @@
+"""Judge what a load has staged by what its table is expected to be: true, false, or not known."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from statistics import median
+from typing import Any, Final
+
+import pyarrow.types as pt
+
+from lakewriter.expect.limits import is_below, list_parts, parse_limit, read_bound
+from lakewriter.expect.watching import Watch, Watches
+from lakewriter.receipt import Cursor, Observed, Totals, Verdict
+from lakewriter.report import format_count
+from lakewriter.spec.expectations import (
+    Acceptance,
+    Expectation,
+    Fresh,
+    NullShare,
+    Range,
+    RowCount,
+    RowsOfLastLoads,
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a load is judged by.
+
+    totals     what its files come to
+    at         the time that it runs at, or is scheduled for
+    last_rows  gives the rows of the last committed loads, of at most so many
+    cursors    by column the highest value of this load and all before it
+    """
+
+    totals: Totals
+    watches: Watches
+    at: datetime
+    last_rows: Callable[[int], Sequence[int]]
+    cursors: dict[str, Cursor]
+
+    def find(self, column: str) -> tuple[Watch, Observed]:
+        """A column with what was seen of it."""
+        watch, rows = self.watches[column], self.totals.rows
+        if pt.is_null(watch.type):
+            return watch, Observed(rows=rows, nulls=rows)
+        nothing = Observed(rows=rows, nulls=None if rows else 0)
+        return watch, self.totals.observed.get(watch.name, nothing)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one expectation came to: ``holds`` is None where that is not known."""
+
+    holds: bool | None
+    found: str
+    expected: str
+
+
+def judge(
+    table_id: str, expectations: Sequence[Expectation], facts: Facts, acceptance: Acceptance | None = None
+) -> tuple[Verdict, ...]:
+    """A verdict on each expectation; one that is not known to hold is a warning at least."""
+    return tuple(_judge_one(table_id, each, facts, acceptance) for each in expectations)
+
+
+def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance: Acceptance | None) -> Verdict:
+    finding = _FINDERS[type(expectation)](expectation, facts)
+    verdict = Verdict(
+        check=expectation.name,
+        kind=expectation.kind,
+        column=expectation.column,
+        holds=finding.holds,
+        outcome="passed" if finding.holds else "warned",
+        found=finding.found,
+        expected=finding.expected,
+    )
+    if finding.holds is not False or expectation.on_violation == "warn":
+        return verdict
+    if acceptance is None or not acceptance.covers(table_id, expectation.name):
+        return verdict.model_copy(update={"outcome": "failed"})
+    return verdict.model_copy(update={"outcome": "accepted", "by": acceptance.by, "reason": acceptance.reason})
+
+
+def _count_rows(expectation: RowCount, facts: Facts) -> Finding:
+    rows, least, most = facts.totals.rows, expectation.at_least, expectation.at_most
+    holds = (least is None or rows >= least) and (most is None or rows <= most)
+    noun = "row" if 1 in (least, most) and None in (least, most) else "rows"
+    return Finding(holds, format_count(rows, "row"), f"{_write_limits(least, most)} {noun}")
+
+
+def _compare_with_last(expectation: RowsOfLastLoads, facts: Facts) -> Finding:
+    rows, last = facts.totals.rows, facts.last_rows(expectation.loads)
+    shares = f"{_write_share(expectation.least)} to {_write_share(expectation.most)}"
+    found = format_count(rows, "row")
+    if not last:
+        return Finding(None, f"{found}, and no load before this one", f"{shares} of the rows of earlier loads")
+    middle = Decimal(str(median(last)))
+    least, most = (Decimal(str(share)) * middle for share in (expectation.least, expectation.most))
+    of = "the load before" if len(last) == 1 else f"the median of the last {len(last)} loads"
+    return Finding(
+        least <= rows <= most, found, f"{least.normalize():,f} to {most.normalize():,f} rows, {shares} of {of}"
+    )
+
+
+def _count_nulls(expectation: NullShare, facts: Facts) -> Finding:
+    _, seen = facts.find(expectation.column)
+    share = expectation.at_most
+    expected = f"at most {_write_share(share)} nulls" if share else "no nulls"
+    if seen.nulls is None:
+        return Finding(None, "a number of nulls that is not known", expected)
+    of_all = f" ({seen.nulls / seen.rows:.2%})" if seen.nulls else ""
+    found = f"{format_count(seen.nulls, 'null')} in {format_count(seen.rows, 'row')}{of_all}"
+    return Finding(Decimal(seen.nulls) <= Decimal(str(share)) * seen.rows, found, expected)
+
+
+def _compare_bounds(expectation: Range, facts: Facts) -> Finding:
+    watch, seen = facts.find(expectation.column)
+    expected = _write_limits(expectation.at_least, expectation.at_most)
+    limits = [(expectation.at_least, seen.lower, "lowest"), (expectation.at_most, seen.upper, "highest")]
+    given = [(limit, bound, word) for limit, bound, word in limits if limit is not None]
+    wrong = [
+        f"{bound.text} as the {word} value"
+        for limit, bound, word in given
+        if bound is not None and _is_outside(watch, limit, bound, word)
+    ]
+    if seen.nans:
+        wrong.append(f"NaN in {format_count(seen.nans, 'row')}")
+    if wrong:
+        return Finding(False, " and ".join(wrong), expected)
+    if not seen.has_values:
+        return Finding(True, "no values", expected)
+    if any(bound is None for _, bound, _ in given):
+        return Finding(None, "bounds that are not known", expected)
+    return Finding(True, ", ".join(f"{bound.text} as the {word} value" for _, bound, word in given if bound), expected)
+
+
+def _is_outside(watch: Watch, limit: Any, bound: Cursor, word: str) -> bool:
+    value, parsed = read_bound(bound), parse_limit(watch.type, limit, f"column {watch.name!r}")
+    return is_below(value, parsed) if word == "lowest" else is_below(parsed, value)
+
+
+def _compare_age(expectation: Fresh, facts: Facts) -> Finding:
+    _, seen = facts.find(expectation.column)
+    oldest = list_parts(facts.at - timedelta(seconds=expectation.seconds))
+    newest = facts.cursors.get(expectation.column) or seen.upper
+    expected = f"a value at most {expectation.within} before {facts.at:%Y-%m-%d %H:%M:%S} UTC"
+    if newest is None:
+        found = "a newest value that is not known" if seen.has_values else "no values"
+        return Finding(None, found, expected)
+    value = read_bound(newest)
+    assert isinstance(value, tuple)
+    # A date is taken for the beginning of its day.
+    moment = (*value, 0, 0, 0, 0)[: len(oldest)]
+    return Finding(not is_below(moment, oldest), f"{newest.text} as the newest value", expected)
+
+
+def _write_limits(least: object, most: object) -> str:
+    if least is None or most is None:
+        return f"at most {_write_limit(most)}" if least is None else f"at least {_write_limit(least)}"
+    return f"{_write_limit(least)} to {_write_limit(most)}"
+
+
+def _write_limit(limit: object) -> str:
+    return f"{limit:,}" if isinstance(limit, int) else str(limit)
+
+
+def _write_share(share: float) -> str:
+    return f"{(Decimal(str(share)) * 100).normalize():f}%"
+
+
+_FINDERS: Final[dict[type, Callable[[Any, Facts], Finding]]] = {
+    RowCount: _count_rows,
+    RowsOfLastLoads: _compare_with_last,
+    NullShare: _count_nulls,
+    Range: _compare_bounds,
+    Fresh: _compare_age,
+}

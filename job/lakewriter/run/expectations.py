@@ -1,0 +1,101 @@
+"""Judge a table's staged files by its expectations, before anything of them is bound."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.control import Control
+from lakewriter.commit.last_loads import read_last_rows
+from lakewriter.commit.state import TableState
+from lakewriter.errors import ExpectationFailedError, SpecInvalidError
+from lakewriter.expect.verdicts import Facts, judge
+from lakewriter.expect.watching import Watches, find_watches
+from lakewriter.receipt import Totals, Verdict
+from lakewriter.report import RunReport, format_count
+from lakewriter.shape.cursor import choose_higher
+from lakewriter.shape.shapers import AnyPlan
+from lakewriter.spec.expectations import Acceptance
+from lakewriter.spec.specification import Encoding, Spec, TableSpec
+
+
+def find_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watches:
+    """The columns that a table's expectations name; ``SPEC_INVALID`` for one that its loads do not write."""
+    return find_watches(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, Encoding))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is judged: a table's files, staged by an attempt that began on a state."""
+
+    spec: Spec
+    table: TableSpec
+    attempt: Attempt
+    began: TableState
+    shape: AnyPlan
+    totals: Totals
+
+
+def judge_staged(staged: Judged, control: Control) -> tuple[Verdict, ...]:
+    """The verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being bound."""
+    spec, table, attempt, began, totals = staged.spec, staged.table, staged.attempt, staged.began, staged.totals
+    if not table.expect:
+        return ()
+    highest = choose_higher(began.cursor, totals.cursor) if table.cursor else None
+    facts = Facts(
+        totals=totals,
+        watches=find_watched(spec, table, staged.shape),
+        at=spec.scheduled_at or attempt.started,
+        last_rows=partial(read_last_rows, control, began),
+        cursors={table.cursor: highest} if table.cursor and highest is not None else {},
+    )
+    verdicts = judge(table.id, table.expect, facts, spec.acceptance)
+    if failed := [verdict for verdict in verdicts if verdict.outcome == "failed"]:
+        raise _make_error(table, failed, verdicts, attempt.job_id)
+    return verdicts
+
+
+def _make_error(
+    table: TableSpec, failed: Sequence[Verdict], verdicts: Sequence[Verdict], job_id: str
+) -> ExpectationFailedError:
+    accept = " ".join(f"--accept {shlex.quote(verdict.check)}" for verdict in failed)
+    told = "; ".join(describe_verdict(verdict) for verdict in failed)
+    return ExpectationFailedError(
+        f"table {table.id!r}: {len(failed)} of {format_count(len(verdicts), 'expectation')} not met: {told}. Nothing "
+        "of the load was published, what was staged is gone, and the cursor has not moved.",
+        remedy=f"Correct the source and run job id {job_id} again; or load it as it is: lakewriter run LAKE --job-id "
+        f"{job_id} {accept} --reason TEXT",
+        verdicts=verdicts,
+    )
+
+
+def describe_verdict(verdict: Verdict) -> str:
+    """A verdict in words."""
+    samples = f", such as {', '.join(verdict.samples)}" if verdict.samples else ""
+    return f"{verdict.check} found {verdict.found}{samples}, expected {verdict.expected}"
+
+
+def list_departures(report: RunReport) -> Iterator[str]:
+    """What the tables of a load have that is not as expected, or not known to be, and was published all the same."""
+    for result in report.tables:
+        name = ".".join(part for part in (result.schema_, result.table) if part)
+        for verdict in result.expectations:
+            if verdict.outcome == "accepted":
+                by = f" by {verdict.by}" if verdict.by else ""
+                yield f"{name}: {describe_verdict(verdict)}; accepted{by}: {verdict.reason}"
+            elif verdict.outcome == "warned":
+                is_known = "not met" if verdict.holds is False else "not known to be met"
+                yield f"{name}: {describe_verdict(verdict)}; it is {is_known}"
+
+
+def require_known(spec: Spec, acceptance: Acceptance) -> None:
+    """``SPEC_INVALID`` where a name that is accepted is none of an expectation."""
+    known = [(table.id, each.name) for table in spec.tables for each in table.expect]
+    for check in acceptance.checks:
+        if not any(check in (name, f"{table}:{name}") for table, name in known):
+            names = sorted({name for _, name in known})
+            raise SpecInvalidError(
+                f"--accept {check!r}: no table has an expectation of this name.",
+                remedy=f"The file has {', '.join(names)}." if names else "The file has no expectations.",
+            )

@@ -1,0 +1,75 @@
+"""What a table's load is expected to be, judged once its files are staged and before anybody sees them."""
+
+from typing import Literal
+
+from lakewriter.spec.model import Model
+
+OnViolation = Literal["fail", "warn"]
+Limit = int | float | str
+
+
+class _Expectation(Model):
+    """``name`` is unique among those of a table."""
+
+    name: str
+    on_violation: OnViolation = "fail"
+
+
+class RowCount(_Expectation):
+    """How many rows a load has."""
+
+    kind: Literal["rows"] = "rows"
+    column: None = None
+    at_least: int | None = None
+    at_most: int | None = None
+
+
+class RowsOfLastLoads(_Expectation):
+    """How many rows a load has, as shares of the median of the last ``loads`` that committed."""
+
+    kind: Literal["rows_of_last_loads"] = "rows_of_last_loads"
+    column: None = None
+    loads: int
+    least: float
+    most: float
+
+
+class NullShare(_Expectation):
+    """The share of a column's values that may be null; 0 for a column that has no nulls."""
+
+    kind: Literal["null_share"] = "null_share"
+    column: str
+    at_most: float
+
+
+class Range(_Expectation):
+    """The bounds that each value of a column keeps; nulls have none."""
+
+    kind: Literal["range"] = "range"
+    column: str
+    at_least: Limit | None = None
+    at_most: Limit | None = None
+
+
+class Fresh(_Expectation):
+    """How old the newest value of a column may be when the load runs."""
+
+    kind: Literal["fresh"] = "fresh"
+    column: str
+    seconds: float
+    within: str
+
+
+Expectation = RowCount | RowsOfLastLoads | NullShare | Range | Fresh
+
+
+class Acceptance(Model):
+    """Expectations that a person takes as they are for one load, by name or by ``TABLE:NAME``; who, and why."""
+
+    checks: tuple[str, ...]
+    reason: str
+    by: str = ""
+
+    def covers(self, table_id: str, name: str) -> bool:
+        """Whether an expectation of a table is among them."""
+        return name in self.checks or f"{table_id}:{name}" in self.checks

@@ -1,0 +1,84 @@
+"""What a file expects of its tables: a table's own words, then the pipeline's."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from lakewriter.dialects.common.expect_keys import ExpectEntry, to_share
+from lakewriter.dialects.lake_schema import make_lake_schema
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.spec.expectations import Expectation, Fresh, NullShare, Range, RowCount, RowsOfLastLoads
+from tests.dialects.files import TABLE, lake
+
+ENTRIES: list[tuple[dict[str, Any], list[Expectation]]] = [
+    ({"rows": {"at_least": 1}}, [RowCount(name="rows", at_least=1)]),
+    ({"rows": {"at_least": 1, "at_most": 5}, "name": "n"}, [RowCount(name="n", at_least=1, at_most=5)]),
+    ({"rows": {"of_last_loads": 7, "between": ["50%", 2]}},
+     [RowsOfLastLoads(name="rows.of_last_loads", loads=7, least=0.5, most=2)]),
+    ({"not_null": "a"}, [NullShare(name="not_null.a", column="a", at_most=0)]),
+    ({"not_null": ["a", "b"]}, [NullShare(name=f"not_null.{each}", column=each, at_most=0) for each in "ab"]),
+    ({"not_null": ["a", "b"], "name": "n"}, [NullShare(name=f"n.{each}", column=each, at_most=0) for each in "ab"]),
+    ({"null_share": {"column": "a", "at_most": "33.3%"}}, [NullShare(name="null_share.a", column="a", at_most=0.333)]),
+    ({"range": {"column": "a", "at_least": 0}, "on_violation": "warn"},
+     [Range(name="range.a", column="a", at_least=0, on_violation="warn")]),
+    ({"range": {"column": "a", "at_most": "2027-01-01"}}, [Range(name="range.a", column="a", at_most="2027-01-01")]),
+    ({"fresh": {"column": "a", "within": "26 hours"}},
+     [Fresh(name="fresh.a", column="a", seconds=93_600, within="26 hours")]),
+    ({"fresh": {"column": "a", "within": "1 day"}},
+     [Fresh(name="fresh.a", column="a", seconds=86_400, within="1 day")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "expectations"), ENTRIES)
+def test_entries(entry, expectations):
+    assert list(ExpectEntry.model_validate(entry).list_expectations("fail")) == expectations
+
+
+@pytest.mark.parametrize(("entry", "_"), ENTRIES)
+def test_schema_takes_the_entries(tmp_path, entry, _):
+    file = lake(tmp_path, tables=[TABLE | {"expect": [entry]}], top={"expect": [entry | {"tables": ["accounts"]}]})
+    jsonschema.validate(yaml.safe_load(file.read_text("utf-8")), make_lake_schema())
+
+
+SHARES = [(0.5, 0.5), (1, 1.0), ("5%", 0.05), ("33.3 %", 0.333), ("200%", 2.0), ("5", None), ("-5%", None), ("%", None)]
+
+
+@pytest.mark.parametrize(("text", "share"), SHARES)
+def test_shares(text, share):
+    assert to_share(text) == share
+
+
+WAYS = [
+    # of the pipeline, of the table, of the entry, what is done
+    ({}, {}, {}, "fail"),
+    ({"on_violation": "warn"}, {}, {}, "warn"),
+    ({"on_violation": "warn"}, {"on_violation": "fail"}, {}, "fail"),
+    ({}, {"on_violation": "warn"}, {"on_violation": "fail"}, "fail"),
+]
+
+
+@pytest.mark.parametrize(("pipeline", "table", "entry", "way"), WAYS)
+def test_what_is_done_is_said_nearest(tmp_path, pipeline, table, entry, way):
+    own = TABLE | table | {"expect": [{"not_null": "a"} | entry]}
+    [found] = load_spec(lake(tmp_path, tables=[own], top=pipeline)).tables[0].expect
+    assert found.on_violation == way
+
+
+def test_a_table_has_its_own_and_the_pipeline_s(tmp_path):
+    first, second = TABLE | {"expect": [{"not_null": "a"}]}, TABLE | {"table": "second"}
+    shared = [{"rows": {"at_least": 1}}, {"not_null": "b", "tables": ["second"]}]
+    tables = load_spec(lake(tmp_path, tables=[first, second], top={"expect": shared})).tables
+    assert [[each.name for each in table.expect] for table in tables] == [
+        ["not_null.a", "rows"],
+        ["rows", "not_null.b"],
+    ]
+
+
+def test_dates_that_yaml_makes_are_text(tmp_path):
+    file = lake(tmp_path, tables=[TABLE | {"expect": [{"range": {"column": "a", "at_least": "DAY", "at_most": "AT"}}]}])
+    file.write_text(file.read_text().replace("DAY", "2027-01-01").replace("AT", "2027-01-01T06:00:00Z"), "utf-8")
+    [found] = load_spec(file).tables[0].expect
+    assert isinstance(found, Range)
+    assert (found.at_least, found.at_most) == ("2027-01-01", "2027-01-01T06:00:00+00:00")
