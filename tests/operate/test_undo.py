@@ -455,3 +455,17 @@ def test_a_state_is_rebuilt_with_what_was_undone(shop, keeps_intents):
     after = shop.control.state.read()
     assert (after.committed, after.cursor, after.last_job) == (3, before.cursor, "undo.b")
     assert [(each.job_id, each.by, each.next) for each in after.undone] == [("b", "undo.b", "b.r2")]
+
+
+def test_a_state_is_rebuilt_whose_only_load_was_undone(shop):
+    """The undo's report tells that there is no cursor: nobody has to say so."""
+    shop = shop(FILES, cursor="id")
+    shop.load("a")
+    shop.undo("a").run()
+    control = shop.control
+    shop.aws.client("s3").delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
+    (table,) = shop.lake.spec.tables
+    rebuild(shop.control, table, InCatalog(), "a drill", None, from_start=False)
+    assert shop.control.state.read().cursor is None
+    shop.load("a.r2")
+    assert shop.ids() == [0, 1, 2, 3]

@@ -67,9 +67,11 @@ def rebuild(
     allows the next load to read everything.
     """
     etag = _require_no_state(control)
-    rebuilt = conclude(control, catalog, read_leftovers(control), reason)
+    left = read_leftovers(control)
+    rebuilt = conclude(control, catalog, left, reason)
     state = rebuilt.state.replace(cursor=cursor) if cursor is not None else rebuilt.state
-    if table.cursor is not None and state.committed and state.cursor is None and not from_start:
+    is_known = state.cursor is not None or from_start or _is_cursor_taken_back(left)
+    if table.cursor is not None and state.committed and not is_known:
         raise StateLostError(
             f"table {control.table_id} is read by its cursor {table.cursor!r}, and no record of a load tells how far.",
             remedy="Say it by --cursor VALUE --type TYPE, such as the column's highest value in the table; or by "
@@ -77,6 +79,12 @@ def rebuild(
         )
     _write(control, state, etag)
     return Rebuilt(state, tuple(_describe(state)), rebuilt.unknown)
+
+
+def _is_cursor_taken_back(left: Leftovers) -> bool:
+    """Whether the last record that tells of the cursor is that of an undo, after which there was none."""
+    telling = [each for each in left.closed if each.report.get("cursor_after") or each.report.get("undoes")]
+    return bool(telling) and not telling[-1].report.get("cursor_after")
 
 
 def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str) -> Rebuilt:
