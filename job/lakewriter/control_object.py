@@ -39,6 +39,11 @@ def is_empty(value: Sized) -> bool:
     return not len(value)
 
 
+def is_zero(value: int) -> bool:
+    """The same of a number."""
+    return value == 0
+
+
 class ControlObject(BaseModel):
     """A control object, or a part of one: frozen, and fields of later releases are kept and written back.
 

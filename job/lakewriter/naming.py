@@ -32,6 +32,9 @@ _READABLE: Final = 80 - _DIGEST - 2
 _MOST = 80
 """The characters that ``JOB_ID`` takes."""
 _REPEAT = re.compile(r"(?P<base>.+)\.r(?P<number>[2-9]|[1-9]\d+)")
+LATEST: Final = "_latest/files.json"
+"""The object that names the files of a table's last full refresh. Engines that list a table leave out folders whose
+names begin with ``_``; Spark reads no file with such a name, even where it is asked for it."""
 UNDO: Final = "undo."
 """Begins the job ids of undos, which no load may have."""
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
@@ -150,6 +153,11 @@ def make_job_id(run_id: str) -> str:
         return run_id
     readable = _UNFIT.sub("-", run_id).lstrip("._-")[:_READABLE] or "run"
     return f"{readable}--{hashlib.sha256(run_id.encode()).hexdigest()[:_DIGEST]}"
+
+
+def name_generation(number: int) -> str:
+    """Name the folder of a full refresh's files: ``g`` and ten digits."""
+    return f"g{number:010d}"
 
 
 def make_undo_job_id(job_id: str) -> str:

@@ -94,6 +94,8 @@ class TableReport(ControlObject):
     undoes: str | None = Field(None, exclude_if=is_none)
     """The load that was taken back, in the report of an undo."""
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
+    refreshes: bool | None = Field(None, exclude_if=is_none)
+    """True for a full refresh: its files are all that the table had after it."""
 
 
 TableStatus = Literal["done", "already_done", "failed", "not_run"]

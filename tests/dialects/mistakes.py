@@ -61,7 +61,7 @@ MISTAKES = [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
      "deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, "
-     "on_failure, on_violation, pipeline, put_metrics, readers, source, source_root, tables, undo."]),
+     "on_failure, on_violation, pipeline, put_metrics, readers, refresh, source, source_root, tables, undo."]),
     (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
      "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
      "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "
@@ -167,7 +167,8 @@ MISTAKES = [
     (S, "schema: public", "cursor: at\n    cursor_lag: soon", [
      "lake.yaml:10: tables.0.cursor_lag: 'soon': expected a number, or a time such as '2 hours'."]),
     (S, "schema: public", "mode: apend", [
-     "lake.yaml:9: tables.0.mode: 'apend' is not allowed; expected 'append' or 'overwrite'; did you mean 'append'?"]),
+     "lake.yaml:9: tables.0.mode: 'apend' is not allowed; expected 'append', 'overwrite' or "
+     "'refresh'; did you mean 'append'?"]),
     (S, "schema: public", "partition_by: [week(at)]", [
      "lake.yaml:9: tables.0.partition_by.0: 'week(at)': expected a column, or year(c), month(c), day(c), "
      "hour(c), bucket(16, c) or truncate(4, c)."]),
@@ -210,8 +211,8 @@ MISTAKES = [
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
      "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, source, source_root, tables, undo. It goes "
-     "into 'deployment'."]),
+     "on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, source, source_root, tables, "
+     "undo. It goes into 'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [

@@ -69,6 +69,23 @@ def test_key(tmp_path, settings, expected):
     assert key(load_spec(lake(tmp_path, **settings)), 1) == expected
 
 
+REFRESHED: list[tuple[dict[str, Any], str]] = [
+    # a full refresh has a folder of its own in place of those by time; an Iceberg table's snapshots tell its files
+    ({}, "production/public/orders/g0000000007/part-j1-00001.parquet"),
+    ({"partition_strategy": "hour", "format": "csv"}, "production/public/orders/g0000000007/part-j1-00001.csv.gz"),
+    ({"catalog": "glue", "database": "Sales"}, "production/sales_public/orders/g0000000007/part-j1-00001.parquet"),
+    ({"catalog": "iceberg"}, "production/public/orders/data/part-j1-00001.parquet"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), REFRESHED)
+def test_key_of_a_refresh(tmp_path, settings, expected):
+    (table,) = load_spec(lake(tmp_path, TABLE | {"mode": "refresh"}, **settings)).tables
+    names = table.layout.bind(job_id="j1", attempt="a", start=datetime(2027, 1, 4, tzinfo=UTC)).number(0, 0, 7)
+    assert names.object_key(1) == expected
+    assert names.pattern().fullmatch(expected)
+
+
 ENCODINGS: list[tuple[dict[str, Any], Any]] = [
     ({}, Encoding(codec="zstd", level=3)),
     ({"compression": "zstd", "compression_level": 9}, Encoding(codec="zstd", level=9)),
@@ -212,8 +229,10 @@ def test_unfit_settings(tmp_path, settings, said):
 
 
 UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; this destination appends, and has "
-     "no full refresh yet. Leave mode out."),
+    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append' or 'refresh'. "
+     "Set mode: refresh: readers see the old rows until they see all new ones."),
+    ({"mode": "refresh", "cursor": "at"}, {}, "tables.0.cursor: table 'Orders' is refreshed and has a cursor: rows "
+     "before it would be lost. Leave the cursor out, or append."),
     ({"partition_by": ["region"]}, {}, "tables.0.partition_by: table 'Orders' has partition_by, which only Iceberg "
      "tables have. Set catalog: iceberg, or leave partition_by out; files have partition_strategy."),
     ({"deleted": "op = 'D'"}, {}, "tables.0.deleted: table 'Orders' has 'deleted', and no column for it. Add "

@@ -329,10 +329,11 @@ def test_an_intent_of_a_later_version_is_not_lost(table, aws):
 
 SEVEN, NINE = "t/v0000000001/00000000000000000007.parquet", "t/v0000000000/00000000000000000009.parquet"
 KEYS = [
-    # a layout's file name, keys, the backfill number and the next file's counter
-    ("v{backfill}/{counter}", [SEVEN, NINE, "t/notes.txt"], (1, 10)),
-    ("part-{job_id}-{seq}", ["t/part-a-00000.parquet"], (0, 0)),
-    ("v{backfill}/{counter}", [], (0, 0)),
+    # a layout's file name, keys, the backfill number, the next file's counter and the last full refresh
+    ("v{backfill}/{counter}", [SEVEN, NINE, "t/notes.txt"], (1, 10, 0)),
+    ("part-{job_id}-{seq}", ["t/part-a-00000.parquet"], (0, 0, 0)),
+    ("v{backfill}/{counter}", [], (0, 0, 0)),
+    ("g{generation}/part-{job_id}-{seq}", ["t/g0000000007/part-a-00000.parquet", "t/_latest/files.json"], (0, 0, 7)),
 ]
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.bucket import deny_replacement, make_bucket_policy
+from tests.dialects.test_lakewriter_s3 import lake as own_lake
 from tests.policy.lakes import ARNS, BUCKET, lake
 from tests.support.iam import Policies, Request, simulate
 from tests.support.lint import findings
@@ -38,6 +40,18 @@ def test_bucket_policy(tmp_path: Path) -> None:
             {"ArnEquals": {"aws:PrincipalArn": [ROLE]}},
         ),
     ]
+
+
+def test_a_refresh_replaces_the_object_that_names_its_files(tmp_path: Path) -> None:
+    """``_latest/files.json`` lies beside the folders of the refreshes, whose files nobody replaces."""
+    table = {"table": "users", "schema": "crm", "read": {"format": "csv", "path": "s3://acme-landing/a.csv"}}
+    refreshed = table | {"table": "people", "mode": "refresh"}
+    spec = load(own_lake(tmp_path, table, refreshed)).spec
+    (statement,) = deny_replacement(spec, ARNS)
+    assert statement["Resource"] == [f"{BUCKET}/production/crm/users/*", f"{BUCKET}/production/crm/people/g*"]
+    many = [refreshed | {"table": f"table_{n}"} for n in range(300)]
+    (statement,) = deny_replacement(load(own_lake(tmp_path, *many)).spec, ARNS)
+    assert statement["Resource"] == [f"{BUCKET}/production/crm/table_{n}/g*" for n in range(300)]
 
 
 def test_parliament_finds_nothing(tmp_path: Path) -> None:

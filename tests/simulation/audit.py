@@ -5,7 +5,7 @@ them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -69,6 +69,8 @@ class Auditor:
             self._state_changed(place, change)
         elif CONTROL in change.key:
             self._control_changed(change)
+        elif change.key.endswith("/_latest/files.json"):
+            self._judge_switches([own for own in self.places if own.latest == change.key])
         elif "/metadata/" not in change.key:
             self._data_changed(change)
 
@@ -177,11 +179,34 @@ class Auditor:
             if not key.startswith(place.path):
                 continue
             pending = pending_of(self.bucket.objects, place)
+            if place.refreshes:
+                self._refresh_deleted(place, key, job)
+                continue
             if job in self.books[place.state].undone or pending.get("job_id") == f"undo.{job}":
                 continue
             others = is_undo(pending.get("job_id", ""))
             if not pending or others or pending["phase"] != "uploaded" or self._missing(place, pending):
                 self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
+
+    def _refresh_deleted(self, place: Place, key: str, job: str) -> None:
+        """Files of a full refresh go when neither readers see them nor an undo can show them."""
+        name, state = f"{place.pipeline}/{place.table}", self.bucket.objects.get(place.state)
+        kept = parsed(state).get("generations", ()) if state is not None else ()
+        if any(own["job_id"] == job for own in kept):
+            self.find(f"{name}: object of refresh {job} deleted, which an undo can show: {key}")
+        if self.readers.shows(place, key):
+            self.find(f"{name}: object of refresh {job} deleted, which readers see: {key}")
+
+    def _judge_switches(self, places: Sequence[Place]) -> None:
+        """Readers see the files of one full refresh, all of them, whatever moment it is."""
+        visible = self.readers.list_visible()
+        for place in places:
+            name, pending = f"{place.pipeline}/{place.table}", pending_of(self.bucket.objects, place)
+            jobs = {self.sources.readings[nonce].job for nonce, _ in visible[place.state]}
+            if len(jobs) > 1:
+                self.find(f"{name}: readers see files of refreshes {sorted(jobs)}")
+            if pending.get("job_id") in jobs and (missing := self._missing(place, pending)):
+                self.find(f"{name}: readers see refresh {pending['job_id']} without {missing}")
 
     def _missing(self, place: Place, pending: Mapping[str, Any]) -> list[str]:
         """Files of the intent that are not there, by the intent's own text."""
@@ -196,6 +221,7 @@ class Auditor:
         # Of a table that two pipelines share nobody can tell here who has added a partition.
         if len(here) == 1 and here[0].catalog == "glue" and (pending := pending_of(self.bucket.objects, here[0])):
             self._judge_partition(here[0], pending)
+        self._judge_switches([place for place in here if place.refreshes])
         for place in here:
             if place.catalog != "iceberg":
                 continue
@@ -227,7 +253,9 @@ class Auditor:
         for key, body in self.strangers.items():
             if self.bucket.objects.get(key, Stored(b"", "", datetime.min, {})).body != body:
                 self.find(f"stranger's object is not as it was: {key}")
-        for name, column in sorted(self.foreign_columns):
+        # A full refresh has its own columns alone.
+        refreshed = {place.names for place in self.places if place.refreshes}
+        for name, column in sorted(own for own in self.foreign_columns if own[0] not in refreshed):
             if column not in {own["Name"] for own in self.catalog.tables[name].content["StorageDescriptor"]["Columns"]}:
                 self.find(f"Glue table {name} lost the foreign column {column}")
         for name, mark in sorted(self.foreign_properties):
@@ -292,6 +320,9 @@ class Auditor:
         jobs = [job.partition(".s")[0] for job in parts]
         if parts and place.overwrites and parts[-1] != jobs[-1]:
             # A refresh that has not ended lies beside what it will replace.
+            return
+        if jobs and place.refreshes and jobs[-1] in book.given_up:
+            # It was closed without its catalog's agreeing: readers may see it or the one before it.
             return
         kept = [job for job in (jobs[-1:] if place.overwrites else jobs) if job not in book.given_up]
         by_job = self._judge_readings(name, {*kept, *book.given_up}, seen)

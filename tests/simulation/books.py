@@ -21,7 +21,7 @@ LOAD: Final = "lakewriter-load"
 @dataclass(frozen=True)
 class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
-    once."""
+    once. One that ``refreshes`` holds it at any moment."""
 
     pipeline: str
     root: str
@@ -33,6 +33,12 @@ class Place:
     goes_on: bool = False
     partitioned: bool = False
     exclusive: bool = False
+    refreshes: bool = False
+
+    @property
+    def latest(self) -> str:
+        """The object that names the files of the last full refresh."""
+        return f"{self.path}/_latest/files.json"
 
     @property
     def state(self) -> str:

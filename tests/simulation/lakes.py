@@ -16,8 +16,10 @@ from lakewriter.spec.specification import Mode, Spec, TableSpec
 from tests.simulation.books import Place
 
 BUCKET: Final = "lake"
-KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches")
-WEIGHTS: Final = {"files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2}
+KINDS: Final = ("files", "glue", "iceberg", "airbyte", "messages", "estuary", "batches", "refresh")
+WEIGHTS: Final = {
+    "files": 5, "glue": 4, "iceberg": 1, "airbyte": 4, "messages": 3, "estuary": 3, "batches": 2, "refresh": 3,
+}  # fmt: skip
 """How often each is played: histories of Iceberg's tables take three times as long as others."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
 
@@ -72,11 +74,11 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     names = ["flights"] if rng.random() < 0.7 else ["flights", "trains"]
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
-        "batches": _batches, "messages": _messages,
+        "batches": _batches, "messages": _messages, "refresh": _refresh,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
-    # Counted keys are one pipeline's alone: no two could number their files side by side.
-    apart = rng.random() < 0.5 or kind in {"estuary", "batches"}
+    # Counted keys, and a table that is refreshed, are one pipeline's alone.
+    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh"}
     # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
     lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
     return [replace(lake, is_shared=len(lakes) > 1 and not apart) for lake in lakes]
@@ -134,6 +136,19 @@ def _iceberg(rng: random.Random, pipeline: str, place: str) -> Lake:
     orders = {"table": "orders", "schema": "public", "read": _read("orders"), "primary_key": ["id"]}
     events = {"table": "events", "schema": "public", "read": _read("events"), "cursor": "id"}
     return _lake("iceberg", pipeline, destination, [rng.choice([orders, events])])
+
+
+def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:
+    destination = {
+        "type": "lakewriter-s3",
+        "location": f"s3://{BUCKET}/data{place}",
+        "region": "us-east-1",
+        "catalog": rng.choice(["none", "none", "glue", "glue", "glue", "iceberg"]),
+    }
+    destination |= {"database": place.strip("/")} if destination["catalog"] != "none" else {}
+    users = {"table": "users", "schema": "public", "read": _read("users"), "mode": "refresh"}
+    undo = {"grace_minutes": rng.choice([0, 1, 15])}
+    return _lake("refresh", pipeline, destination, [users], undo=undo, refresh={"keep_days": rng.choice([0, 0, 1, 3])})
 
 
 def _airbyte(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -207,10 +222,11 @@ def places_of(lake: Lake) -> list[Place]:
                 path=table.path,
                 catalog=catalog,
                 names=(table.schema_name, table.name),
-                overwrites=table.mode is Mode.OVERWRITE,
+                overwrites=table.mode in {Mode.OVERWRITE, Mode.REFRESH},
+                refreshes=table.mode is Mode.REFRESH,
                 goes_on=table.cursor is not None or lake.kind == "batches",
-                partitioned=is_partitioned,
-                exclusive=table.cursor is not None or table.mode is Mode.OVERWRITE,
+                partitioned=is_partitioned and table.mode is not Mode.REFRESH,
+                exclusive=table.cursor is not None or table.mode is not Mode.APPEND,
             )
         )
     return found

@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from tests.simulation.mutation import Mutation, leave_out
+from tests.simulation.refresh_mutations import REFRESH_MUTATIONS
 from tests.simulation.undo_mutations import UNDO_MUTATIONS
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
@@ -36,7 +37,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "what is pending is recovered before an attempt registers",
         {
             "commit.attempt": (
-                ("        recover(control, open_clients)\n        retire_due", "        retire_due"),
+                ("        recover(control, open_clients)\n        if not attempt", "        if not attempt"),
                 ("    if state.pending is not None or state.committed != seen.committed:\n", "    if False:\n"),
             )
         },
@@ -320,6 +321,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "airbyte",
     ),
     **UNDO_MUTATIONS,
+    **REFRESH_MUTATIONS,
 }
 
 

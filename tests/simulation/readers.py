@@ -1,10 +1,11 @@
-"""What the readers of each table see: files in the bucket, partitions in Glue, the current snapshot of Iceberg."""
+"""What the readers of each table see: files in the bucket, or those that an object names, partitions in Glue, the
+current snapshot of Iceberg."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tests.simulation.books import CONTROL, Place, rows_of
+from tests.simulation.books import CONTROL, Place, parsed, rows_of
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files
@@ -28,7 +29,7 @@ class Readers:
         by_table = {(place.pipeline, place.table): place for place in self.places}
         listed = {name: set(self.list_files(name)) for name in self._iceberg_names()}
         for key, stored in self.bucket.objects.items():
-            if CONTROL in key or "/metadata/" in key or key in self.strangers:
+            if CONTROL in key or "/metadata/" in key or key in self.strangers or key.endswith("/_latest/files.json"):
                 continue
             for row_id, nonce in rows_of(stored.body):
                 reading = self.sources.readings[nonce]
@@ -37,8 +38,17 @@ class Readers:
                     continue
                 if place.catalog == "glue" and not self._is_registered(place, key):
                     continue
+                if place.catalog == "none" and place.refreshes and key not in self.list_latest(place):
+                    continue
                 seen[place.state][nonce, row_id] += 1
         return seen
+
+    def list_latest(self, place: Place) -> list[str]:
+        """The keys that the table's object names as the files to read; none where there is no such object."""
+        stored = self.bucket.objects.get(place.latest)
+        if stored is None:
+            return []
+        return [uri.split("/", 3)[3] for uri in parsed(stored)["files"]]
 
     def list_files(self, name: tuple[str, str]) -> Mapping[str, int]:
         """Rows by key of what an Iceberg table's readers see."""
@@ -50,6 +60,12 @@ class Readers:
 
     def _iceberg_names(self) -> set[tuple[str, str]]:
         return {place.names for place in self.places if place.catalog == "iceberg"}
+
+    def shows(self, place: Place, key: str) -> bool:
+        """Whether readers of a refreshed table read this file."""
+        if place.catalog == "iceberg":
+            return key in self.list_files(place.names)
+        return self._is_registered(place, key) if place.catalog == "glue" else key in self.list_latest(place)
 
     def _is_registered(self, place: Place, key: str) -> bool:
         table = self.catalog.tables.get(place.names)

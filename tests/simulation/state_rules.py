@@ -29,9 +29,9 @@ def faults_of_rebuilt(lost: State, after: State, *, is_visible: bool) -> Iterabl
     if after["committed"] != committed:
         yield f"{after['committed']} loads are committed, expected {committed}"
     if committed == lost["committed"]:
-        for name in ("cursor", "batch", "last_job"):
-            if after[name] != lost[name]:
-                yield f"{name} is {after[name]}, expected {lost[name]}"
+        for name in ("cursor", "batch", "last_job", "shown"):
+            if (is_now := _read(after, name)) != (was := _read(lost, name)):
+                yield f"{name} is {is_now}, expected {was}"
         # Files of a pending load may lie beyond it already.
         if after["counter"] < lost["counter"]:
             yield f"counter is {after['counter']}, expected {lost['counter']} or more"
@@ -41,10 +41,17 @@ def faults_of_rebuilt(lost: State, after: State, *, is_visible: bool) -> Iterabl
         yield f"{new['job_id']}/{new['attempt']} is pending, and was not"
 
 
+def _read(state: State, name: str) -> Any:
+    """A field of a state; ``shown`` is the full refresh that readers see."""
+    if name != "shown":
+        return state[name]
+    return state["generations"][-1]["job_id"] if state.get("generations") else None
+
+
 def _counters(before: State, after: State) -> Iterable[str]:
-    for name in ("write", "committed", "counter", "backfill"):
-        if after[name] < before.get(name, 0):
-            yield f"{name} goes back from {before[name]} to {after[name]}"
+    for name in ("write", "committed", "counter", "backfill", "generation"):
+        if after.get(name, 0) < before.get(name, 0):
+            yield f"{name} goes back from {before[name]} to {after.get(name, 0)}"
     if after["write"] == before.get("write", 0):
         yield f"write stays at {after['write']}"
     if after["committed"] > before.get("committed", 0) + 1:

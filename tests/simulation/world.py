@@ -107,7 +107,7 @@ class World:
     def _put_strangers_object(self) -> str:
         """At a key that a staged file is to have."""
         # Where a full refresh replaces all that its template gives, a stranger's object goes too: that is documented.
-        refreshed = tuple(f"{place.path}/" for place in self.auditor.places if place.overwrites)
+        refreshed = tuple(f"{place.path}/" for place in self.auditor.places if place.overwrites and not place.refreshes)
         staged = {own.key for own in self.bucket.uploads.values() if not own.key.startswith(refreshed)}
         keys = sorted(staged - set(self.bucket.objects))
         if not keys:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from lakewriter.naming import LATEST
 from tests.support.call import Call
 from tests.support.denials import deleted_keys
 
@@ -160,6 +161,8 @@ def _destination(key: str, *, certain: bool) -> str | None:
     below = key if prefix is None else key.removeprefix(f"{prefix}/")
     if not below:
         return f"{DEMO_PREFIX}/"
+    if below.endswith(f"/{LATEST}"):
+        return f"{DEMO_PREFIX}/{_DATA}/{LATEST}"
     return f"{DEMO_PREFIX}/{_DATA}/{'' if below.endswith('/') else _FILE}"
 
 

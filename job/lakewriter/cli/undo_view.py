@@ -19,6 +19,7 @@ from lakewriter.report import format_count
 
 _SEEN: Final = {
     "snapshot": "readers see it go at once, with one snapshot; time travel still finds it",
+    "switch": "readers see what the table had before it at once",
     "partition": "readers see it go at once, with its partition",
     "files": "readers see its files go one by one, within moments",
     "nothing": "it has no files: nothing that readers see changes",

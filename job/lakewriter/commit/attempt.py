@@ -9,7 +9,7 @@ from typing import Any, Final
 from lakewriter.commit.begin_records import BeginRecord, BegunTable
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import Intent, Switch
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeats import Repeats, find_done
 from lakewriter.commit.retire import retire_due
@@ -17,6 +17,7 @@ from lakewriter.commit.state import Lost, Pending, Running, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
 from lakewriter.errors import ConcurrentLoadError
+from lakewriter.naming import UNDO
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 
@@ -64,7 +65,9 @@ def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> T
     """
     while True:
         recover(control, open_clients)
-        retire_due(control)
+        if not attempt.job_id.startswith(UNDO):
+            # An undo may be about to show readers what is to be deleted.
+            retire_due(control)
         seen = control.state.recall()
         if find_done(control, seen, attempt.job_id, attempt.repeats) is not None:
             return None
@@ -189,7 +192,12 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
 
 def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
     registered = state.is_registered(attempt.job_id, attempt.id)
-    return registered and is_unchanged(began, state, exclusive=intent.exclusive)
+    return registered and is_unchanged(began, state, exclusive=intent.exclusive) and _may_switch(state, intent.switch)
+
+
+def _may_switch(state: TableState, switch: Switch | None) -> bool:
+    """Whether the files that readers are to see again are still there: their deletion begins with the state."""
+    return switch is None or switch.job_id is None or state.find_generation(switch.after) is not None
 
 
 def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:

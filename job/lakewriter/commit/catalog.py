@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 
 from lakewriter import aws
-from lakewriter.commit.glue import GlueTables, GlueTargetTable
+from lakewriter.commit.glue import GlueTables
+from lakewriter.commit.glue_target import GlueTargetTable
 from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState

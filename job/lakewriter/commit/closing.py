@@ -3,17 +3,20 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from lakewriter.commit.intent import Intent, UndoneLoad
-from lakewriter.commit.state import LOADED_AGAIN, Pending, Retiring, TableState, Undone
+from lakewriter.commit.intent import IcebergAction, Intent, Switch, UndoneLoad
+from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
 from lakewriter.naming import make_next_job_id
 
 KEPT_UNDONE: Final = 100
 """How many undone loads a state names; of an older one the undo's report tells."""
 
+KEPT_GENERATIONS: Final = 100
+"""How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""
 
-def close_state(state: TableState, pending: Pending, intent: Intent) -> TableState:
-    """Return the state with the pending change counted as committed."""
+
+def close_state(state: TableState, pending: Pending, intent: Intent, *, abandoned: bool = False) -> TableState:
+    """Return the state with the pending change counted as committed; ``abandoned`` is one that its catalog may lack."""
     now = datetime.now(UTC)
     closed = state.replace(
         pending=None,
@@ -23,12 +26,45 @@ def close_state(state: TableState, pending: Pending, intent: Intent) -> TableSta
         running=state.list_running_except(pending.job_id),
         needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
     )
-    return closed.replace(**list_changes(state, intent, now))
+    return closed.replace(**list_changes(state, intent, now, abandoned=abandoned))
 
 
-def list_changes(state: TableState, intent: Intent, now: datetime) -> dict[str, Any]:
+def list_changes(state: TableState, intent: Intent, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
     """List the fields of the state that the intent changes by what it holds, with their values after it."""
-    return _list_loaded(state, intent) if intent.undoes is None else _list_undone(state, intent, intent.undoes, now)
+    if intent.undoes is not None:
+        return _list_undone(state, intent, intent.undoes, now)
+    changes = _list_loaded(state, intent)
+    if intent.switch is None:
+        return changes
+    if abandoned:
+        # Which files readers see is not known: none are deleted, and none lie under its number again.
+        return changes | {"generation": max(state.generation, intent.switch.after)}
+    return changes | _list_refreshed(state, intent, intent.switch, now)
+
+
+def _list_refreshed(state: TableState, intent: Intent, switch: Switch, now: datetime) -> dict[str, Any]:
+    """List what a full refresh changes beside: the files of the one before it are kept for a while, so that it can be
+    taken back. Iceberg keeps them with its snapshots."""
+    generation = Generation(number=switch.after, job_id=intent.job_id, attempt=intent.attempt, started=intent.started)
+    generations = (*state.generations, generation)
+    changes: dict[str, Any] = {"generation": max(state.generation, switch.after), "generations": generations}
+    if isinstance(intent.catalog, IcebergAction):
+        return changes | {"generations": generations[-KEPT_GENERATIONS:]}
+    retiring = state.retiring
+    if state.shown is not None:
+        retiring = (*retiring, _retire(state.shown, now + timedelta(seconds=switch.keep_seconds)))
+    due = {each.number for each in generations[:-KEPT_GENERATIONS]}
+    retiring = tuple(
+        entry.model_copy(update={"not_before": min(now, entry.not_before)}) if entry.generation in due else entry
+        for entry in retiring
+    )
+    return changes | {"retiring": retiring}
+
+
+def _retire(generation: Generation, not_before: datetime) -> Retiring:
+    return Retiring(
+        job_id=generation.job_id, attempt=generation.attempt, not_before=not_before, generation=generation.number
+    )
 
 
 def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
@@ -69,4 +105,16 @@ def _list_undone(state: TableState, intent: Intent, load: UndoneLoad, now: datet
         until = now + timedelta(seconds=load.grace_seconds)
         entry = Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until)
         changes["retiring"] = (*state.retiring, entry)
+    if intent.switch is not None:
+        changes |= _list_switched_back(state, intent, intent.switch, now + timedelta(seconds=load.grace_seconds))
     return changes
+
+
+def _list_switched_back(state: TableState, intent: Intent, switch: Switch, until: datetime) -> dict[str, Any]:
+    """List what the undo of a full refresh changes beside: the files of the one before it stay, its own go."""
+    gone = state.find_generation(switch.before)
+    generations = tuple(each for each in state.generations if each.number != switch.before)
+    retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)
+    if gone is not None and not isinstance(intent.catalog, IcebergAction):
+        retiring = (*retiring, _retire(gone, until))
+    return {"generations": generations, "retiring": retiring}

@@ -1,12 +1,10 @@
-"""Check a Hive-style Parquet table in the Glue Data Catalog before a load, publish the load, and read it back."""
+"""Publish a load in a Hive-style Parquet table of the Glue Data Catalog, and read it back."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeVar
 
-import pyarrow as pa
-
-from lakewriter import aws, column_types
+from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.glue_table import (
     FORMAT,
@@ -14,17 +12,17 @@ from lakewriter.commit.glue_table import (
     check_layout,
     compare_partition,
     compare_table,
+    count_changes,
     describe_differences,
     make_table_input,
     merge_columns,
+    name_change_parameter,
     read_columns,
     to_column_inputs,
 )
 from lakewriter.commit.intent import GlueAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
-from lakewriter.commit.state import TableState
 from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
-from lakewriter.spec.specification import Partition
 
 CHANGE_SECONDS: Final = 120.0
 """For how long a change is tried again while other writers come first."""
@@ -60,6 +58,9 @@ class GlueTables:
     def publish(self, intent: Intent, number: int) -> None:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
         action = _require_glue(intent)
+        if intent.switch is not None:
+            self._switch(action, intent.pipeline, number)
+            return
         if intent.undoes is not None:
             if intent.undoes.drops_partition:
                 self._drop_partition(action)
@@ -72,7 +73,7 @@ class GlueTables:
     def read_back(self, intent: Intent) -> None:
         """Compare columns, types, location and partition with the intent; ``COMMIT_UNKNOWN`` where they differ."""
         action = _require_glue(intent)
-        if intent.undoes is not None:
+        if intent.undoes is not None and intent.switch is None:
             self._require_dropped(action, intent.undoes)
             return
         table = self._find_table(action)
@@ -173,14 +174,48 @@ class GlueTables:
                 return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
             check_layout(existing, action)
             merged = merge_columns(name, read_columns(existing), action.columns)
-            return merged if merged == read_columns(existing) or self._update(action, existing, merged) else None
+            if merged == read_columns(existing):
+                return merged
+            return merged if self._update(action, existing, {"Columns": to_column_inputs(merged)}) else None
 
         return _retry_until_done(f"table {name}", make_table)
 
-    def _update(self, action: GlueAction, table: Mapping[str, Any], columns: Columns) -> bool:
-        """Replace the table's columns; False where another writer came first."""
+    def _switch(self, action: GlueAction, pipeline: str, number: int) -> None:
+        """Make the table the files of another generation, with their columns, in one call.
+
+        ``number`` goes with it, by which a process that comes late finds that it, or a later change, is done.
+        """
+        self._ensure_database(action)
+        counted = {name_change_parameter(pipeline): str(number)}
+
+        def move() -> bool | None:
+            table = self._find_table(action)
+            if table is None:
+                made = make_table_input(action)
+                made = made | {"Parameters": made["Parameters"] | counted}
+                made_in = {"DatabaseName": action.database, "TableInput": made}
+                return self._ask("CreateTable", action, absent=_LATE, **made_in) is not None or None
+            if count_changes(table, pipeline) >= number:
+                return True
+            check_layout(table, action)
+            changed = {"Location": action.location, "Columns": to_column_inputs(action.columns)}
+            return self._update(action, table, changed, counted) or None
+
+        _retry_until_done(f"table {action.database}.{action.table}", move)
+
+    def _update(
+        self,
+        action: GlueAction,
+        table: Mapping[str, Any],
+        storage: Mapping[str, Any],
+        parameters: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Replace what the table's storage descriptor and parameters say of these; False where another writer came
+        first."""
         kept = {key: table[key] for key in _KEPT if key in table}
-        kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": to_column_inputs(columns)}
+        kept["StorageDescriptor"] = kept["StorageDescriptor"] | storage
+        if parameters:
+            kept["Parameters"] = kept.get("Parameters", {}) | parameters
         answer = self._ask(
             "UpdateTable",
             action,
@@ -279,80 +314,3 @@ def _name(action: GlueAction) -> str:
 def _require_glue(intent: Intent) -> GlueAction:
     assert isinstance(intent.catalog, GlueAction)
     return intent.catalog
-
-
-class GlueTargetTable:
-    """The Glue table that a load finds; it is changed when the load is published, not before."""
-
-    def __init__(self, action: GlueAction, clients: aws.Clients) -> None:
-        self._action = action
-        self._existing = GlueTables(clients).read_columns(action)
-
-    def find_location(self) -> str | None:
-        """Return the layout's location: a table at another one was refused when it was read."""
-        return self._action.location
-
-    def explain_occupied(self) -> str | None:
-        """Return None: the path shows it."""
-        return None
-
-    @property
-    def left(self) -> tuple[str, ...]:
-        """See ``CatalogTable``."""
-        return ()
-
-    def fit_types(self, wanted: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
-        """Return the table's types that differ from ``wanted``, both by name in lower case."""
-        return {
-            name: column_types.to_arrow_type(kind)
-            for name, kind in self._existing.items()
-            if name in wanted and column_types.to_glue_type(wanted[name]) != kind
-        }
-
-    def read_columns(self) -> Mapping[str, pa.DataType] | None:
-        """See ``CatalogTable``."""
-        return {name: column_types.to_arrow_type(kind) for name, kind in self._existing.items()} or None
-
-    def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
-        """Say what publishing would change, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
-        action, columns = self._action, _to_glue_columns(schema)
-        changes = []
-        if not self._existing:
-            changes.append(f"create table {self._name} at {action.location} with {len(columns)} columns")
-        else:
-            changes += self._describe_column_changes(columns)
-        if action.partition is not None:
-            changes.append(
-                f"add partition {action.partition_key}={action.partition} to {self._name}, unless it is there"
-            )
-        return changes
-
-    def prepare(
-        self,
-        schema: pa.Schema,
-        state: TableState,
-        partition: Partition = (),
-        latest: Callable[[], TableState] | None = None,
-    ) -> tuple[GlueAction, pa.Schema]:
-        """Return the action with the load's columns; ``SCHEMA_INCOMPATIBLE`` where they do not fit the table."""
-        columns = _to_glue_columns(schema)
-        merge_columns(self._name, list(self._existing.items()), columns)
-        return self._action.model_copy(update={"columns": columns}), schema
-
-    @property
-    def _name(self) -> str:
-        return f"{self._action.database}.{self._action.table}"
-
-    def _describe_column_changes(self, columns: Columns) -> list[str]:
-        changes = []
-        for column, kind in merge_columns(self._name, list(self._existing.items()), columns):
-            before = self._existing.get(column)
-            if before is None:
-                changes.append(f"add column {column} {kind} to {self._name}")
-            elif before != kind:
-                changes.append(f"widen column {column} of {self._name} from {before} to {kind}")
-        return changes
-
-
-def _to_glue_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name.lower(), column_types.to_glue_type(field.type)) for field in schema)

@@ -1,5 +1,6 @@
 """Define a Hive-style Parquet table in the Glue Data Catalog, and compare an existing one with it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,10 @@ from lakewriter.errors import SchemaIncompatibleError
 
 STRATEGY: Final = "lakewriter.partition-strategy"
 """The table parameter that names the ``partition_strategy`` a table was made with; tables of others have none."""
+
+GENERATION_FOLDER: Final = "g" + "#" * 10
+"""A folder of one full refresh's files, for messages: ``g`` and ten digits."""
+GENERATION_PATTERN: Final = r"(.*)/g\d{10}"
 
 _PROJECTION: Final = "projection.enabled"
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -87,9 +92,10 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
             remedy="Keep partition_strategy as it was for this table, or load into another schema.",
         )
     location = table["StorageDescriptor"].get("Location", "").rstrip("/")
-    if location != action.location:
+    expected_location = action.location if action.root is None else f"{action.root}/{GENERATION_FOLDER}"
+    if location != action.location and not _is_of_generation(location, action):
         raise SchemaIncompatibleError(
-            f"{name} lies at {location!r}, expected {action.location!r}.",
+            f"{name} lies at {location!r}, expected {expected_location!r}.",
             remedy="Load into another schema, or drop the table from Glue if nobody needs it.",
         )
     # A day's location holds those of its hours, and may lie in that of a job id such as 2024.
@@ -106,6 +112,30 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
             f"{name} is read by SerDe {serde!r}, expected {_PARQUET_SERDE!r}.",
             remedy="Load into another schema, or drop the table from Glue if nobody needs it.",
         )
+
+
+def _is_of_generation(location: str, action: GlueAction) -> bool:
+    """Whether it is the folder of a full refresh of the table."""
+    folder = re.fullmatch(GENERATION_PATTERN, location)
+    return folder is not None and folder[1] == action.root
+
+
+def name_change_parameter(pipeline: str) -> str:
+    """Name the table parameter that holds the number of the pipeline's last change of the table's location."""
+    return f"lakewriter.{pipeline}"
+
+
+def count_changes(table: Mapping[str, Any], pipeline: str) -> int:
+    """Return that number, 0 where there is none; ``SCHEMA_INCOMPATIBLE`` where it is not a number."""
+    key = name_change_parameter(pipeline)
+    text = str(table.get("Parameters", {}).get(key, "0"))
+    if not text.isdecimal():
+        raise SchemaIncompatibleError(
+            f"Glue table {table.get('Name')} has parameter {key!r} = {text!r}, expected the number of the pipeline's "
+            "last change.",
+            remedy="Set the parameter to the number that it had; lakewriter status shows how many loads are committed.",
+        )
+    return int(text)
 
 
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:

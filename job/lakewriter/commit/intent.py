@@ -50,7 +50,8 @@ class GlueAction(ControlObject):
     """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
 
     ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
-    pipeline's ``partition_strategy``, blank where it is not known.
+    pipeline's ``partition_strategy``, blank where it is not known. ``root`` is the URI of the table's folder where
+    ``location`` is that of one generation in it; None for a table that is appended to.
     """
 
     kind: Literal["glue"] = "glue"
@@ -65,6 +66,7 @@ class GlueAction(ControlObject):
     """The codec of the files, None for gzip: release 0.1.0 had no other codec, and no such field."""
     partition: str | None
     partition_location: str | None
+    root: str | None = Field(None, exclude_if=is_none)
 
 
 class IcebergAction(ControlObject):
@@ -105,6 +107,7 @@ class UndoneLoad(ControlObject):
     restores_cursor  whether the table's cursor becomes the intent's ``cursor_after``, None included
     restores_source  whether the source's state becomes ``source``, None included
     column           the tracking column with the job id: its rows are deleted from files that were rewritten since
+    snapshot_before  the id of the Iceberg snapshot that becomes the current one again, of a full refresh
     """
 
     job_id: str
@@ -120,8 +123,25 @@ class UndoneLoad(ControlObject):
     source: SourceState | None = None
     unfinished: bool = False
     column: str | None = None
+    snapshot_before: int | None = Field(None, exclude_if=is_none)
     locations: tuple[str, ...] = ()
     """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
+
+
+class Switch(ControlObject):
+    """From which generation of its files a table's readers go to which, by their numbers; 0 is the empty one.
+
+    keep_seconds     for how long the files of ``before`` are kept
+    job_id, attempt  the refresh whose files are ``after``, in an undo
+    latest           the key of the object that names the files which readers are to read; None in Iceberg
+    """
+
+    before: int
+    after: int
+    latest: str | None = None
+    keep_seconds: float = 0.0
+    job_id: str | None = None
+    attempt: str | None = None
 
 
 def is_load(kind: str) -> bool:
@@ -132,8 +152,10 @@ def is_load(kind: str) -> bool:
 class Intent(ControlObject):
     """One change of one table. It is bound when ``state.json`` is replaced and names it as pending.
 
-    Its ``kind`` is a load, which adds the files of its receipts, or an undo, which takes what ``undoes`` names out of
-    the table and deletes the objects in ``removes``. ``repeats`` are the job ids that a load after an undo stands for.
+    Its ``kind`` is a load, which adds the files of its receipts; a refresh, whose files are all that the table has
+    after it; or an undo, which takes what ``undoes`` names out of the table and deletes the objects in ``removes``. A
+    refresh, and the undo of one, ``switch`` the table's generation. ``repeats`` are the job ids that a load after an
+    undo stands for.
 
     ``inferred`` are the table's columns after the load, for documents without a schema. A load of few files has their
     ``receipts``; of many files, ``parts`` name the objects that have them, and ``files`` are all of both. ``needs``
@@ -141,7 +163,7 @@ class Intent(ControlObject):
     """
 
     version: Literal[1] = 1
-    kind: Literal["load", "undo"] = Field("load", exclude_if=is_load)
+    kind: Literal["load", "refresh", "undo"] = Field("load", exclude_if=is_load)
     pipeline: str
     job_id: str
     attempt: str
@@ -168,6 +190,7 @@ class Intent(ControlObject):
     removes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
     repeats: tuple[str, ...] = Field((), exclude_if=is_empty)
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
+    switch: Switch | None = Field(None, exclude_if=is_none)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)
@@ -183,7 +206,7 @@ class Intent(ControlObject):
 
     @property
     def exclusive(self) -> bool:
-        """True if the change is valid only while no other has committed since it began: it takes a load back, or
+        """True if the change is valid only while no other has committed since it began: it takes loads away, or
         depends on a cursor, a counter, the batch before, a sync, or inferred columns."""
         if self.kind != "load":
             return True
@@ -246,6 +269,7 @@ class Intent(ControlObject):
             needs=(RECEIPT_PARTS,) if self.parts else (),
             undoes=self.undoes.job_id if self.undoes is not None else None,
             expectations=self.expectations,
+            refreshes=True if self.kind == "refresh" else None,
         )
 
     def _make_sync_fields(self) -> dict[str, Any]:

@@ -20,11 +20,12 @@ def read_states(control: Control) -> dict[str, TableState]:
 
 
 def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
-    """Return the job ids that are running or pending, whose receipts a full refresh reads, or whose objects
-    are still to be deleted."""
+    """Return the job ids that are running or pending, whose receipts a full refresh reads, whose objects are still to
+    be deleted, or that an undo may show again."""
     return {job for state in states.values() for job in _list_loads(state)}
 
 
 def _list_loads(state: TableState) -> set[str]:
     pending = {state.pending.job_id} if state.pending else set()
-    return set(state.running) | pending | state.sync.live_jobs | {entry.job_id for entry in state.retiring}
+    retiring, kept = ({each.job_id for each in state.retiring}, {each.job_id for each in state.generations})
+    return set(state.running) | pending | state.sync.live_jobs | retiring | kept

@@ -11,6 +11,7 @@ from lakewriter.commit.closing import close_state
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.intent import Intent
+from lakewriter.commit.latest import write_latest
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.repeats import note_repeat
 from lakewriter.commit.retire import retire_partition
@@ -104,6 +105,7 @@ def _publish(control: Control, intent: Intent, number: int, open_clients: OpenCl
     if intent.undoes is not None:
         note_repeat(control, intent.undoes.job_id)
     catalog.publish(intent, number)
+    write_latest(control, intent, number)
     if intent.sync is not None:
         delete_all(control, intent.sync.retire)
     if intent.undoes is not None and not intent.undoes.grace_seconds:
@@ -115,12 +117,12 @@ def _publish(control: Control, intent: Intent, number: int, open_clients: OpenCl
     return intent.make_report(*control.left, *left, health=health)
 
 
-def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
+def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:
     """Write the report, then the state with nothing pending: the last step of a load or an undo."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
     key = control.keys.report(pending.job_id, control.table_id)
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
-    move_pending(control, pending, lambda state: close_state(state, pending, intent))
+    move_pending(control, pending, lambda state: close_state(state, pending, intent, abandoned=abandoned))
 
 
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:

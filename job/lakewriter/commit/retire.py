@@ -1,4 +1,8 @@
-"""Delete objects that a change took out of a table, once no query that began before it reads them any more."""
+"""Delete objects that a change took out of a table, once no query that began before it reads them any more.
+
+Those of a full refresh that another one has replaced are kept longer: an undo shows them again. So the state gives them
+up first, and an undo is bound only while the state has them.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -6,13 +10,14 @@ from datetime import UTC, datetime
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import GlueAction, Intent
 from lakewriter.commit.old_generations import delete_all
-from lakewriter.commit.state import Retiring, TableState
+from lakewriter.commit.state import Lost, Retiring, TableState
+from lakewriter.commit.uploads import delete_own
 
 
 def retire_due(control: Control) -> None:
     """Delete the objects whose time is over; what cannot be deleted now stays for the next load of the table."""
     now = datetime.now(UTC)
-    with control.note_failed_cleanup("objects of undone loads"):
+    with control.note_failed_cleanup("objects of undone and replaced loads"):
         for entry in control.state.recall().retiring:
             if entry.not_before <= now:
                 _retire(control, entry, control.find_intent(entry.job_id, entry.attempt))
@@ -39,10 +44,33 @@ def _is_same_partition(removal: Intent, action: GlueAction) -> bool:
 
 def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
     """Delete the objects, then the entry. An intent that is gone names none: they stay, and nothing shows them."""
-    if intent is not None:
+    if entry.generation is not None and not _give_up_generation(control, entry):
+        return
+    if intent is not None and entry.generation is not None:
+        delete_own(control.store, intent)
+    elif intent is not None:
         delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
 
     def forget(state: TableState) -> TableState:
         return state.replace(retiring=tuple(other for other in state.retiring if other != entry))
 
     control.state.move(forget, lambda state: entry not in state.retiring)
+
+
+def _give_up_generation(control: Control, entry: Retiring) -> bool:
+    """Leave the refresh out of those that an undo can show again; False where one may be showing it by now."""
+
+    def is_given_up(state: TableState) -> bool:
+        return entry in state.retiring and state.find_generation(entry.generation or 0) is None
+
+    def give_up(state: TableState) -> TableState:
+        if state.pending is not None or entry not in state.retiring:
+            raise Lost
+        kept = tuple(each for each in state.generations if each.number != entry.generation)
+        return state.replace(generations=kept)
+
+    try:
+        control.state.move(give_up, is_given_up)
+    except Lost:
+        return False
+    return True

@@ -14,7 +14,7 @@ from pydantic import Field
 from lakewriter.commit.backoff import write
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.commit.sync_records import SyncState
-from lakewriter.control_object import ControlObject, is_empty, is_none, parse
+from lakewriter.control_object import ControlObject, is_empty, is_none, is_zero, parse
 from lakewriter.errors import StateLostError
 from lakewriter.receipt import Batch, Cursor, InferredColumn
 
@@ -77,11 +77,24 @@ class Undone(ControlObject):
 
 
 class Retiring(ControlObject):
-    """A change whose removed objects no new query finds, and running ones may still read until ``not_before``."""
+    """A change whose removed objects no new query finds, and running ones may still read until ``not_before``.
+
+    With a ``generation`` these are the objects of the refresh itself, which another one has replaced.
+    """
 
     job_id: str
     attempt: str
     not_before: datetime
+    generation: int | None = Field(None, exclude_if=is_none)
+
+
+class Generation(ControlObject):
+    """A full refresh that can be shown to readers: its load, and the number that its folder is named by."""
+
+    number: int
+    job_id: str
+    attempt: str
+    started: datetime
 
 
 class Reset(ControlObject):
@@ -103,6 +116,8 @@ class TableState(ControlObject):
     needs     features that a release must know to use the state
     undone    loads that were taken back, the last one last
     retiring  changes whose removed objects are still to be deleted
+    generation   the number of the last full refresh; never goes back
+    generations  the refreshes whose files are kept, the one that readers see last
     """
 
     version: Literal[1] = 1
@@ -123,6 +138,17 @@ class TableState(ControlObject):
     needs: tuple[str, ...] = Field((), exclude_if=is_empty)
     undone: tuple[Undone, ...] = Field((), exclude_if=is_empty)
     retiring: tuple[Retiring, ...] = Field((), exclude_if=is_empty)
+    generation: int = Field(0, exclude_if=is_zero)
+    generations: tuple[Generation, ...] = Field((), exclude_if=is_empty)
+
+    @property
+    def shown(self) -> Generation | None:
+        """The refresh that readers see; None where there was none, or all were taken back."""
+        return self.generations[-1] if self.generations else None
+
+    def find_generation(self, number: int) -> Generation | None:
+        """The refresh with this number, while its files are kept."""
+        return next((each for each in self.generations if each.number == number), None)
 
     def find_undone(self, job_id: str) -> Undone | None:
         """What became of a load that was taken back; None for any other."""

@@ -87,13 +87,18 @@ def withdraw(store: Store, intent: Intent) -> None:
     """
     intent.files.require_parts()
     abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))
-    call_all(lambda key: _delete_own(store, key, intent), intent.files.list_keys())
+    delete_own(store, intent)
 
 
-def _delete_own(store: Store, key: str, intent: Intent) -> None:
-    stored = store.head(key)
-    if stored is not None and stored.load == intent.load:
-        store.delete(key, stored.etag)
+def delete_own(store: Store, intent: Intent) -> None:
+    """Delete the intent's files, where they are still those that its attempt wrote."""
+
+    def delete(key: str) -> None:
+        stored = store.head(key)
+        if stored is not None and stored.load == intent.load:
+            store.delete(key, stored.etag)
+
+    call_all(delete, intent.files.list_keys())
 
 
 def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:

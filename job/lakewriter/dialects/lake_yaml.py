@@ -48,7 +48,7 @@ from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.readers import ReaderName
-from lakewriter.spec.specification import MIB, Limits, Spec, UndoRules
+from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
 
 if TYPE_CHECKING:
     AnyDestination = Destination
@@ -66,6 +66,14 @@ class UndoEntry(FileModel):
     The role of the loads is then allowed ``glue:DeletePartition``."""
     grace_minutes: int = Field(15, ge=0, le=1440)
     """Minutes that queries may go on that began before the partition was dropped: its files stay for so long."""
+
+
+class RefreshEntry(FileModel):
+    """What a full refresh keeps, of tables with ``mode: refresh``."""
+
+    keep_days: int = Field(3, ge=0, le=365)
+    """Days that the files of a full refresh are kept once another one has replaced them. ``lakewriter undo`` can show
+    them to readers again for so long. Iceberg keeps them with its snapshots instead."""
 
 
 class LimitsEntry(FileModel):
@@ -118,6 +126,8 @@ class LakeFile(FileModel):
     """Days that the records of finished loads are kept, and so how long a job id is remembered."""
     undo: UndoEntry = UndoEntry()
     """What ``lakewriter undo`` may do in Glue."""
+    refresh: RefreshEntry = RefreshEntry()
+    """What a full refresh keeps, of tables with ``mode: refresh``."""
     delta_encodings: bool = False
     """Writes Parquet's DELTA encodings where a column's values mostly differ. Files get smaller, but not every reader
     knows them."""
@@ -218,6 +228,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "on_failure": file.on_failure,
         "keep_loads_days": file.keep_loads_days,
         "undo": UndoRules(**file.undo.model_dump()),
+        "refresh": RefreshRules(**file.refresh.model_dump()),
         "lineage": lineage,
         "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage)),
     }

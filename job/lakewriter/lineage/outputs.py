@@ -26,7 +26,7 @@ def name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Outp
         place,
         symlink if spec.in_glue else None,
         is_iceberg=spec.iceberg,
-        is_replaced=table.mode is Mode.OVERWRITE,
+        is_replaced=table.mode is not Mode.APPEND,
     )
 
 
@@ -47,7 +47,7 @@ def describe_output(
         symlink = _link_iceberg(spec, action, find_account)
     place = name_path(location)
     assert place is not None
-    return Output(place, symlink, columns, spec.iceberg, table.mode is Mode.OVERWRITE)
+    return Output(place, symlink, columns, spec.iceberg, table.mode is not Mode.APPEND)
 
 
 def _link_iceberg(spec: Spec, action: IcebergAction, find_account: FindAccount) -> Symlink:

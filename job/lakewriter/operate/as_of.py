@@ -17,12 +17,14 @@ from lakewriter.spec.specification import Spec
 class AsOf:
     """A table as of a load: the keys of its files, or the id of its snapshot in Iceberg.
 
-    ``job_id`` is the table's last load up to the one that was asked for.
+    ``job_id`` is the table's last load up to the one that was asked for. ``is_elsewhere`` says that the catalog's table
+    has a later full refresh by now, and so other files.
     """
 
     job_id: str
     keys: tuple[str, ...] = ()
     snapshot_id: int | None = None
+    is_elsewhere: bool = False
 
 
 def find_as_of(spec: Spec, tables: Sequence[TableLoads], job_id: str, clients: Clients) -> Mapping[str, AsOf]:
@@ -53,12 +55,23 @@ def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients:
         return _find_snapshot(table, loads, clients)
     if not table.is_whole:
         raise _refuse(table, job_id, "records of loads up to it were cleared away after keep_loads_days")
+    if last.refreshes:
+        return _find_refresh(table, last, job_id)
     live = table.state.sync.live_jobs
     if last.sync_id is not None and (last.job_id not in live or len(table.state.sync.live) >= MOST_LIVE):
         raise _refuse(table, job_id, "a later full refresh has deleted files of that time, or too many loads are live")
     kept = [load for load in loads if load.sync_id is None or load.job_id in live]
     keys = [key for load in kept for key in table.control.list_written_keys(load.model_dump(mode="json"))]
     return AsOf(last.job_id, keys=tuple(keys))
+
+
+def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
+    """The files of one full refresh, while they are kept."""
+    if all(each.job_id != last.job_id for each in table.state.generations):
+        raise _refuse(table, job_id, "its files were deleted, after refresh.keep_days")
+    keys = tuple(table.control.list_written_keys(last.model_dump(mode="json")))
+    shown = table.state.shown
+    return AsOf(last.job_id, keys=keys, is_elsewhere=shown is None or shown.job_id != last.job_id)
 
 
 def _find_snapshot(table: TableLoads, loads: Sequence[TableReport], clients: Clients) -> AsOf | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from lakewriter.naming import normalise
 from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import RestService
@@ -36,10 +37,27 @@ def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
     return statements
 
 
+def write_files_variable(spec: Spec, table: TableSpec) -> tuple[str, str]:
+    """Title and statement that name the files of a table's last full refresh; blank for other tables."""
+    if table.latest is None:
+        return "", ""
+    latest = _text(f"s3://{spec.access.bucket}/{table.latest}")
+    return (
+        "Name the files of the last full refresh; run it again after the next one",
+        f"SET VARIABLE {_name_variable(table)} = (\n    SELECT files FROM read_json({latest})\n);",
+    )
+
+
+def _name_variable(table: TableSpec) -> str:
+    return f"{normalise(table.id)}_files"
+
+
 def write_source(spec: Spec, table: TableSpec) -> str:
     """What stands behind FROM: the files of all loads, or the Iceberg table."""
     if spec.iceberg:
         return ".".join(quote_name(Engine.DUCKDB, part) for part in (_CATALOG, table.schema_name, table.name))
+    if table.latest is not None:
+        return _write_reader(spec, table, f"getvariable({_text(_name_variable(table))})")
     return _write_reader(spec, table, _text(f"s3://{spec.access.bucket}/{table.layout.pattern}"))
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lakewriter.commit.begin_records import BeginRecord
 from lakewriter.commit.control import Control
@@ -19,7 +19,16 @@ from lakewriter.spec.layout import Layout
 MOST_ASKED: Final = 1000
 """Of how many objects, the newest first, HEAD reads which load wrote them."""
 _BATCH: Final = re.compile(r"stream-(.+)-(\d{10})")
-_NUMBERS: Final = {"backfill": r"(?P<backfill>\d+)", "counter": r"(?P<counter>\d+)"}
+_NUMBERS: Final = {name: rf"(?P<{name}>\d+)" for name in ("backfill", "counter", "generation")}
+
+
+class Numbers(NamedTuple):
+    """What keys tell: the highest backfill and full refresh, and the counter of the next file; 0 where they tell
+    nothing."""
+
+    backfill: int = 0
+    counter: int = 0
+    generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,14 +70,17 @@ def parse_batch(job_id: str) -> Batch | None:
     return Batch(match[1], int(match[2])) if match else None
 
 
-def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> tuple[int, int]:
-    """Return the highest backfill number and the counter of the next file from the keys; 0 where keys have none."""
+def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> Numbers:
+    """Return the highest numbers in the keys."""
     if layout is None or not layout.template.variables & _NUMBERS.keys():
-        return 0, 0
+        return Numbers()
     pattern = re.compile(rf"(?:.*/)?{layout.template.match_text(_NUMBERS)}")
     numbers = [match.groupdict() for key in keys if (match := pattern.fullmatch(key)) is not None]
-    backfill = max((int(groups.get("backfill", 0)) for groups in numbers), default=0)
-    return backfill, max((int(groups["counter"]) + 1 for groups in numbers if "counter" in groups), default=0)
+    return Numbers(
+        backfill=max((int(groups.get("backfill", 0)) for groups in numbers), default=0),
+        counter=max((int(groups["counter"]) + 1 for groups in numbers if "counter" in groups), default=0),
+        generation=max((int(groups.get("generation", 0)) for groups in numbers), default=0),
+    )
 
 
 def read_leftovers(control: Control) -> Leftovers:

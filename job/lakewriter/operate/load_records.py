@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lakewriter.commit.at_once import MOST, call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
+from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
@@ -35,12 +35,14 @@ class LoadRecords:
     """The records of one load of one table; without an intent there is nothing to compare with.
 
     ``is_retired`` is true where a full refresh has replaced the load since, so that its objects are deleted;
-    ``is_undone`` where an undo has taken it back.
+    ``is_undone`` where an undo has taken it back; ``is_replaced`` where readers see the files of another full refresh,
+    while its own may still be there.
     """
 
     intent: Intent | None = None
     is_retired: bool = False
     is_undone: bool = False
+    is_replaced: bool = False
     mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -96,7 +98,19 @@ class TableRecords:
             return None
         self._compare_state(job_id, records)
         self._note_undo(job_id, records)
+        if not records.is_undone:
+            self._note_replacement(job_id, records)
         return records
+
+    def _note_replacement(self, job_id: str, records: LoadRecords) -> None:
+        """Say that readers see another full refresh; in Iceberg its snapshot says so."""
+        intent, state = records.intent, self.state
+        if intent is None or intent.switch is None or intent.undoes is not None or isinstance(state, LakeError):
+            return
+        if isinstance(intent.catalog, IcebergAction) or (state.shown is not None and state.shown.job_id == job_id):
+            return
+        records.notes.append(f"a later full refresh of {self.control.table_id} has replaced load {job_id!r}")
+        records.is_replaced = True
 
     def _note_undo(self, job_id: str, records: LoadRecords) -> None:
         """Say that the load is undone, so that none of its objects and no snapshot is expected."""

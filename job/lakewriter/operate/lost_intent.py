@@ -122,7 +122,7 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
 
 def _close_state(control: Control, state: TableState, pending: Pending, objects: Objects) -> TableState:
     """Count the load as committed: the catalog may have it under this number, and would take the next load for it."""
-    _, counter = find_highest_numbers(control.layout, objects)
+    highest = find_highest_numbers(control.layout, objects)
     sync = state.sync
     if control.layout is not None and not control.layout.directory and objects:
         generation = max(stored.generation_id for stored in objects.values())
@@ -131,7 +131,8 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
         committed=state.committed + 1,
         last_job=pending.job_id,
         last_commit=max(datetime.now(UTC), pending.since, state.last_commit or pending.since),
-        counter=max(state.counter, counter),
+        counter=max(state.counter, highest.counter),
+        generation=max(state.generation, highest.generation),
         batch=parse_batch(pending.job_id) or state.batch,
         running=state.list_running_except(pending.job_id),
         sync=sync,

@@ -23,6 +23,7 @@ from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
     check_empty,
+    check_mode,
     check_unwritten,
     describe_repeated_append,
     prepare,
@@ -130,6 +131,9 @@ def _plan_table(
     state = control.state.read()
     names = number_objects(control.store, names, state)
     fields["key"] = f"s3://{spec.access.bucket}/{names.object_key(0)}"
+    check_mode(spec, table, state)
+    if table.layout.has_generations:
+        make_ownership(spec, table, control).check(refreshes=True)
     check_empty(control.store, table, state)
     entry = find_in_catalog(spec, table, names, f"{spec.pipeline}/plan/plan", clients)
     check_unwritten(entry, table, state)

@@ -49,10 +49,15 @@ def _write_as_of(engine: Engine, spec: Spec, table: TableSpec, source: str, as_o
         return write_version(engine, source, as_of.snapshot_id)
     if not as_of.keys:
         return "\n".join(filter(None, (view, f"SELECT *\nFROM {source}\nWHERE false;")))
-    if view:
-        return f"{spark_sql.write_files_view(spec, table, source, as_of.keys)}\nSELECT *\nFROM {source};"
     if engine is Engine.DUCKDB:
         return f"SELECT *\nFROM {duckdb_sql.write_files_source(spec, table, as_of.keys)};"
+    if view:
+        return f"{spark_sql.write_files_view(spec, table, source, as_of.keys)}\nSELECT *\nFROM {source};"
+    if as_of.is_elsewhere:
+        return (
+            f"-- {engine.value} reads the table's folder in Glue, which is that of a later full refresh: the files of "
+            f"load {as_of.job_id}\n-- are still there, and DuckDB reads them by their names."
+        )
     return write_files(engine, source, spec.access.bucket, as_of.keys)
 
 
@@ -63,7 +68,9 @@ def list_engines(spec: Spec) -> tuple[Engine, ...]:
         return (Engine.SNOWFLAKE, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
     if not isinstance(spec.catalog, NoCatalog):
         return (Engine.ATHENA, Engine.DUCKDB, Engine.SPARK, Engine.TRINO)
-    return (Engine.DUCKDB, Engine.SPARK) if reads_files(spec) else (Engine.ATHENA, Engine.DUCKDB, Engine.SPARK)
+    is_refreshed = any(table.latest is not None for table in spec.tables)
+    athena = () if reads_files(spec) or is_refreshed else (Engine.ATHENA,)
+    return (*athena, Engine.DUCKDB, Engine.SPARK)
 
 
 def write_queries(
@@ -103,7 +110,11 @@ def _write_for_engine(
 
 def _list_tables(engine: Engine, spec: Spec) -> Iterator[tuple[TableSpec, str, tuple[str, str]]]:
     """Yield each table, what stands behind FROM, and title and statement of the view that it needs."""
-    views = spark_sql.write_views(spec) if engine is Engine.SPARK else [("", "")] * len(spec.tables)
+    views = [("", "")] * len(spec.tables)
+    if engine is Engine.SPARK:
+        views = spark_sql.write_views(spec)
+    elif engine is Engine.DUCKDB:
+        views = [duckdb_sql.write_files_variable(spec, table) for table in spec.tables]
     return zip(spec.tables, _list_sources(engine, spec), views, strict=True)
 
 

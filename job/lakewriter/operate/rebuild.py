@@ -10,13 +10,13 @@ from lakewriter.commit.backoff import write
 from lakewriter.commit.closing import list_changes
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import IcebergAction, Intent
-from lakewriter.commit.state import Pending, Phase, Reset, TableState, Undone, is_blank
+from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
 from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.naming import make_next_job_id
 from lakewriter.operate.left_behind import Closed, Leftovers, find_highest_numbers, read_leftovers
 from lakewriter.receipt import Cursor
-from lakewriter.report import format_count
+from lakewriter.report import ABANDONED, format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec, TableSpec
 
@@ -97,18 +97,26 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
     is_published = pending_load in catalog.loads
     writers = {found.load for _, found in left.objects} - {pending_load}
     committed = max(state.committed, catalog.committed - is_published, 1 if writers else 0)
-    backfill, next_counter = find_highest_numbers(control.layout, left.keys)
+    highest = find_highest_numbers(control.layout, left.keys)
     what = (
         f"state rebuilt from {format_count(len(left.closed), 'report')} and {format_count(len(left.objects), 'object')}"
     )
     state = state.replace(
         committed=committed,
-        backfill=backfill,
-        counter=max(state.counter, next_counter),
+        backfill=highest.backfill,
+        counter=max(state.counter, highest.counter),
+        generation=max(state.generation, highest.generation),
+        generations=_find_kept(state, datetime.now(UTC)),
         pending=pending,
         resets=(Reset(at=datetime.now(UTC), what=what, reason=reason),),
     )
     return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
+
+
+def _find_kept(state: TableState, now: datetime) -> tuple[Generation, ...]:
+    """The refreshes that can be shown again: files of the others may be deleted already."""
+    due = {entry.generation for entry in state.retiring if entry.not_before <= now}
+    return tuple(each for each in state.generations if each.number not in due)
 
 
 def _require_no_state(control: Control) -> str | None:
@@ -129,7 +137,11 @@ def _require_no_state(control: Control) -> str | None:
 def _add_load(state: TableState, closed: Closed) -> TableState:
     """Return the state after one more change; fields that only the intent has stay as they were where it is gone."""
     intent = closed.intent
-    changes = list_changes(state, intent, closed.at) if intent is not None else _conclude_changes(state, closed)
+    abandoned = any(note.startswith(ABANDONED) for note in closed.report.get("notes", ()))
+    if intent is not None:
+        changes = list_changes(state, intent, closed.at, abandoned=abandoned)
+    else:
+        changes = _conclude_changes(state, closed)
     changes["batch"] = closed.batch or state.batch
     return state.replace(
         committed=state.committed + 1,

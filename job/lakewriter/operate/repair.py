@@ -93,7 +93,7 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     shown = f"{objects} with {rows} left visible under {control.table_id}"
     if isinstance(intent.catalog, IcebergAction):
         shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
-    close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"))
+    close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
     return f"closed as it is: {shown}; the catalog may not know them"
 
 

@@ -46,10 +46,31 @@ def write_views(spec: Spec) -> list[tuple[str, str]]:
     if spec.iceberg or isinstance(spec.catalog, GlueCatalog):
         return [("", "") for _ in spec.tables]
     names = zip(spec.tables, _name_views(spec), strict=True)
-    return [
-        ("Make a view of the files", _write_view(spec, table, _name(name), _join(spec, table.layout.pattern)))
-        for table, name in names
-    ]
+    return [_write_table_view(spec, table, _name(name)) for table, name in names]
+
+
+def _write_table_view(spec: Spec, table: TableSpec, name: str) -> tuple[str, str]:
+    if table.latest is None:
+        return "Make a view of the files", _write_view(spec, table, name, _join(spec, table.layout.pattern))
+    title = "Make a view of the files of the last full refresh; run it again after the next one"
+    return title, _write_refreshed_view(spec, table, name)
+
+
+def _write_refreshed_view(spec: Spec, table: TableSpec, name: str) -> str:
+    """The view of one generation's files: its number is read from the object that names the last one.
+
+    https://spark.apache.org/docs/latest/sql-ref-syntax-aux-exec-imm.html
+    """
+    mark, latest = "{generation}", _join(spec, str(table.latest))
+    path = _join(spec, table.layout.pattern.replace("/g*/", f"/g{mark}/"))
+    comment, _, view = _write_view(spec, table, name, path).partition("\n")
+    text = quote_text(Engine.SPARK, view.removesuffix(";"))
+    return (
+        f"{comment}\nDECLARE OR REPLACE VARIABLE lakewriter_view STRING;\n"
+        f"SET VAR lakewriter_view = (\n    SELECT replace(\n        {text},\n        '{mark}',\n"
+        f"        lpad(CAST(generation AS STRING), 10, '0'))\n    FROM json.`{latest}`\n);\n"
+        "EXECUTE IMMEDIATE lakewriter_view;"
+    )
 
 
 def write_files_view(spec: Spec, table: TableSpec, name: str, keys: Sequence[str]) -> str:

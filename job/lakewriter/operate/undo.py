@@ -111,7 +111,8 @@ class Undo:
         if began.last_commit is not None:
             attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
         try:
-            if not attempts.is_unchanged(table.state, began, exclusive=True):
+            is_kept = table.state.generations == began.generations
+            if not is_kept or not attempts.is_unchanged(table.state, began, exclusive=True):
                 (table,) = read_table_loads([control])
                 plan = self._plan_load(replace(table, state=began), job_id)
             attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)

@@ -8,19 +8,20 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import GlueAction, IcebergAction, Intent, Removal, UndoneLoad
+from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import TableState
+from lakewriter.commit.state import Generation, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.control_object import CHANGES
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import make_next_job_id
+from lakewriter.naming import make_next_job_id, name_generation
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport, format_count, join_first
 from lakewriter.spec.specification import Tracking
 
-View = Literal["snapshot", "partition", "files", "nothing"]
-"""How readers see a load go: at once with a snapshot or a partition, or file by file; or it has no files."""
+View = Literal["snapshot", "switch", "partition", "files", "nothing"]
+"""How readers see a load go: at once with a snapshot, with a switch to other files, or with a partition; or file by
+file; or it has no files."""
 
 _REQUESTS: Final = 20
 """Of an undo without files: its records, the state three times, the catalog."""
@@ -40,10 +41,15 @@ class Choices:
 
 @dataclass(frozen=True)
 class UndoPlan:
-    """What the undo of one load does to its table; ``notes`` are sentences for the person who decides."""
+    """What the undo of one load does to its table; ``notes`` are sentences for the person who decides.
+
+    ``catalog`` is the table as the undo leaves it, where that is not as the load left it.
+    """
 
     intent: Intent
     undone: UndoneLoad
+    catalog: CatalogAction | None = None
+    switch: Switch | None = None
     view: View = "nothing"
     removes: tuple[Removal, ...] = ()
     cursor_before: Cursor | None = None
@@ -68,7 +74,7 @@ class UndoPlan:
             table=of.table,
             started=attempt.started,
             access=of.access,
-            catalog=of.catalog,
+            catalog=self.catalog or of.catalog,
             receipts=(),
             cursor_before=began.cursor,
             cursor_after=self.cursor_after,
@@ -76,6 +82,7 @@ class UndoPlan:
             staged_seconds=0.0,
             undoes=self.undone,
             removes=self.removes,
+            switch=self.switch,
             notes=self.notes,
             needs=(CHANGES,),
         )
@@ -85,7 +92,10 @@ class UndoPlan:
         undone, sync = self.undone, state.sync
         if undone.restores_source:
             sync = sync.model_copy(update={"source": undone.source, "unfinished": undone.unfinished})
-        return state.replace(cursor=self.cursor_after if undone.restores_cursor else state.cursor, sync=sync)
+        gone = self.switch.before if self.switch is not None else 0
+        generations = tuple(each for each in state.generations if each.number != gone)
+        cursor = self.cursor_after if undone.restores_cursor else state.cursor
+        return state.replace(cursor=cursor, sync=sync, generations=generations)
 
 
 @dataclass
@@ -118,7 +128,9 @@ class UndoPlanner:
         undone = self._plan_source(intent, self._plan_cursor(intent, undone))
         cursor = intent.cursor_before if undone.restores_cursor else self.state.cursor
         plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
-        if intent.files and isinstance(intent.catalog, IcebergAction):
+        if intent.switch is not None:
+            plan = self._plan_switch(plan, intent.switch)
+        elif intent.files and isinstance(intent.catalog, IcebergAction):
             plan = self._plan_snapshot(plan)
         elif intent.files:
             plan = self._plan_objects(plan)
@@ -178,6 +190,51 @@ class UndoPlanner:
         before = {"source": sync and sync.source, "unfinished": bool(sync and sync.unfinished)}
         return undone.model_copy(update={"restores_source": True} | before)
 
+    def _plan_switch(self, plan: UndoPlan, switch: Switch) -> UndoPlan:
+        """Readers see what the table had before the full refresh, as long as that is kept."""
+        intent, shown = plan.intent, self.state.shown
+        if shown is None or shown.job_id != intent.job_id:
+            later = f"full refresh {shown.job_id!r}" if shown is not None else "an undo"
+            raise self._refuse(intent, f"{later} has replaced it", _THROUGH)
+        back = Switch(before=switch.after, after=switch.before, latest=switch.latest)
+        if isinstance(intent.catalog, IcebergAction):
+            return replace(self._plan_parent(plan), switch=back)
+        before = self.state.find_generation(switch.before)
+        if switch.before and before is None:
+            raise self._refuse(intent, "the files of the full refresh before it were deleted, after refresh.keep_days")
+        catalog = self._find_action(intent, before)
+        if before is not None:
+            back = back.model_copy(update={"job_id": before.job_id, "attempt": before.attempt})
+            self.notes.append(f"readers see load {before.job_id!r} again")
+        else:
+            self.notes.append("it is the first one: readers see an empty table")
+        grace = self.pipeline.spec.undo.grace_minutes * 60.0
+        undone = plan.undone.model_copy(update={"grace_seconds": grace})
+        return replace(plan, undone=undone, catalog=catalog, switch=back, view="switch")
+
+    def _find_action(self, intent: Intent, before: Generation | None) -> CatalogAction:
+        """The table as the refresh before this one left it, or without files where this is the first."""
+        if before is None:
+            action = intent.catalog
+            if not isinstance(action, GlueAction):
+                return action
+            return action.model_copy(update={"location": f"{action.root}/{name_generation(0)}"})
+        earlier = self.control.find_intent(before.job_id, before.attempt)
+        if earlier is None:
+            raise self._refuse(intent, f"the intent of load {before.job_id!r} before it is gone")
+        return earlier.catalog
+
+    def _plan_parent(self, plan: UndoPlan) -> UndoPlan:
+        """The snapshot before the refresh becomes the current one again, while it is kept and nothing came after."""
+        intent = plan.intent
+        writer = open_iceberg_writer(intent, self.pipeline.clients)
+        why = writer.explain_not_last(intent)
+        if why is not None:
+            raise self._refuse(intent, why)
+        keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
+        update = {"locations": keys, "snapshot_before": writer.find_parent_id(intent)}
+        return replace(plan, undone=plan.undone.model_copy(update=update), view="snapshot")
+
     def _plan_snapshot(self, plan: UndoPlan) -> UndoPlan:
         """One snapshot without the files; the objects stay for the older ones."""
         intent, undone = plan.intent, plan.undone
@@ -185,6 +242,9 @@ class UndoPlanner:
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
         undone = undone.model_copy(update={"locations": keys})
         missing = writer.find_missing(intent)
+        if missing and any(load.refreshes for load in self.after):
+            later = self._name_after(lambda load: bool(load.refreshes))
+            raise self._refuse(intent, f"{later} has replaced it: nothing of it is in the table", "Undo that first")
         if missing and writer.explain_absence(intent) is not None:
             self.notes.append("its snapshot was rolled back: nothing of it is in the table")
         elif missing:

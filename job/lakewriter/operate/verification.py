@@ -136,8 +136,9 @@ class Verifier:
         records = self._records[table_id].compare(job_id)
         if records is None:
             return None
-        # Of an undone load, and of an undo, nothing is expected to be there.
-        intent = None if records.is_undone or records.intent is None or records.intent.undoes else records.intent
+        # Of a load that was undone or replaced, and of an undo, nothing is expected to be there.
+        is_gone = records.is_undone or records.is_replaced
+        intent = None if is_gone or records.intent is None or records.intent.undoes else records.intent
         table = _Table(list(records.mismatches), list(records.notes), intent)
         if intent is not None:
             self._compare_intent(table_id, records, intent, table)

@@ -8,7 +8,7 @@ from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.control_objects import list_control_objects
 from lakewriter.policy.prefixes import find_key_prefix
 from lakewriter.policy.statements import Conditions, Document, Statement, make_document
-from lakewriter.spec.specification import Mode, Spec
+from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 _BUDGET: Final = 12_000
 """Characters of ARNs in a bucket policy, which S3 limits to 20 KB in all."""
@@ -78,6 +78,13 @@ def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions
     }
 
 
+def _find_append_only(table: TableSpec) -> str:
+    """What keys begin with under which no object is replaced; blank for a table whose full refreshes do so."""
+    if table.latest is not None:
+        return f"{table.path}/g"
+    return find_key_prefix(table) if table.mode is Mode.APPEND else ""
+
+
 def _find_append_only_prefixes(spec: Spec, budget: int) -> list[str]:
     """Find the tables' key prefixes, or those of their schemas if they do not fit into a bucket policy.
 
@@ -88,9 +95,15 @@ def _find_append_only_prefixes(spec: Spec, budget: int) -> list[str]:
     def is_apart(start: str) -> bool:
         return not records.startswith(start)
 
-    exact = [start for table in spec.tables if table.mode is Mode.APPEND and is_apart(start := find_key_prefix(table))]
+    exact = [start for table in spec.tables if (start := _find_append_only(table)) and is_apart(start)]
     if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= budget:
         return exact
+    # Each full refresh replaces the object that names its files.
+    replaced = [table.latest for table in spec.tables if table.latest is not None]
     above = {start: start.rstrip("/").rpartition("/")[0] for start in exact}
-    shorter = (f"{folder}/" if folder and is_apart(f"{folder}/") else start for start, folder in above.items())
+
+    def may_shorten(folder: str) -> bool:
+        return is_apart(folder) and not any(key.startswith(folder) for key in replaced)
+
+    shorter = (f"{folder}/" if folder and may_shorten(f"{folder}/") else start for start, folder in above.items())
     return list(dict.fromkeys(shorter))

@@ -1,5 +1,6 @@
 """Decide where a table's files go and what the catalog registers."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -10,7 +11,7 @@ from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Ice
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import join_key
+from lakewriter.naming import join_key, name_generation
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
@@ -22,11 +23,21 @@ S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
 
 def number_objects(store: Store, names: ObjectNames, state: TableState) -> ObjectNames:
-    """Give the names the table's backfill and counter, or the first part number that no object there has."""
-    names = names.number(state.backfill, state.counter)
+    """Give the names the table's backfill, counter and next generation, or the first part number that no object there
+    has."""
+    generation = _find_next_generation(store, names, state) if names.has_generations else 0
+    names = names.number(state.backfill, state.counter, generation)
     if names.varies or "part" not in names.template.variables:
         return names
     return names.after(entry.key for entry in store.list_entries(names.prefix))
+
+
+def _find_next_generation(store: Store, names: ObjectNames, state: TableState) -> int:
+    """The number after the last full refresh's, and after those of all folders: whatever lies in one, readers of the
+    refresh would see as well."""
+    pattern = re.compile(rf"{re.escape(join_key(names.directory))}/g(\d{{10}})/")
+    folders = map(pattern.fullmatch, store.list_folders(f"{join_key(names.directory)}/g"))
+    return max(state.generation, *(int(folder[1]) for folder in folders if folder is not None), 0) + 1
 
 
 def make_ready(
@@ -68,6 +79,8 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
         )
     if not isinstance(spec.catalog, GlueCatalog):
         return FilesAction()
+    if table.layout.has_generations:
+        return _plan_refreshed(spec, table, names, location)
     partitioned = spec.catalog.partition_key is not None
     return GlueAction(
         database=table.schema_name,
@@ -81,6 +94,22 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
         # A folder may be named key=value, as Hive does.
         partition=names.folders.removeprefix(f"{spec.catalog.partition_key}=") if partitioned else None,
         partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
+    )
+
+
+def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str) -> GlueAction:
+    """The table of one full refresh: its folder is the partition, so the table has no other."""
+    return GlueAction(
+        database=table.schema_name,
+        database_location=root.rpartition("/")[0],
+        table=table.name,
+        location=f"{root}/{name_generation(names.generation)}",
+        columns=(),
+        partition_key=None,
+        compression=_codec_beside_gzip(spec),
+        partition=None,
+        partition_location=None,
+        root=root,
     )
 
 

@@ -13,7 +13,7 @@ from lakewriter.commit.store import Store
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
-from lakewriter.errors import TableNotEmptyError
+from lakewriter.errors import SpecInvalidError, TableNotEmptyError
 from lakewriter.naming import make_unique, name_columns
 from lakewriter.receipt import Cursor
 from lakewriter.report import format_count
@@ -65,6 +65,8 @@ def prepare(
         if feed.notes:
             shape = replace(shape, notes=(*shape.notes, *feed.notes))
         changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
+        if table.latest is not None:
+            changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
         if isinstance(shape, ShapePlan) and shape.partition:
             _cluster_rows(feed, shape)
     except BaseException:
@@ -164,6 +166,23 @@ def check_empty(
     stray = next((entry for entry in store.list_entries(table.path + "/") if not entry.key.startswith(metadata)), None)
     if stray is not None and not _is_begun(latest):
         raise _make_not_empty_error(table, f"{stray.key!r} lies under its path {table.path + '/'!r}")
+
+
+def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:
+    """``SPEC_INVALID`` where the table's files were laid out by another mode: readers would see both, or only some."""
+    refreshes = table.layout.has_generations
+    if state.committed and refreshes and not state.generation:
+        loads = format_count(state.committed, "load")
+        raise SpecInvalidError(
+            f"table {table.id} has mode 'refresh', and {loads} appended to it: readers would see their files as well.",
+            remedy="Set mode: append again; or give the table another name, and drop this one.",
+        )
+    if state.generation and not refreshes and not spec.iceberg:
+        raise SpecInvalidError(
+            f"table {table.id} has mode {table.mode.value!r}, and was refreshed: readers see a full refresh's files "
+            "alone.",
+            remedy="Set mode: refresh again; or give the table another name, and drop this one.",
+        )
 
 
 def check_unwritten(

@@ -12,7 +12,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
-from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent
+from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent, Switch
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
@@ -34,6 +34,7 @@ from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
     check_empty,
+    check_mode,
     check_unwritten,
     describe_repeated_append,
     has_inferred_columns,
@@ -41,7 +42,7 @@ from lakewriter.run.prepare import (
 )
 from lakewriter.run.staging_progress import measure_staging
 from lakewriter.run.stop import Stop
-from lakewriter.run.sync import TableSync
+from lakewriter.run.sync import TableSync, make_ownership
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.partitions import Transforms
@@ -51,7 +52,7 @@ from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import MIB, Encoding, TableSpec
+from lakewriter.spec.specification import MIB, Encoding, Mode, Spec, TableSpec
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
@@ -131,6 +132,9 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
         delete_all(control, sync.purge)
     exclusive = _is_exclusive(load, table, sync)
     _tell_of_others(load, table, began, exclusive=exclusive)
+    check_mode(spec, table, began)
+    if table.layout.has_generations:
+        make_ownership(spec, table, control).join(load.attempt.started, refreshes=True)
     check_empty(control.store, table, began, control.state.read)
     names = number_objects(control.store, load.names[table.id], began)
     load.progress(table, "reading", "" if load.kind.batch else describe_repeated_append(table, began.committed) or "")
@@ -210,7 +214,7 @@ def _divide_messages(load: Load, table: TableSpec, checked: Checked) -> None:
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
-    exclusive = sync is not None and sync.intent.exclusive
+    exclusive = table.mode is Mode.REFRESH or (sync is not None and sync.intent.exclusive)
     return bool(table.cursor or counts or load.kind.batch or exclusive or has_inferred_columns(table))
 
 
@@ -311,8 +315,14 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
     repeats = load.attempt.repeats.of
-    features = {INFERRED: inferred is not None, RECEIPT_PARTS: bool(receipts.parts), CHANGES: bool(repeats)}
+    refreshes = table.mode is Mode.REFRESH
+    features = {
+        INFERRED: inferred is not None,
+        RECEIPT_PARTS: bool(receipts.parts),
+        CHANGES: bool(repeats) or refreshes,
+    }
     return Intent(
+        kind="refresh" if refreshes else "load",
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
         attempt=load.attempt.id,
@@ -338,8 +348,19 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         expectations=judge_staged(
             Judged(spec, table, load.attempt, began, planned.shape, receipts.totals), load.control(table)
         ),
+        switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
+
+
+def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:
+    """From which generation readers go to which: the one that the keys of the load's files name, but for Iceberg."""
+    return Switch(
+        before=began.shown.number if began.shown is not None else 0,
+        after=names.generation or began.generation + 1,
+        latest=table.latest,
+        keep_seconds=spec.refresh.keep_days * 86_400.0,
+    )
 
 
 def _find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:

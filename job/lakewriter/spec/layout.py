@@ -12,6 +12,7 @@ translates its vendor's spelling into them.
     {part}        the same from the first number that is free, or a UUID
     {uuid}        one UUID per file
     {backfill}    the table's backfill number, ten digits
+    {generation}  the number of the table's full refresh, ten digits
     {counter}     the number of files before this one in the table's whole life, twenty digits; gaps may occur
 """
 
@@ -44,6 +45,7 @@ PER_FILE: Final = {
     "seq": r"\d{5,}",
     "uuid": UUID,
     "backfill": r"\d{10}",
+    "generation": r"\d{10}",
     "counter": r"\d{20}",
     "part": rf"(?:\d+|{UUID})",
 }
@@ -171,6 +173,11 @@ class Layout:
     variants: tuple[Template, ...] = ()
 
     @property
+    def has_generations(self) -> bool:
+        """Whether each full refresh has a folder of its own."""
+        return "generation" in self.template.variables
+
+    @property
     def varies(self) -> bool:
         """Whether no two loads can have a key in common."""
         return bool(self.template.variables & UNIQUE)
@@ -178,7 +185,7 @@ class Layout:
     @property
     def single_file(self) -> bool:
         """Whether nothing tells two files of a load apart, so that there may be only one."""
-        return not self.template.variables & (PER_FILE.keys() - {"backfill"})
+        return not self.template.variables & (PER_FILE.keys() - {"backfill", "generation"})
 
     @property
     def prefix(self) -> str:
@@ -261,8 +268,8 @@ class ObjectNames:
 
     The number of the sync stays apart, since parts are numbered beyond those of any sync in the same place.
     ``first`` is the number that the first file's name carries; without ``has_part_numbers`` a ``{part}`` is a UUID.
-    ``backfill`` and a counter are the table's own and known when the attempt is registered. ``table`` keeps the UUIDs
-    of one attempt's tables apart.
+    ``backfill``, ``generation`` and a counter are the table's own and known when the attempt is registered. ``table``
+    keeps the UUIDs of one attempt's tables apart.
     """
 
     directory: str
@@ -272,6 +279,7 @@ class ObjectNames:
     depth: int = 0
     sync_id: int = 0
     backfill: int = 0
+    generation: int = 0
     first: int = 0
     has_part_numbers: bool = True
     table: str = ""
@@ -285,9 +293,15 @@ class ObjectNames:
             "uuid": name,
             "sync_id": str(self.sync_id),
             "backfill": f"{self.backfill:010d}",
+            "generation": f"{self.generation:010d}",
             "counter": f"{number:020d}",
         }
         return join_key(self.directory, within, self.template.render(values))
+
+    @property
+    def has_generations(self) -> bool:
+        """Whether keys carry the number of a full refresh."""
+        return "generation" in self.template.variables
 
     @property
     def counts(self) -> bool:
@@ -308,7 +322,12 @@ class ObjectNames:
     def prefix(self) -> str:
         """What all keys of this attempt begin with, up to the first thing that differs between its files."""
         directory = join_key(self.directory)
-        known = Template.of(*(str(self.sync_id) if part == ("sync_id", "") else part for part in self.template.parts))
+        values = {("sync_id", ""): str(self.sync_id)}
+        if self.generation:
+            values["generation", ""] = f"{self.generation:010d}"
+        known = Template.of(
+            *(part if isinstance(part, str) else values.get(part, part) for part in self.template.parts)
+        )
         return (f"{directory}/" if directory else "") + ("" if self.depth else known.start)
 
     @property
@@ -328,9 +347,10 @@ class ObjectNames:
             return _NEVER
         return re.compile(self._match({"uuid": (own := uuid_pattern(self.attempt)), "part": rf"(?:\d+|{own})"}))
 
-    def number(self, backfill: int, counter: int) -> "ObjectNames":
+    def number(self, backfill: int, counter: int, generation: int = 0) -> "ObjectNames":
         """The same names under the table's present numbers."""
-        return replace(self, backfill=backfill, first=counter if self.counts else self.first)
+        first = counter if self.counts else self.first
+        return replace(self, backfill=backfill, generation=generation, first=first)
 
     def after(self, keys: Iterable[str]) -> "ObjectNames":
         """The same names, their numbers beyond those in ``keys``, which begin with ``prefix``."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
-from lakewriter.naming import join_key
+from lakewriter.naming import LATEST, join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
@@ -70,10 +70,12 @@ class Read(Model):
 
 
 class Mode(StrEnum):
-    """What a load does to the rows that are there."""
+    """What a load does to the rows that are there: it adds to them, replaces them file by file after it, or replaces
+    them at once."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
+    REFRESH = "refresh"
 
 
 class IndexKind(StrEnum):
@@ -149,6 +151,11 @@ class TableSpec(Model):
     expect: tuple[Expectation, ...] = ()
 
     @property
+    def latest(self) -> str | None:
+        """The key of the object that names the files of the last full refresh; None where there is none."""
+        return join_key(self.path, LATEST) if self.layout.has_generations else None
+
+    @property
     def is_given(self) -> bool:
         """Whether a program gives its rows, as a DataFrame: nothing says where to read them."""
         return self.stream is None and self.read.format is None and self.read.sql is None
@@ -214,6 +221,12 @@ class UndoRules(Model):
     grace_minutes: int = 15
 
 
+class RefreshRules(Model):
+    """For how many days a full refresh keeps the files of the one before it."""
+
+    keep_days: int = 3
+
+
 class Spec(Model):
     """One pipeline, ready to run. ``interval_seconds`` and ``checkpoint``, a URI, are for continuous runs."""
 
@@ -236,6 +249,7 @@ class Spec(Model):
     on_failure: Literal["continue", "stop"] = "continue"
     keep_loads_days: int = 30
     undo: UndoRules = UndoRules()
+    refresh: RefreshRules = RefreshRules()
     lineage: Lineage | None = None
     roots: tuple[str, ...] = ()
     """The folders that the tables lie in, where they have none in common."""

@@ -31,6 +31,14 @@ REFUSED = {
     Pattern("s3:ListBucket", f"arn:aws:s3:::{DEMO_BUCKET}"): (
         "HeadBucket of `lakewriter check`: a refusal tells the region as well, and is what a role with a prefix gets."
     ),
+    Pattern(
+        "s3:PutObject",
+        f"arn:aws:s3:::{DEMO_BUCKET}/data/production/supaflow_nyc_public/airlines/_latest/files.json",
+        (("s3:ObjectCreationOperation", "true"), ("s3:if-match", "ETAG")),
+    ): (
+        "Full refreshes alone replace such an object, and the bucket's policy leaves out their tables'; this table's "
+        "loads append."
+    ),
     Pattern("glue:GetCatalog", "arn:aws:glue:us-east-1:123456789012:catalog"): (
         "Iceberg tables alone are asked for by it; the policies of their pipelines allow it."
     ),

@@ -1,4 +1,4 @@
-"""Append a load to an Iceberg table: one snapshot, committed together with the number of the load."""
+"""Append a load to an Iceberg table, or replace its files: one snapshot, committed with the number of the load."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -16,10 +16,15 @@ from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
-from lakewriter.commit.iceberg.manifests import StreamedAppend, list_data_files, read_live_entries
+from lakewriter.commit.iceberg.manifests import (
+    StreamedAppend,
+    StreamedReplacement,
+    list_data_files,
+    read_live_entries,
+)
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition
-from lakewriter.commit.iceberg.removal import take_out
+from lakewriter.commit.iceberg.removal import show_again, take_out
 from lakewriter.commit.iceberg.snapshot_presence import explain_absence, make_summary, read_load
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
@@ -50,7 +55,7 @@ class IcebergTables:
         The number is a table property, committed together with the snapshot on the table just read: a second writer is
         refused, reads the table again, and finds the number.
         """
-        if not intent.files and intent.undoes is None:
+        if not intent.files and intent.kind == "load":
             return
 
         def done(seen: Table) -> bool:
@@ -94,6 +99,25 @@ class IcebergTables:
         """Return the id of the snapshot that a committed load made; None where it has expired."""
         snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
         return snapshot.snapshot_id if snapshot is not None else None
+
+    def explain_not_last(self, intent: Intent) -> str | None:
+        """Say why a full refresh is not what readers see; None where its snapshot is the current one."""
+        table = _require_same_table(self._own.load(), intent)
+        snapshot = _find_snapshot(table, intent)
+        if snapshot is None:
+            return "its snapshot has expired"
+        current = table.current_snapshot()
+        if current is None or current.snapshot_id != snapshot.snapshot_id:
+            of = read_load(current) if current is not None else None
+            return f"the table has changed since, by {f'load {of!r}' if of else 'another writer'}"
+        if snapshot.parent_snapshot_id is not None and table.snapshot_by_id(snapshot.parent_snapshot_id) is None:
+            return "the snapshot before it has expired"
+        return None
+
+    def find_parent_id(self, intent: Intent) -> int | None:
+        """Return the id of the snapshot before a load's; None where it was the table's first one."""
+        snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
+        return snapshot.parent_snapshot_id if snapshot is not None else None
 
     def find_missing(self, intent: Intent) -> list[str]:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
@@ -142,12 +166,14 @@ def _count_committed(table: Table, intent: Intent) -> int:
 
 def _commit(table: Table, intent: Intent, number: int) -> None:
     if intent.undoes is None:
-        _append(table, intent, number)
+        _add_files(table, intent, number)
+    elif intent.undoes.snapshot_before is not None:
+        show_again(table, intent, intent.undoes, intent.undoes.snapshot_before, number)
     else:
         take_out(table, intent, intent.undoes, number)
 
 
-def _append(table: Table, intent: Intent, number: int) -> None:
+def _add_files(table: Table, intent: Intent, number: int) -> None:
     spec_id = _require_iceberg(intent).spec_id
     if table.spec().spec_id != spec_id:
         raise PendingUnrecoverableError(
@@ -159,11 +185,14 @@ def _append(table: Table, intent: Intent, number: int) -> None:
     schema = find_schema(table, _require_iceberg(intent))
     require_committable(table, intent, schema, ".".join(table.name()))
     summary = make_summary(intent)
+    is_replacement = intent.kind == "refresh" and table.current_snapshot() is not None
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
-        StreamedAppend(
-            transaction, table.io, lambda: make_data_files(intent.files, schema, table.spec()), summary
-        ).commit()
+        if not is_replacement and not intent.files:
+            # Of a table without a snapshot, a refresh without rows.
+            return
+        kind = StreamedReplacement if is_replacement else StreamedAppend
+        kind(transaction, table.io, lambda: make_data_files(intent.files, schema, table.spec()), summary).commit()
 
 
 def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpec) -> Iterator[DataFile]:

@@ -14,7 +14,7 @@ from lakewriter.commit.iceberg.added_files import describe_file_differences, fin
 from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.manifests import list_data_files, read_entries
-from lakewriter.commit.iceberg.snapshot_presence import explain_absence, read_load, walk_ancestors
+from lakewriter.commit.iceberg.snapshot_presence import explain_absence, is_refresh, read_load, walk_ancestors
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
@@ -115,7 +115,9 @@ class LoadComparison:
     def _tell_removal(self, location: str, snapshot: Snapshot) -> None:
         operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
         by = f"snapshot {snapshot.snapshot_id} ({operation})"
-        if _is_rewrite(snapshot):
+        if is_refresh(snapshot):
+            self._notes.append(f"{location} was replaced by a full refresh, {by}")
+        elif _is_rewrite(snapshot):
             self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
         else:
             key = location.removeprefix(self._prefix)

@@ -11,6 +11,7 @@ from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
     FileFormat,
+    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
@@ -88,6 +89,55 @@ class StreamedAppend(_MergeAppendFiles):
             Summary(self._operation, **self._sum.build(), **(snapshot_properties or {})),
             cast("dict[str, str] | None", previous.summary if previous else None),
         )
+
+
+class StreamedReplacement(StreamedAppend):
+    """Replaces all data files of a table in one snapshot; of those that go, one manifest's are held at a time.
+
+    Files with deletes stay: they say nothing of files that are newer than they are.
+    """
+
+    def __init__(
+        self, transaction: Transaction, io: FileIO, files: Callable[[], Iterator[DataFile]], properties: dict[str, str]
+    ) -> None:
+        super().__init__(transaction, io, files, properties)
+        self._operation = Operation.OVERWRITE
+
+    def _manifests(self) -> list[ManifestFile]:
+        added = list(self._write_manifests())
+        gone = [self._write_gone(manifest) for manifest in self._list_before() if _has_data(manifest)]
+        kept = [manifest for manifest in self._list_before() if not _has_data(manifest)]
+        return self._process_manifests([*added, *(each for each in gone if each is not None), *kept])
+
+    def _list_before(self) -> list[ManifestFile]:
+        parent = self._parent_snapshot_id
+        snapshot = None if parent is None else self._transaction.table_metadata.snapshot_by_id(parent)
+        return [] if snapshot is None else snapshot.manifests(self._io)
+
+    def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
+        """Write the manifest's files as deleted ones: who cleans up after expired snapshots goes by these entries."""
+        metadata = self._transaction.table_metadata
+        spec, schema = metadata.specs()[manifest.partition_spec_id], metadata.schema()
+        entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
+        if not entries:
+            return None
+        with self.new_manifest_writer(spec) as writer:
+            for entry in entries:
+                self._sum.remove_file(entry.data_file, schema, spec)
+                writer.add_entry(
+                    ManifestEntry.from_args(
+                        status=ManifestEntryStatus.DELETED,
+                        snapshot_id=self._snapshot_id,
+                        sequence_number=entry.sequence_number,
+                        file_sequence_number=entry.file_sequence_number,
+                        data_file=entry.data_file,
+                    )
+                )
+        return writer.to_manifest_file()
+
+
+def _has_data(manifest: ManifestFile) -> bool:
+    return manifest.content == ManifestContent.DATA
 
 
 class Entry(NamedTuple):

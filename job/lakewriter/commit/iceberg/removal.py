@@ -9,10 +9,12 @@ from typing import Final
 from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table import Table
+from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.iceberg.evolve import name_count_property
-from lakewriter.commit.iceberg.snapshot_presence import make_summary
+from lakewriter.commit.iceberg.snapshot_presence import make_summary, read_load
 from lakewriter.commit.intent import Intent, UndoneLoad
+from lakewriter.errors import CommitUnknownError
 
 UNDOES: Final = "lakewriter.undoes"
 """In the summary of an undo's snapshot: the job id of the load that it takes back."""
@@ -25,6 +27,23 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
         for entry in manifest.fetch_manifest_entry(table.io):
             if entry.data_file.content == DataFileContent.DATA and entry.data_file.file_path in locations:
                 yield entry.data_file
+
+
+def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:
+    """Make the snapshot before a full refresh the current one again, with the number of the change.
+
+    ``COMMIT_UNKNOWN`` where another snapshot than the refresh's is the current one: what it added would be lost.
+    """
+    current = table.current_snapshot()
+    if current is None or read_load(current) != f"{intent.pipeline}/{load.job_id}/{load.attempt}":
+        raise CommitUnknownError(
+            f"Iceberg table {'.'.join(table.name())} has changed since load {load.job_id!r}, whose undo would take "
+            "that back as well.",
+            remedy=f"Give the undo up: lakewriter abandon LAKE {intent.job_id} --reason TEXT",
+        )
+    with table.transaction() as transaction:
+        transaction.set_properties({name_count_property(intent.pipeline): str(number)})
+        ManageSnapshots(transaction).rollback_to_snapshot(snapshot_id).commit()
 
 
 def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> None:

@@ -18,6 +18,9 @@ from lakewriter.commit.intent import IcebergAction, Intent
 LOAD: Final = "lakewriter.load"
 """In a snapshot's summary: ``{pipeline}/{job_id}/{attempt}``."""
 
+REFRESHES: Final = "lakewriter.refreshes"
+"""In the summary of a full refresh, whose files are all that the table has."""
+
 SLACK: Final = timedelta(minutes=1)
 """How far the clocks of two writers may differ: Iceberg lets a snapshot be that much older than its parent."""
 
@@ -53,12 +56,18 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
 
 def make_summary(intent: Intent) -> dict[str, str]:
     """What the summary of a change's own snapshot says of it."""
-    return {LOAD: intent.load, "lakewriter.job-id": intent.job_id}
+    refreshes = {REFRESHES: "true"} if intent.kind == "refresh" else {}
+    return {LOAD: intent.load, "lakewriter.job-id": intent.job_id} | refreshes
 
 
 def read_load(snapshot: Snapshot) -> str | None:
     """Return the load in the snapshot's summary; None for another writer's snapshot."""
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
+
+
+def is_refresh(snapshot: Snapshot) -> bool:
+    """Whether the snapshot is a full refresh's."""
+    return snapshot.summary is not None and REFRESHES in snapshot.summary.additional_properties
 
 
 def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:

@@ -99,28 +99,36 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
         index=index,
         schema_name=schema,
         name=name,
-        layout=_make_layout(form, path, len(source.partition_by)),
+        layout=_make_layout(form, path, source.mode, len(source.partition_by)),
         path=path,
     )
 
 
-def _make_layout(form: LakewriterS3, path: str, depth: int) -> Layout:
+def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layout:
     """The one place that knows how a key is made up."""
     end = name_extension(form.format, form.compression)
     if form.is_iceberg:
         return lay_out_iceberg(path, depth, end)
     key, value = _choose_partition(form)
     folder = f"{key}={value}/" if key else ""
+    if mode is Mode.REFRESH:
+        # All of the table's files are one load's: its folder takes the place of those by time.
+        folder = "g{generation}/"
     return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
 
 
 def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
-    if source.mode is not Mode.APPEND:
+    if source.mode is Mode.OVERWRITE:
         raise FaultError(
             ("tables", number, "mode"),
-            f"table {source.source_table!r} has mode {source.mode.value!r}; this destination appends, and has no full "
-            "refresh yet.",
-            remedy="Leave mode out.",
+            f"table {source.source_table!r} has mode 'overwrite'; expected 'append' or 'refresh'.",
+            remedy="Set mode: refresh: readers see the old rows until they see all new ones.",
+        )
+    if source.mode is Mode.REFRESH and source.cursor is not None:
+        raise FaultError(
+            ("tables", number, "cursor"),
+            f"table {source.source_table!r} is refreshed and has a cursor: rows before it would be lost.",
+            remedy="Leave the cursor out, or append.",
         )
     if source.partition_by and not form.is_iceberg:
         raise FaultError(

@@ -1,0 +1,417 @@
+"""Full refreshes of tables of every kind: what readers see after each, and after each undo."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from pyiceberg.catalog import load_catalog
+
+from lakewriter import write
+from lakewriter.aws import Clients
+from lakewriter.commit.attempt import Attempt, bind, register
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.retire import retire_due
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
+from lakewriter.operate.as_of import find_as_of
+from lakewriter.operate.live_loads import read_table_loads
+from lakewriter.operate.queries import write_as_of, write_queries
+from lakewriter.operate.sql_text import Engine
+from lakewriter.operate.undo import Undo
+from lakewriter.operate.undo_plan import Choices
+from lakewriter.operate.verification import verify_all
+from lakewriter.run.loader import load
+from tests.load.lakes import BUCKET
+from tests.support.local_tasks import local_session
+
+FOLDER = "data/crm/users/"
+
+
+class Refreshed:
+    """A pipeline with one table, ``users``, each of whose loads brings the rows given."""
+
+    def __init__(self, folder, aws, catalog, keep_days=3, **table):
+        self.folder, self.aws, self.catalog = folder, aws, catalog
+        self.keep_days, self.table = keep_days, table
+        self.write()
+
+    def write(self, **changes):
+        destination = {
+            "type": "lakewriter-s3",
+            "location": f"s3://{BUCKET}/data",
+            "region": "us-east-1",
+            "catalog": self.catalog,
+        }
+        table = {"table": "users", "schema": "crm", "read": {"format": "parquet", "path": "users"}, "mode": "refresh"}
+        content = {
+            "pipeline": "crm",
+            "destination": destination,
+            "tables": [table | self.table | changes],
+            "refresh": {"keep_days": self.keep_days},
+            "undo": {"grace_minutes": 0},
+        }
+        (self.folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+
+    @property
+    def spec(self):
+        return load_spec(self.folder / "lake.yaml")
+
+    @property
+    def pipeline(self):
+        return Pipeline.open(self.spec, Clients(self.spec.access))
+
+    @property
+    def state(self):
+        return self.pipeline.first_control.state.read()
+
+    def try_load(self, job, **columns):
+        (self.folder / "users").mkdir(exist_ok=True)
+        pq.write_table(pa.table(columns), self.folder / "users" / "0.parquet")
+        spec = self.spec
+        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(2))
+
+    def load(self, job, **columns):
+        report = self.try_load(job, **columns)
+        assert report.status == "done", report.tables
+        return report
+
+    def undo(self, job, **choices):
+        return Undo(self.pipeline, job, Choices("a drill"), **choices)
+
+    def keys(self):
+        """Of the data files, below the table's folder."""
+        return sorted(
+            key.removeprefix(FOLDER)
+            for key in self.aws.objects(BUCKET)
+            if key.endswith(".parquet") and "/_lakewriter/" not in f"/{key}"
+        )
+
+    def glue_table(self):
+        return self.aws.client("glue").get_table(DatabaseName="crm", Name="users")["Table"]
+
+    def ids(self):
+        """As readers see them: by Iceberg's current snapshot, Glue's location, or the object that names the files."""
+        if self.catalog == "iceberg":
+            return sorted(self.iceberg().scan().to_arrow()["id"].to_pylist())
+        objects = self.aws.objects(BUCKET)
+        if self.catalog == "glue":
+            prefix = self.glue_table()["StorageDescriptor"]["Location"].removeprefix(f"s3://{BUCKET}/") + "/"
+            keys = [key for key in objects if key.startswith(prefix)]
+        else:
+            latest = json.loads(objects[f"{FOLDER}_latest/files.json"])
+            keys = [uri.removeprefix(f"s3://{BUCKET}/") for uri in latest["files"]]
+        tables = [pq.read_table(pa.BufferReader(objects[key])) for key in keys]
+        return sorted(value for table in tables for value in table["id"].to_pylist())
+
+    def iceberg(self):
+        settings = {"s3.endpoint": self.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
+        return load_catalog("own", type="glue", **settings).load_table(("crm", "users"))
+
+    def differences(self):
+        pipeline = self.pipeline
+        return [each.message for one in verify_all(pipeline.controls, pipeline.clients) for each in one.differences]
+
+
+@pytest.fixture(params=["iceberg", "glue", "none"])
+def users(request, tmp_path, aws, bucket):
+    return Refreshed(tmp_path, aws, request.param)
+
+
+@pytest.fixture
+def glue_users(tmp_path, aws, bucket):
+    return Refreshed(tmp_path, aws, "glue")
+
+
+def test_readers_see_the_last_refresh(users):
+    users.load("a", id=[1, 2])
+    users.load("b", id=[3])
+    assert users.ids() == [3]
+    assert users.differences() == []
+    users.load("b", id=[4])
+    assert users.ids() == [3], "job b is done already"
+    users.load("c", id=[5, 6])
+    assert users.ids() == [5, 6]
+    assert users.differences() == []
+    assert [(each.number, each.job_id) for each in users.state.generations] == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_refresh_without_rows_empties_the_table(users):
+    users.load("a", id=[1, 2])
+    users.load("b", id=pa.array([], pa.int64()))
+    assert users.ids() == []
+    assert users.differences() == []
+    users.load("c", id=[3])
+    assert users.ids() == [3]
+
+
+def test_the_first_refresh_may_be_without_rows(users):
+    users.load("a", id=pa.array([], pa.int64()))
+    assert users.ids() == []
+    users.load("b", id=[1])
+    assert users.ids() == [1]
+    assert users.differences() == []
+
+
+def test_an_undo_shows_the_refresh_before_it(users):
+    users.load("a", id=[1, 2])
+    users.load("b", id=[3])
+    view = "snapshot" if users.catalog == "iceberg" else "switch"
+    assert [each.plan.view for each in users.undo("b").plan()] == [view]
+    users.undo("b").run()
+    assert users.ids() == [1, 2]
+    assert users.differences() == []
+    assert users.undo("b").run()[0].plan is None, "undone already"
+    users.load("c", id=[7])
+    assert users.ids() == [7]
+    assert users.differences() == []
+    users.undo("c").run()
+    assert users.ids() == [1, 2]
+    assert users.state.generation == 4 - 1
+
+
+def test_an_undo_of_the_first_refresh_leaves_an_empty_table(users):
+    users.load("a", id=[1, 2])
+    users.undo("a").run()
+    assert users.ids() == []
+    assert users.differences() == []
+    users.load("a.r2", id=[3])
+    assert users.ids() == [3]
+
+
+def test_a_replaced_refresh_is_not_undone_alone(users):
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    with pytest.raises(SpecInvalidError, match="cannot be undone"):
+        users.undo("a").plan()
+    assert users.ids() == [2]
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+def test_several_refreshes_are_undone_together(tmp_path, aws, bucket, catalog):
+    users = Refreshed(tmp_path, aws, catalog)
+    for number, job in enumerate("abc"):
+        users.load(job, id=[number])
+    users.undo("b", through=True).run()
+    assert users.ids() == [0]
+    assert users.differences() == []
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+def test_files_go_when_their_time_is_over(tmp_path, aws, bucket, catalog):
+    """With ``keep_days: 0`` the next load deletes what the one before it has replaced."""
+    users = Refreshed(tmp_path, aws, catalog, keep_days=0)
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    assert users.keys() == ["g0000000001/part-a-00000.parquet", "g0000000002/part-b-00000.parquet"]
+    users.load("c", id=[3])
+    assert users.keys() == ["g0000000002/part-b-00000.parquet", "g0000000003/part-c-00000.parquet"]
+    assert [(each.generation, each.job_id) for each in users.state.retiring] == [(2, "b")]
+    assert users.differences() == []
+    # The files of the undone one go as well.
+    users.undo("c").run()
+    users.load("d", id=[4])
+    assert users.keys() == ["g0000000002/part-b-00000.parquet", "g0000000004/part-d-00000.parquet"]
+    assert users.ids() == [4]
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+def test_what_is_deleted_is_not_shown_again(tmp_path, aws, bucket, catalog):
+    users = Refreshed(tmp_path, aws, catalog, keep_days=0)
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    # It deletes a's files first, as every load does once their time is over, and is then refused.
+    users.write(mode="append")
+    assert users.try_load("c", id=[3]).tables[0].code == "SPEC_INVALID"
+    users.write()
+    assert users.keys() == ["g0000000002/part-b-00000.parquet"]
+    with pytest.raises(SpecInvalidError, match=r"were deleted, after refresh\.keep_days"):
+        users.undo("b").plan()
+    assert users.ids() == [2]
+
+
+def test_an_undo_is_not_bound_once_the_files_are_given_up(tmp_path, aws, bucket):
+    """Another process begins to delete them between the undo's registration and its point of no return."""
+    users = Refreshed(tmp_path, aws, "glue", keep_days=0)
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    (undoing,) = users.undo("b").plan()
+    pipeline = users.pipeline
+    control, attempt = pipeline.first_control, Attempt("crm", "undo.b", "x", datetime.now(UTC), timedelta(days=30))
+    began = register(control, attempt, pipeline.open_clients)
+    retire_due(users.pipeline.first_control)
+    with pytest.raises(ConcurrentLoadError, match="nothing of this attempt was published"):
+        bind(control, attempt, undoing.plan.make_intent(attempt, began), began, pipeline.open_clients)
+    assert users.ids() == [2]
+
+
+def test_glue_columns_are_those_of_the_last_refresh(glue_users):
+    """A type may narrow, a column go: no file before is left."""
+    users = glue_users
+    users.load("a", id=[1], amount=["x"], note=["y"])
+    users.load("b", id=[2], amount=pa.array([7], pa.int32()))
+    columns = [(each["Name"], each["Type"]) for each in users.glue_table()["StorageDescriptor"]["Columns"]]
+    assert columns == [("id", "bigint"), ("amount", "int"), ("_loaded_at", "timestamp"), ("_load_id", "string")]
+    users.undo("b").run()
+    columns = [(each["Name"], each["Type"]) for each in users.glue_table()["StorageDescriptor"]["Columns"]]
+    assert columns[:3] == [("id", "bigint"), ("amount", "string"), ("note", "string")]
+    assert users.differences() == []
+
+
+def test_glue_has_one_table_without_partitions(glue_users):
+    users = glue_users
+    users.load("a", id=[1])
+    table = users.glue_table()
+    assert table["PartitionKeys"] == []
+    assert table["StorageDescriptor"]["Location"] == f"s3://{BUCKET}/data/crm/users/g0000000001"
+    assert table["Parameters"]["lakewriter.crm"] == "1"
+
+
+def test_a_table_that_somebody_moved_is_left_alone(glue_users):
+    users = glue_users
+    users.load("a", id=[1])
+    table = users.glue_table()
+    storage = table["StorageDescriptor"] | {"Location": f"s3://{BUCKET}/elsewhere"}
+    moved = {"Name": "users", "StorageDescriptor": storage, "TableType": "EXTERNAL_TABLE"}
+    users.aws.client("glue").update_table(DatabaseName="crm", TableInput=moved)
+    report = users.try_load("b", id=[2])
+    assert [each.code for each in report.tables] == ["SCHEMA_INCOMPATIBLE"]
+    assert "expected 's3://acme-lake/data/crm/users/g##########'" in report.tables[0].message
+    assert users.glue_table()["StorageDescriptor"]["Location"] == f"s3://{BUCKET}/elsewhere"
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+@pytest.mark.parametrize("first", ["append", "refresh"])
+def test_files_have_one_mode(tmp_path, aws, bucket, catalog, first):
+    """Readers would see the files of the other mode as well, or not those of this one."""
+    users = Refreshed(tmp_path, aws, catalog)
+    users.write(mode=first)
+    users.load("a", id=[1])
+    users.write(mode="refresh" if first == "append" else "append")
+    report = users.try_load("b", id=[2])
+    assert [each.code for each in report.tables] == ["SPEC_INVALID"]
+    assert re.search(f"Set mode: {first} again", report.tables[0].message)
+
+
+def test_iceberg_takes_turns(tmp_path, aws, bucket):
+    """A refresh replaces what was appended, and an append adds to a refresh."""
+    users = Refreshed(tmp_path, aws, "iceberg")
+    users.write(mode="append")
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    users.write(mode="refresh")
+    users.load("c", id=[3])
+    assert users.ids() == [3]
+    assert users.differences() == []
+    with pytest.raises(SpecInvalidError, match="load c has replaced it: nothing of it is in the table"):
+        users.undo("b").plan()
+    users.undo("c").run()
+    assert users.ids() == [1, 2]
+    assert users.differences() == []
+    users.load("c.r2", id=[4])
+    users.write(mode="append")
+    users.load("d", id=[5])
+    assert users.ids() == [4, 5]
+    with pytest.raises(SpecInvalidError, match=r"the table has changed since, by load 'crm/d/"):
+        users.undo("c.r2").plan()
+    users.undo("d").run()
+    assert users.ids() == [4]
+    assert users.differences() == []
+
+
+def test_iceberg_replaces_what_others_appended(tmp_path, aws, bucket):
+    users = Refreshed(tmp_path, aws, "iceberg")
+    users.load("a", id=[1])
+    table = users.iceberg()
+    aws.hide_missing = False
+    table.append(table.scan().to_arrow())
+    aws.hide_missing = True
+    users.load("b", id=[2])
+    assert users.ids() == [2]
+    summary = users.iceberg().current_snapshot().summary
+    numbers = {key: summary.additional_properties[key] for key in ("deleted-data-files", "deleted-records")}
+    assert (summary.operation.value, numbers) == ("overwrite", {"deleted-data-files": "2", "deleted-records": "2"})
+
+
+def in_copy(users, sql):
+    """The statement over a copy of the bucket."""
+    root = users.folder / "copy"
+    for key, body in users.aws.objects(BUCKET).items():
+        (root / key).parent.mkdir(parents=True, exist_ok=True)
+        (root / key).write_bytes(body)
+    for scheme in ("s3a", "s3"):
+        sql = sql.replace(f"{scheme}://{BUCKET}/", f"{root}/")
+    for path in root.rglob("_latest/files.json"):
+        path.write_text(path.read_text("utf-8").replace(f"s3://{BUCKET}/", f"{root}/"), "utf-8")
+    return sql
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+def test_duckdb_reads_the_last_refresh(tmp_path, aws, bucket, catalog):
+    users = Refreshed(tmp_path, aws, catalog)
+    users.load("a", id=[1, 2], note=["x", "y"])
+    users.load("b", id=[3], note=[7])
+    _, variable, read, *_ = [query.sql for query in write_queries(users.spec, [Engine.DUCKDB])]
+    with duckdb.connect() as connection:
+        connection.execute(in_copy(users, variable))
+        assert connection.sql(in_copy(users, read)).select("id, note, _load_id").fetchall() == [(3, 7, "b")]
+
+
+def test_spark_reads_the_last_refresh(tmp_path, aws, bucket, spark):
+    users = Refreshed(tmp_path, aws, "none")
+    users.load("a", id=[1, 2], note=["x", "y"])
+    users.load("b", id=[3], note=[7])
+    view, read, *_ = [query.sql for query in write_queries(users.spec, [Engine.SPARK])]
+    for statement in in_copy(users, view).split(";\n"):
+        spark.sql(statement.rstrip(";"))
+    rows = spark.sql(read.rstrip(";")).collect()
+    assert [(row["id"], row["note"], row["_load_id"]) for row in rows] == [(3, 7, "b")]
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+def test_a_refresh_that_was_replaced_is_read_by_its_files(tmp_path, aws, bucket, catalog):
+    users = Refreshed(tmp_path, aws, catalog)
+    users.load("a", id=[1, 2])
+    users.load("b", id=[3])
+    pipeline = users.pipeline
+    found = find_as_of(users.spec, read_table_loads(list(pipeline.controls.values())), "a", pipeline.clients)
+    statements = {query.engine: query.sql for query in write_as_of(users.spec, list(Engine), found)}
+    assert sorted(duckdb.sql(in_copy(users, statements[Engine.DUCKDB])).project("id").fetchall()) == [(1,), (2,)]
+    if catalog == "glue":
+        assert statements[Engine.ATHENA].startswith("-- athena reads the table's folder in Glue")
+
+
+def test_two_pipelines_do_not_refresh_one_table(tmp_path, aws, bucket):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one, two = (Refreshed(tmp_path / name, aws, "none") for name in ("one", "two"))
+    one.load("a", id=[1])
+    text = (two.folder / "lake.yaml").read_text("utf-8").replace("pipeline: crm", "pipeline: other")
+    (two.folder / "lake.yaml").write_text(text, "utf-8")
+    assert [each.code for each in two.try_load("b", id=[2]).tables] == ["NAME_COLLISION"]
+    assert one.ids() == [1]
+
+
+def test_a_folder_with_files_is_not_used(tmp_path, aws, bucket):
+    """Of another pipeline, which handed the table over: readers of the folder would see them as well."""
+    users = Refreshed(tmp_path, aws, "glue")
+    aws.client("s3").put_object(Bucket=BUCKET, Key=f"{FOLDER}g0000000041/part-z-00000.parquet", Body=b"PAR1")
+    users.load("a", id=[1])
+    assert users.keys() == ["g0000000041/part-z-00000.parquet", "g0000000042/part-a-00000.parquet"]
+    assert users.ids() == [1]
+    assert [(each.number, each.job_id) for each in users.state.generations] == [(42, "a")]
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none", "iceberg"])
+def test_a_program_refreshes_a_table(tmp_path, aws, bucket, catalog, spark):
+    users = Refreshed(tmp_path, aws, catalog)
+    for job, ids in (("a", [1, 2]), ("b", [3])):
+        rows = spark.createDataFrame([(each,) for each in ids], "id BIGINT")
+        report = write(rows, lake=tmp_path / "lake.yaml", table="crm.users", job_id=job)
+        assert report.status == "done"
+    assert users.ids() == [3]
+    assert users.differences() == []

@@ -1,0 +1,53 @@
+"""The rules of full refreshes, each taken out."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.simulation.mutation import Mutation, leave_out
+
+_KIND: Final = "refresh"
+
+REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "switch-number": leave_out(
+        "a process that comes late finds that its switch, or a later one, is done in Glue",
+        "commit.glue",
+        "            if count_changes(table, pipeline) >= number:\n",
+        "            if count_changes(table, pipeline) == number:\n",
+        _KIND,
+    ),
+    "latest-number": leave_out(
+        "a process that comes late does not name its files in place of later ones",
+        "commit.latest",
+        "        if _read_change(key, stored[0]) >= number:\n",
+        "        if _read_change(key, stored[0]) == number:\n",
+        _KIND,
+    ),
+    "give-up-first": leave_out(
+        "the state gives a refresh up before its files are deleted",
+        "commit.retire",
+        "    if entry.generation is not None and not _give_up_generation(control, entry):\n        return\n",
+        "",
+        _KIND,
+    ),
+    "shown-again-stays": leave_out(
+        "what an undo shows again is not deleted in its time",
+        "commit.closing",
+        "    retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)\n",
+        "    retiring = state.retiring\n",
+        _KIND,
+    ),
+    "folder-of-its-own": leave_out(
+        "each full refresh has a folder in which nothing lies",
+        "run.placement",
+        "    return max(state.generation, ",
+        "    return max(0 * state.generation, *[0 for _ in folders], ",
+        _KIND,
+    ),
+    "undo-of-the-last": leave_out(
+        "only the refresh that readers see is undone",
+        "operate.undo_plan",
+        "        if shown is None or shown.job_id != intent.job_id:\n",
+        "        if False:\n",
+        _KIND,
+    ),
+}
