@@ -15,6 +15,7 @@ from lakewriter import write
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.commit.recover import recover
 from lakewriter.commit.retire import retire_due
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
@@ -243,10 +244,31 @@ def test_an_undo_is_not_bound_once_the_files_are_given_up(tmp_path, aws, bucket)
     pipeline = users.pipeline
     control, attempt = pipeline.first_control, Attempt("crm", "undo.b", "x", datetime.now(UTC), timedelta(days=30))
     began = register(control, attempt, pipeline.open_clients)
+    assert began is not None
     retire_due(users.pipeline.first_control)
     with pytest.raises(ConcurrentLoadError, match="nothing of this attempt was published"):
         bind(control, attempt, undoing.plan.make_intent(attempt, began), began, pipeline.open_clients)
     assert users.ids() == [2]
+
+
+def test_a_process_that_comes_late_changes_nothing(glue_users):
+    """It has read that b is pending, and sleeps until c is what readers see."""
+    users = glue_users
+    users.load("a", id=[1])
+    users.aws.interceptors.append(lambda call: call.denied() if call.action == "glue:UpdateTable" else None)
+    users.try_load("b", id=[2])
+    users.aws.interceptors.clear()
+    late = users.pipeline.first_control
+    key = late.keys.state(late.table_id)
+    seen = late.store.get(key)[0]
+    users.load("c", id=[3])
+    present, etag = late.store.get(key)
+    assert late.store.replace(key, seen, etag)
+    assert (late.state.read().pending.job_id, late.state.recall().pending.phase) == ("b", "uploaded")
+    users.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=present)
+    recover(late, users.pipeline.open_clients)
+    assert users.ids() == [3]
+    assert users.differences() == []
 
 
 def test_glue_columns_are_those_of_the_last_refresh(glue_users):

@@ -127,8 +127,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a withdrawn load's uploads are aborted before its objects are deleted",
         "commit.uploads",
         "    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))\n"
-        "    call_all(",
-        "    call_all(",
+        "    delete_own(",
+        "    delete_own(",
     ),
     "own-objects-only": leave_out(
         "a withdrawn load deletes only what it wrote",
@@ -181,8 +181,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a table's report is there before its state is closed",
         "commit.recover",
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n"
-        "    move_pending(control, pending, lambda state: close_state(state, pending, intent))\n",
-        "    move_pending(control, pending, lambda state: close_state(state, pending, intent))\n"
+        "    move_pending(control, pending, lambda state: close_state(state, pending, intent, abandoned=abandoned))\n",
+        "    move_pending(control, pending, lambda state: close_state(state, pending, intent, abandoned=abandoned))\n"
         "    control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)\n",
     ),
     "move-own-pending": leave_out(

@@ -23,6 +23,7 @@ from lakewriter.errors import (
     CODES,
     CatalogNotFoundError,
     CatalogUnauthorizedError,
+    CommitUnknownError,
     CredentialsInvalidError,
     GlueAccessDeniedError,
     LakeError,
@@ -82,7 +83,13 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
         case "uploaded":
             if _is_overtaken(control, pending, intent):
                 return
-            report = _publish(control, intent, number, open_clients, gone=pending.attempt != mine)
+            try:
+                report = _publish(control, intent, number, open_clients, gone=pending.attempt != mine)
+            except CommitUnknownError:
+                # Another process may have ended it meanwhile, and a later change be what the catalog shows.
+                if pending.is_same(control.state.read().pending):
+                    raise
+                return
             close(control, pending, intent, report)
         case "aborting":
             store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
