@@ -255,7 +255,9 @@ def test_a_process_that_comes_late_changes_nothing(glue_users):
     """It has read that b is pending, and sleeps until c is what readers see."""
     users = glue_users
     users.load("a", id=[1])
-    users.aws.interceptors.append(lambda call: call.denied() if call.action == "glue:UpdateTable" else None)
+    users.aws.interceptors.append(
+        lambda call, proceed: call.denied() if call.action == "glue:UpdateTable" else proceed(call)
+    )
     users.try_load("b", id=[2])
     users.aws.interceptors.clear()
     late = users.pipeline.first_control
