@@ -66,6 +66,22 @@ def test_changes_of_columns(
     assert [(change.text, change.effect, change.breaks) for change in changes] == expected
 
 
+REPLACED: list[tuple[dict[str, str], dict[str, str], list[tuple[str, str, bool]]]] = [
+    # columns of the refresh before and of this one: no reader has files of both
+    ({"a": "int"}, {"a": "int", "vip": "boolean"}, [("+ vip boolean", "", False)]),
+    ({"note": "string", "a": "int"}, {"a": "int"}, [("- note string", "queries that name it fail", True)]),
+    ({"a": "int"}, {"a": "bigint"}, [("! a int -> bigint", LONGER, False)]),
+    ({"zip": "string"}, {"zip": "bigint"}, [
+        ("! zip string -> bigint", "queries that expect string fail, or mean another thing", True)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), REPLACED)
+def test_changes_of_a_table_that_is_replaced(before, after, expected):
+    changes = list_changes(Written("parquet", before), after, "parquet", is_replaced=True)
+    assert [(change.text, change.effect, change.breaks) for change in changes] == expected
+
+
 def test_of_another_format_only_names_are_compared() -> None:
     changes = list_changes(Written("csv", {"a": "", "b": ""}), {"b": "bigint", "c": "date"}, "parquet")
     assert [(change.text, change.breaks) for change in changes] == [("+ c date", False), ("- a", False)]

@@ -34,8 +34,13 @@ class ColumnChange(Model):
         return f"! {self.name} {self.before} -> {self.after}"
 
 
-def list_changes(written: Written, now: Mapping[str, str], kind: str) -> tuple[ColumnChange, ...]:
-    """The columns that differ, those that are there now first, in their order; ``kind`` is the format of new files."""
+def list_changes(
+    written: Written, now: Mapping[str, str], kind: str, *, is_replaced: bool = False
+) -> tuple[ColumnChange, ...]:
+    """The columns that differ, those that are there now first, in their order; ``kind`` is the format of new files.
+
+    ``is_replaced`` says that the load's files take the place of all others: readers never have both.
+    """
     before = {name.lower(): (name, t) for name, t in written.columns.items()}
     after = {name.lower(): (name, t) for name, t in now.items()}
     changes = [_compare_types(name, before[key][1], t, written.kind)
@@ -45,7 +50,18 @@ def list_changes(written: Written, now: Mapping[str, str], kind: str) -> tuple[C
     found += _list_gone(before, after)
     if kind == written.kind == "csv":
         found += _compare_order(list(before), list(after))
-    return tuple(found)
+    return tuple(map(_without_old_rows, found) if is_replaced else found)
+
+
+def _without_old_rows(change: ColumnChange) -> ColumnChange:
+    """The change for readers of a table that a full refresh replaces."""
+    if change.change == "added":
+        return change.model_copy(update={"effect": ""})
+    if change.change == "gone":
+        return change.model_copy(update={"effect": "queries that name it fail", "breaks": True})
+    if change.change == "type" and change.breaks:
+        return change.model_copy(update={"effect": f"queries that expect {change.before} fail, or mean another thing"})
+    return change
 
 
 def _list_added(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> Iterator[ColumnChange]:

@@ -169,7 +169,7 @@ def _compare(
         columns = describe_columns(prepared.shape.schema, "table" if spec.iceberg else spec.encoding.kind)
         return {"changes": tuple(ColumnChange(name=name, change="added", after=t) for name, t in columns.items())}
     schema, kind = prepared.shape.schema, "table" if written.kind == "table" else spec.encoding.kind
-    changes = list_changes(written, describe_columns(schema, kind), kind)
+    changes = list_changes(written, describe_columns(schema, kind), kind, is_replaced=table.latest is not None)
     breaks = [f"{change.text.removeprefix('! ')}: {change.effect}" for change in changes if change.breaks]
     if written.kind != "table":
         is_known = table.layout.matcher().fullmatch(written.key) is not None

@@ -1,0 +1,105 @@
+"""A pipeline with one table that is refreshed, loaded and undone for real on the embedded AWS."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from pyiceberg.catalog import load_catalog
+
+from lakewriter.aws import Clients
+from lakewriter.commit.pipeline import Pipeline
+from lakewriter.dialects.lake_yaml import load_spec
+from lakewriter.operate.undo import Undo
+from lakewriter.operate.undo_plan import Choices
+from lakewriter.operate.verification import verify_all
+from lakewriter.run.loader import load
+from tests.load.lakes import BUCKET
+from tests.support.local_tasks import local_session
+
+FOLDER = "data/crm/users/"
+
+
+class Refreshed:
+    """A pipeline with one table, ``users``, each of whose loads brings the rows given."""
+
+    def __init__(self, folder, aws, catalog, keep_days=3, grace_minutes=0, **table):
+        self.folder, self.aws, self.catalog = folder, aws, catalog
+        self.rules = {"refresh": {"keep_days": keep_days}, "undo": {"grace_minutes": grace_minutes}}
+        self.table = table
+        self.write()
+
+    def write(self, **changes):
+        destination = {
+            "type": "lakewriter-s3",
+            "location": f"s3://{BUCKET}/data",
+            "region": "us-east-1",
+            "catalog": self.catalog,
+        }
+        table = {"table": "users", "schema": "crm", "read": {"format": "parquet", "path": "users"}, "mode": "refresh"}
+        content = {
+            "pipeline": "crm",
+            "destination": destination,
+            "tables": [table | self.table | changes],
+            **self.rules,
+        }
+        (self.folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+
+    @property
+    def spec(self):
+        return load_spec(self.folder / "lake.yaml")
+
+    @property
+    def pipeline(self):
+        return Pipeline.open(self.spec, Clients(self.spec.access))
+
+    @property
+    def state(self):
+        return self.pipeline.first_control.state.read()
+
+    def try_load(self, job, **columns):
+        (self.folder / "users").mkdir(exist_ok=True)
+        pq.write_table(pa.table(columns), self.folder / "users" / "0.parquet")
+        spec = self.spec
+        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(2))
+
+    def load(self, job, **columns):
+        report = self.try_load(job, **columns)
+        assert report.status == "done", report.tables
+        return report
+
+    def undo(self, job, **choices):
+        return Undo(self.pipeline, job, Choices("a drill"), **choices)
+
+    def keys(self):
+        """Of the data files, below the table's folder."""
+        return sorted(
+            key.removeprefix(FOLDER)
+            for key in self.aws.objects(BUCKET)
+            if key.endswith(".parquet") and "/_lakewriter/" not in f"/{key}"
+        )
+
+    def glue_table(self):
+        return self.aws.client("glue").get_table(DatabaseName="crm", Name="users")["Table"]
+
+    def ids(self):
+        """As readers see them: by Iceberg's current snapshot, Glue's location, or the object that names the files."""
+        if self.catalog == "iceberg":
+            return sorted(self.iceberg().scan().to_arrow()["id"].to_pylist())
+        objects = self.aws.objects(BUCKET)
+        if self.catalog == "glue":
+            prefix = self.glue_table()["StorageDescriptor"]["Location"].removeprefix(f"s3://{BUCKET}/") + "/"
+            keys = [key for key in objects if key.startswith(prefix)]
+        else:
+            latest = json.loads(objects[f"{FOLDER}_latest/files.json"])
+            keys = [uri.removeprefix(f"s3://{BUCKET}/") for uri in latest["files"]]
+        tables = [pq.read_table(pa.BufferReader(objects[key])) for key in keys]
+        return sorted(value for table in tables for value in table["id"].to_pylist())
+
+    def iceberg(self):
+        settings = {"s3.endpoint": self.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
+        return load_catalog("own", type="glue", **settings).load_table(("crm", "users"))
+
+    def differences(self):
+        pipeline = self.pipeline
+        return [each.message for one in verify_all(pipeline.controls, pipeline.clients) for each in one.differences]
