@@ -52,7 +52,7 @@ def _name_kind(spec: Spec) -> str:
 
 
 def _describe_table(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:
-    names = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED, sync_id=1)
+    names = table.layout.bind(job_id=JOB_ID, attempt="review", start=STARTED, sync_id=1).number(0, 0, 1)
     source = ".".join(part for part in (table.source_schema, table.source_table) if part)
     paths = messages.paths if messages else table.read.paths
     reads: list[Line] = [Code(path) for path in paths]

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+import yaml
 from pyspark.errors import StreamingQueryException
 
 import lakewriter
@@ -109,6 +110,14 @@ def test_what_cannot_be_written_is_refused_before_anything_is(lake, table, messa
         write(lake, [1], "j1", table)
     assert str(raised.value) == message
     assert lake.aws.objects("acme-lake") == {}
+
+
+def test_a_table_that_is_replaced_takes_no_batches(tmp_path):
+    destination = {"type": "lakewriter-s3", "location": "s3://acme-lake/data", "region": "us-east-1"}
+    content = {"pipeline": "p", "destination": destination, "tables": [GIVEN | {"mode": "refresh"}]}
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    with pytest.raises(LakeError, match="mode 'refresh': each batch would replace the one before"):
+        lakewriter.sink(tmp_path / "lake.yaml", "flights")
 
 
 def test_a_batch_that_spark_gives_again_is_written_once(lake, spark, tmp_path):

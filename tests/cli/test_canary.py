@@ -20,10 +20,19 @@ SUPAFLOW = {
     "s3_path_prefix": "data/production",
     "destination_prefix": "nyc",
 }
+OWN = {"type": "lakewriter-s3", "location": "s3://acme-lake/data", "region": "us-east-1"}
 LAKES: dict[str, dict[str, Any]] = {
     "supaflow": {"destination": SUPAFLOW | {"update_aws_glue_catalog": True}},
     "iceberg": {"destination": SUPAFLOW | {"table_format": "ICEBERG", "iceberg_catalog": "GLUE"}},
-    "lakewriter": {"destination": {"type": "lakewriter-s3", "location": "s3://acme-lake/data", "region": "us-east-1"}},
+    "lakewriter": {"destination": OWN},
+    "refreshed": {
+        "destination": OWN,
+        "tables": [{"table": "users", "schema": "crm", "read": READ, "mode": "refresh"}],
+    },
+    "refreshed-glue": {
+        "destination": OWN | {"catalog": "glue"},
+        "tables": [{"table": "users", "schema": "crm", "read": READ, "mode": "refresh"}],
+    },
     "airbyte": {
         "destination": {
             "type": "airbyte-s3",
@@ -83,6 +92,7 @@ def test_canary(tmp_path, aws, bucket, spark, name):
     files = list_canaries(aws)
     run(tmp_path, lake, "--canary", "nightly")
     assert list_canaries(aws) == files
+    assert run(tmp_path, lake, "--canary", "tomorrow")["status"] == "done"
 
 
 def test_canary_is_no_load_of_the_tables(tmp_path, aws, bucket):

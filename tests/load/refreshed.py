@@ -23,10 +23,10 @@ FOLDER = "data/crm/users/"
 class Refreshed:
     """A pipeline with one table, ``users``, each of whose loads brings the rows given."""
 
-    def __init__(self, folder, aws, catalog, keep_days=3, grace_minutes=0, **table):
+    def __init__(self, folder, aws, catalog, keep_days=3, grace_minutes=0, destination=None, **table):
         self.folder, self.aws, self.catalog = folder, aws, catalog
         self.rules = {"refresh": {"keep_days": keep_days}, "undo": {"grace_minutes": grace_minutes}}
-        self.table = table
+        self.table, self.destination = table, destination or {}
         self.write()
 
     def write(self, **changes):
@@ -35,6 +35,7 @@ class Refreshed:
             "location": f"s3://{BUCKET}/data",
             "region": "us-east-1",
             "catalog": self.catalog,
+            **self.destination,
         }
         table = {"table": "users", "schema": "crm", "read": {"format": "parquet", "path": "users"}, "mode": "refresh"}
         content = {

@@ -1,5 +1,6 @@
 """Full refreshes of tables of every kind: what readers see after each, and after each undo."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -13,11 +14,14 @@ from lakewriter.commit.recover import recover
 from lakewriter.commit.retire import retire_due
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.operate.as_of import find_as_of
+from lakewriter.operate.catalogue import describe_tables
 from lakewriter.operate.live_loads import read_table_loads
+from lakewriter.operate.planning import plan
 from lakewriter.operate.queries import write_as_of, write_queries
 from lakewriter.operate.sql_text import Engine
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
+from tests.support.local_tasks import local_session
 
 
 @pytest.fixture(params=["iceberg", "glue", "none"])
@@ -341,3 +345,39 @@ def test_a_program_refreshes_a_table(tmp_path, aws, bucket, catalog, spark):
         assert report.status == "done"
     assert users.ids() == [3]
     assert users.differences() == []
+
+
+@pytest.mark.parametrize("settings", [{"format": "csv"}, {"format": "jsonl"}, {"format": "avro"}])
+def test_every_format_is_refreshed(tmp_path, aws, bucket, settings):
+    users = Refreshed(tmp_path, aws, "none", destination=settings)
+    users.load("a", id=[1, 2])
+    users.load("b", id=[3])
+    (file,) = json.loads(aws.objects(BUCKET)[f"{FOLDER}_latest/files.json"])["files"]
+    assert file.startswith(f"s3://{BUCKET}/{FOLDER}g0000000002/part-b-00000.")
+    assert users.differences() == []
+    users.undo("b").run()
+    assert json.loads(aws.objects(BUCKET)[f"{FOLDER}_latest/files.json"])["job_id"] == "a"
+
+
+def test_a_plan_compares_with_what_readers_see(tmp_path, aws, bucket):
+    """After an undo that is the load before it, whatever lies in the table's folder."""
+    users = Refreshed(tmp_path, aws, "none")
+    users.load("a", id=[1])
+    users.load("b", id=["x"])
+    users.undo("b").run()
+    spec, pipeline = users.spec, users.pipeline
+    (planned,) = plan(
+        spec, job_id="c", clients=pipeline.clients, spark=lambda: local_session(2), controls=pipeline.controls
+    )
+    assert planned.key == f"s3://{BUCKET}/{FOLDER}g0000000003/part-c-00000.parquet"
+    assert [change.text for change in planned.changes] == ["! id bigint -> string"]
+    assert planned.catalog == ("name the new files, instead of those before, in data/crm/users/_latest/files.json",)
+
+
+def test_a_catalogue_counts_what_readers_see(tmp_path, aws, bucket):
+    users = Refreshed(tmp_path, aws, "none")
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    pipeline = users.pipeline
+    (table,) = describe_tables(users.spec, pipeline.controls, {"crm.users": users.state}, pipeline.clients, ())
+    assert table.files == 1

@@ -17,6 +17,7 @@ from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.run.loader import load
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.source.streams import Checkpoint
+from lakewriter.spec.specification import Mode
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 """Spark's local property in whatever runs for a streaming query."""
@@ -58,6 +59,12 @@ def sink(lake: LakeFile, table: str, *, stage: str | None = None) -> Callable[[D
     """
     opened = Opened(lake, stage)
     spec = narrow(opened.spec, table)
+    (written,) = spec.tables
+    if written.mode is not Mode.APPEND:
+        raise SpecInvalidError(
+            f"table {written.source_table!r} has mode {written.mode.value!r}: each batch would replace the one before.",
+            remedy="Set mode: append; or write whole tables with lakewriter.write.",
+        )
     control = Pipeline.open(spec, opened.clients).first_control
     since = control.state.read().batch
 

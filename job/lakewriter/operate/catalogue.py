@@ -11,6 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.commit.traces import MOST_LISTED, list_objects
 from lakewriter.errors import LakeError
+from lakewriter.naming import name_generation
 from lakewriter.operate.queries import ALL
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.written_columns import Written, find_written
@@ -69,7 +70,7 @@ def _describe_table(
         return CatalogueTable(**known, why=str(state))
     known |= _describe_state(state)
     try:
-        known |= _measure_files(control)
+        known |= _measure_files(control, state)
         written = _find_columns(spec, table, control, state, clients)
     except LakeError as error:
         return CatalogueTable(**known, why=str(error))
@@ -98,11 +99,15 @@ def _find_columns(
     return find_written(spec, table, control, state, entry, clients)
 
 
-def _measure_files(control: Control) -> dict[str, Any]:
-    """The files that the layout names; an Iceberg catalog alone knows which of a table's files count."""
+def _measure_files(control: Control, state: TableState) -> dict[str, Any]:
+    """The files that the layout names, of a refreshed table those that readers see; an Iceberg catalog alone knows
+    which of a table's files count."""
     if control.layout is None:
         return {}
     entries = list_objects(control.store, control.layout)
+    if control.layout.has_generations:
+        shown = f"/{name_generation(state.shown.number if state.shown is not None else 0)}/"
+        entries = [entry for entry in entries if shown in entry.key]
     size = sum(entry.size for entry in entries)
     return {"files": len(entries), "bytes": size, "more": len(entries) >= MOST_LISTED}
 

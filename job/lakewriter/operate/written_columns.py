@@ -77,11 +77,16 @@ def describe_columns(schema: pa.Schema, kind: str) -> dict[str, str]:
 
 
 def _find_last_key(table: TableSpec, control: Control, state: TableState) -> str | None:
-    """A file of the last load; where it wrote none or its report is gone, the table's newest file."""
-    report = control.read_report(state.last_job) if state.last_job else None
+    """A file of the last load, or of the full refresh that readers see; where a load wrote none or its report is gone,
+    the table's newest file."""
+    shown = state.shown.job_id if state.shown is not None else None
+    job_id = shown if table.layout.has_generations else state.last_job
+    report = control.read_report(job_id) if job_id else None
     if report is not None and report["files"]:
         # Of a load whose keys are in parts any file will do.
         return str(report["keys"][-1]) if report["keys"] else next(control.list_written_keys(report))
+    if table.layout.has_generations:
+        return None
     matcher = table.layout.matcher()
     entries = (entry for entry in control.store.list_entries(f"{table.path}/") if matcher.fullmatch(entry.key))
     newest = max(entries, key=lambda entry: entry.modified, default=None)

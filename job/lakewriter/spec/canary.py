@@ -24,7 +24,8 @@ def make_canary(spec: Spec) -> Spec:
         schema_name=first.schema_name,
         name=CANARY_TABLE,
         read=CANARY_READ,
-        mode=Mode.APPEND,
+        # A full refresh is published in another way, which the canary is to prove as well.
+        mode=Mode.REFRESH if first.layout.has_generations else Mode.APPEND,
         index=IndexKind.SPARSE,
         layout=dataclasses.replace(first.layout, directory=path, depth=0, purged="", variants=()),
         path=path,
