@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakewriter.expect.observing import Observer
-from lakewriter.expect.watching import Watch
+from lakewriter.expect.watching import Watch, Watched
 
 BATCH = 8192
 ROUNDS = 5
@@ -71,7 +71,7 @@ def main() -> None:
 
 def observe(watch: Watch, batches: list[pa.RecordBatch]) -> None:
     """Look at all rows as a task does."""
-    observer = Observer([watch])
+    observer = Observer(Watched({watch.name: watch}))
     for batch in batches:
         observer.observe(batch)
     observer.take(0, None)
@@ -79,7 +79,7 @@ def observe(watch: Watch, batches: list[pa.RecordBatch]) -> None:
 
 def read(watch: Watch, rows: int, footer: pq.FileMetaData) -> None:
     """Take what a footer says of a file."""
-    Observer([watch]).take(rows, footer)
+    Observer(Watched({watch.name: watch})).take(rows, footer)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ LakeError
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_RETRY, EXIT_USAGE
 
@@ -200,7 +200,7 @@ class ExpectationFailedError(LakeError):
 
     code = "EXPECTATION_FAILED"
 
-    def __init__(self, message: str, *, remedy: str = "", verdicts: Sequence[object] = ()) -> None:
+    def __init__(self, message: str, *, remedy: str = "", verdicts: Sequence[Any] = ()) -> None:
         super().__init__(message, remedy=remedy)
         self.verdicts = tuple(verdicts)
 

@@ -76,6 +76,17 @@ class Observed(ControlObject):
         return self.nulls is None or self.rows > self.nulls + self.nans
 
 
+class Violations(ControlObject):
+    """How many rows a check on rows is false of, and the first ones in words."""
+
+    rows: int
+    samples: tuple[str, ...] = ()
+
+    def __add__(self, other: "Violations") -> "Violations":
+        samples = tuple(dict.fromkeys((*self.samples, *other.samples)))
+        return Violations(rows=self.rows + other.rows, samples=samples[:MOST_BAD_ROWS_SHOWN])
+
+
 class Verdict(ControlObject):
     """What one expectation came to in one load; ``holds`` is None where that is not known.
 
@@ -150,8 +161,9 @@ class Receipt(ControlObject):
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` tells the changes
-    by field, to the process that loads, and ``observed`` the columns that expectations name: both are left out of the
-    intent, since 0.1.0 refuses fields that it does not know.
+    by field, to the process that loads, ``observed`` the columns that expectations name, and ``violations`` the rows
+    that are not as expected, by check: these are left out of the intent, since 0.1.0 refuses fields that it does not
+    know.
     """
 
     version: Literal[1] = 1
@@ -175,6 +187,7 @@ class Receipt(ControlObject):
     undeclared: Mapping[str, int] = Field(default_factory=dict)
     changed: tuple[ChangedValues, ...] = Field((), exclude_if=is_empty)
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
+    violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -188,7 +201,7 @@ class Receipt(ControlObject):
 
     def for_intent(self) -> Self:
         """The receipt without what is for the process alone that loads."""
-        return self.model_copy(update={"changed": (), "observed": {}})
+        return self.model_copy(update={"changed": (), "observed": {}, "violations": {}})
 
 
 class Totals(ControlObject):
@@ -213,6 +226,7 @@ class Totals(ControlObject):
     requests: Mapping[str, int] = Field(default_factory=dict)
     is_repeated: bool = False
     observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
+    violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
 
 
 class ReceiptPart(ControlObject):

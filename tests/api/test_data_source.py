@@ -126,6 +126,16 @@ REFUSED = [
     ({"columns": {"id": "string"}}, "SELECT 1 AS id", {},
      "SPEC_INVALID: table 'flights': columns casts values by Spark's rules, which "
      'df.write.format("lakewriter") cannot do. Use lakewriter.write(df, ...).'),
+    ({"expect": [{"sql": "id > 0", "name": "n"}]}, "SELECT 1 AS id", {},
+     "SPEC_INVALID: table 'flights': expect: sql is an expression of Spark's SQL, which "
+     'df.write.format("lakewriter") cannot do. Use lakewriter.write(df, ...).'),
+    ({"expect": [{"unique": "id"}]}, "SELECT 1 AS id", {},
+     "SPEC_INVALID: table 'flights': expect: unique reads the rows a second time, which "
+     'df.write.format("lakewriter") cannot do. Use lakewriter.write(df, ...).'),
+    # judged when all tasks are done
+    ({"expect": [{"range": {"column": "id", "at_least": 2}}]}, "SELECT 1 AS id", {},
+     "EXPECTATION_FAILED: table 'supaflow_nyc_public.flights': 1 of 1 expectation not met: range.id found 1 as the "
+     "lowest value, expected at least 2."),
 ]  # fmt: skip
 
 

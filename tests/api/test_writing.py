@@ -9,7 +9,7 @@ import yaml
 from pyspark.errors import StreamingQueryException
 
 import lakewriter
-from lakewriter.errors import LakeError
+from lakewriter.errors import ExpectationFailedError, LakeError
 
 GIVEN = {"table": "flights", "schema": "public", "primary_key": ["id"]}
 PATH = "supaflow_nyc_public/flights"
@@ -201,3 +201,18 @@ def test_a_written_load_verifies(lake, spark):
     lake.write(GIVEN)
     write(lake, spark.range(3), "j1")
     assert lakewriter.verify(lake.file, "j1", rows=True).differences == ()
+
+
+def test_a_dataframe_is_judged_before_it_is_seen(lake, spark):
+    lake.write(GIVEN | {"expect": [{"unique": "id"}, {"sql": "id > 0", "name": "above"}]})
+    rows = spark.sql("SELECT explode(array(0, 1, 1)) AS id")
+    with pytest.raises(ExpectationFailedError, match="2 of 2 expectations not met") as raised:
+        write(lake, rows, "j1")
+    assert [verdict.samples for verdict in raised.value.verdicts] == [("1 (2 times)",), ("(id=0)",)]
+    assert lake.data() == {}
+    accept = {"unique.id": "sent twice", "above": "zero is new"}
+    with pytest.raises(LakeError, match="SPEC_INVALID: --accept 'nope'"):
+        lakewriter.write(rows, lake=lake.file, table="flights", job_id="j1", accept={"nope": "x"})
+    report = lakewriter.write(rows, lake=lake.file, table="flights", job_id="j1", accept=accept)
+    assert [verdict.outcome for verdict in report.tables[0].expectations] == ["accepted", "accepted"]
+    assert report.tables[0].expectations[0].reason == "sent twice; zero is new"

@@ -358,10 +358,11 @@ MISTAKES = [
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_nul: a}]\n", [
      "lake.yaml:10: tables.0.expect.0.not_nul: unknown key, with value 'a'; did you mean 'not_null'?"]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{}]\n", [
-     "lake.yaml:10: tables.0.expect.0: expected one of 'rows', 'not_null', 'null_share', 'range', 'fresh'."]),
+     "lake.yaml:10: tables.0.expect.0: expected one of 'rows', 'not_null', 'null_share', 'range', 'fresh', "
+     "'accepted_values', 'unique', 'sql'."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{rows: {at_least: 1}, not_null: a}]\n", [
-     "lake.yaml:10: tables.0.expect.0.rows: expected one of 'rows', 'not_null', 'null_share', 'range', 'fresh', got "
-     "'rows' and 'not_null'."]),
+     "lake.yaml:10: tables.0.expect.0.rows: expected one of 'rows', 'not_null', 'null_share', 'range', 'fresh', "
+     "'accepted_values', 'unique', 'sql', got 'rows' and 'not_null'."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{rows: {of_last_loads: 7}}]\n", [
      "lake.yaml:10: tables.0.expect.0.rows.of_last_loads: 'of_last_loads' and 'between' belong together."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{rows: {at_least: 5, at_most: 2}}]\n", [
@@ -380,6 +381,12 @@ MISTAKES = [
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a}, {not_null: [b, a]}]\n", [
      "lake.yaml:10: tables.0.expect.1: table 'flights' has two expectations named 'not_null.a'. Give one of them a "
      "'name' of its own."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{sql: a > b}]\n", [
+     "lake.yaml:10: tables.0.expect.0.sql: 'sql' needs 'name' beside it, which messages call it."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{accepted_values: {column: a, values: []}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.accepted_values.values: an empty list: expected at least one entry."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{accepted_values: {column: a, values: [null]}}]\n", [
+     "lake.yaml:10: tables.0.expect.0.accepted_values.values.0: nothing: expected true or false, a number or text."]),
     (S, "pipeline: flights\n", "pipeline: flights\nexpect: [{not_null: a, tables: [flight]}]\n", [
      "lake.yaml:2: expect.0.tables: 'flight' is no table or stream of this file. It has 'flights'."]),
     (S, "    read: {format: csv, path: flights.csv}\n",

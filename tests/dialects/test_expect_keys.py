@@ -1,5 +1,6 @@
 """What a file expects of its tables: a table's own words, then the pipeline's."""
 
+import json
 from typing import Any
 
 import jsonschema
@@ -9,7 +10,18 @@ import yaml
 from lakewriter.dialects.common.expect_keys import ExpectEntry, to_share
 from lakewriter.dialects.lake_schema import make_lake_schema
 from lakewriter.dialects.lake_yaml import load_spec
-from lakewriter.spec.expectations import Expectation, Fresh, NullShare, Range, RowCount, RowsOfLastLoads
+from lakewriter.errors import SpecInvalidError
+from lakewriter.spec.expectations import (
+    AcceptedValues,
+    Condition,
+    Expectation,
+    Fresh,
+    NullShare,
+    Range,
+    RowCount,
+    RowsOfLastLoads,
+    Unique,
+)
 from tests.dialects.files import TABLE, lake
 
 ENTRIES: list[tuple[dict[str, Any], list[Expectation]]] = [
@@ -28,6 +40,11 @@ ENTRIES: list[tuple[dict[str, Any], list[Expectation]]] = [
      [Fresh(name="fresh.a", column="a", seconds=93_600, within="26 hours")]),
     ({"fresh": {"column": "a", "within": "1 day"}},
      [Fresh(name="fresh.a", column="a", seconds=86_400, within="1 day")]),
+    ({"accepted_values": {"column": "a", "values": ["x", 1, 0.5, True]}},
+     [AcceptedValues(name="accepted_values.a", column="a", values=("x", 1, 0.5, True))]),
+    ({"unique": "a"}, [Unique(name="unique.a", columns=("a",))]),
+    ({"unique": ["a", "b"]}, [Unique(name="unique.a.b", columns=("a", "b"))]),
+    ({"sql": "a > b", "name": "n"}, [Condition(name="n", sql="a > b")]),
 ]  # fmt: skip
 
 
@@ -82,3 +99,19 @@ def test_dates_that_yaml_makes_are_text(tmp_path):
     [found] = load_spec(file).tables[0].expect
     assert isinstance(found, Range)
     assert (found.at_least, found.at_most) == ("2027-01-01", "2027-01-01T06:00:00+00:00")
+
+
+STREAM = {"stream": {"name": "users", "json_schema": {"properties": {"id": {"type": "integer"}}}},
+          "sync_mode": "full_refresh", "destination_sync_mode": "append"}  # fmt: skip
+AIRBYTE = {"type": "airbyte-s3", "s3_bucket_name": "acme-lake", "s3_bucket_path": "p", "s3_bucket_region": "us-east-1",
+           "format": {"format_type": "CSV"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", [{"unique": "id"}, {"sql": "id > 0", "name": "n"}])
+def test_what_spark_looks_at_is_refused_for_messages(tmp_path, rule):
+    (tmp_path / "c.json").write_text(json.dumps({"streams": [STREAM]}), "utf-8")
+    source = {"messages": "m.jsonl", "catalog": "c.json"}
+    content = {"pipeline": "p", "destination": AIRBYTE, "source": source, "expect": [rule]}
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    with pytest.raises(SpecInvalidError, match=r"expect\.0: stream 'users' has (unique|sql), which Spark looks at"):
+        load_spec(tmp_path / "lake.yaml")

@@ -15,14 +15,14 @@ from lakewriter.documents.types import DOCUMENTS
 from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import SpecInvalidError
 from lakewriter.expect.observing import Observer, add_observed
-from lakewriter.expect.watching import find_watches
+from lakewriter.expect.watching import find_watched
 from lakewriter.naming import name_columns
-from lakewriter.receipt import Cursor, Observed
+from lakewriter.receipt import Cursor, Observed, Violations
 from lakewriter.shape.envelope import plan_documents, plan_rows
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.table import plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
-from lakewriter.spec.expectations import Fresh, NullShare, Range
+from lakewriter.spec.expectations import AcceptedValues, Condition, Fresh, NullShare, Range
 from lakewriter.spec.specification import Encoding, FileEncoding
 from lakewriter.spec.stream import AvroEncoding, TextEncoding
 from tests.shape.enveloped import ENVELOPE
@@ -74,14 +74,14 @@ LIMITS = {"small": 0, "big": 0, "price": 0, "ratio": 0, "half": 0, "name": "a", 
 
 def observe(plan: AnyPlan, table: Any, batch: pa.RecordBatch, encoding: FileEncoding) -> dict[str, Observed]:
     """What is seen of a batch that is written in one file; a text format may refuse NaN, which is left out then."""
-    watches = find_watches(table, plan, is_parquet=isinstance(encoding, Encoding))
-    observer, shaper = Observer(watches.values()), make_shaper(plan, job_id="j", start=START, first_index=1)
+    watches = find_watched(table, plan, is_parquet=isinstance(encoding, Encoding))
+    observer, shaper = Observer(watches), make_shaper(plan, job_id="j", start=START, first_index=1)
     shaped = shaper.shape(batch)
     observer.observe(shaper.typed)
     sink = io.BytesIO()
     make_encoder(encoding).write(plan.schema, iter([shaped]), sink, 1000)
     footer = pq.read_metadata(io.BytesIO(sink.getvalue())) if isinstance(encoding, Encoding) else None
-    return observer.take(batch.num_rows, footer)
+    return observer.take(batch.num_rows, footer)[0]
 
 
 def without_nan(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -142,17 +142,17 @@ def test_documents_are_seen_alike_in_every_format(encoding, update):
 
 
 def test_footers_tell_of_what_they_tell_exactly():
-    watches = find_watches(expect(**LIMITS), plan_shape(SCHEMA, SPEC, BARE), is_parquet=True)
-    assert {name for name, watch in watches.items() if not watch.in_footer} == {"ratio", "half", "name"}
+    watches = find_watched(expect(**LIMITS), plan_shape(SCHEMA, SPEC, BARE), is_parquet=True)
+    assert {name for name, watch in watches.columns.items() if not watch.in_footer} == {"ratio", "half", "name"}
     assert not any(
         watch.in_footer
-        for watch in find_watches(expect(**LIMITS), plan_shape(SCHEMA, SPEC, BARE), is_parquet=False).values()
+        for watch in find_watched(expect(**LIMITS), plan_shape(SCHEMA, SPEC, BARE), is_parquet=False).columns.values()
     )
 
 
 def test_footer_that_is_not_kept_tells_nothing():
-    watches = find_watches(expect(big=0), plan_shape(SCHEMA, SPEC, BARE), is_parquet=True)
-    assert Observer(watches.values()).take(7, None) == {"big": Observed(rows=7)}
+    watches = find_watched(expect(big=0), plan_shape(SCHEMA, SPEC, BARE), is_parquet=True)
+    assert Observer(watches).take(7, None)[0] == {"big": Observed(rows=7)}
 
 
 def of(rows: int, nulls: int | None, low: int | None = None, high: int | None = None) -> Observed:
@@ -196,7 +196,7 @@ REFUSED = [
 def test_expectation_that_has_no_answer_is_refused(rule, message):
     table = BARE.model_copy(update={"expect": (rule,)})
     with pytest.raises(SpecInvalidError, match=message):
-        find_watches(table, plan_shape(NESTED, SPEC, BARE), is_parquet=True)
+        find_watched(table, plan_shape(NESTED, SPEC, BARE), is_parquet=True)
 
 
 def test_nulls_of_nested_columns_are_counted():
@@ -211,5 +211,54 @@ def test_columns_are_found_by_the_names_of_the_source():
     rule = NullShare(name="x", column="flight id", at_most=0)
     table = BARE.model_copy(update={"expect": (rule,)})
     plan = plan_shape(source, SPEC, BARE, rename=name_columns)
-    [watch] = find_watches(table, plan, is_parquet=True).values()
+    [watch] = find_watched(table, plan, is_parquet=True).columns.values()
     assert watch.name == plan.columns[0].name != "Flight ID"
+
+
+VALUES: list[tuple[pa.DataType, list[Any], list[Any], int, tuple[str, ...]]] = [
+    # a type, the accepted values, those of the rows, how many are none of them, and which
+    (pa.string(), ["a", 5], ["a", "5", None], 0, ()),
+    (pa.string(), ["a"], ["a", "b", "b", "c"], 3, ("'b'", "'c'")),
+    (pa.int64(), [1, 2.0], [1, 2, 3], 1, ("'3'",)),
+    (pa.decimal128(10, 2), [1, 0.5], [Decimal("1.00"), Decimal("0.50"), Decimal("0.51")], 1, ("'0.51'",)),
+    (pa.float64(), [0.1, 1], [0.1, 1.0, float("nan")], 1, ("'nan'",)),
+    (pa.bool_(), [True], [True, False], 1, ("'false'",)),
+    (pa.date32(), ["2027-01-01"], [date(2027, 1, 1), date(2027, 1, 2)], 1, ("'2027-01-02'",)),
+    (pa.timestamp("us", "UTC"), ["2027-01-01T13:00:00+01:00"], [NOON], 0, ()),
+    (pa.string(), ["a"], list("bcdefgh"), 7, ("'b'", "'c'", "'d'", "'e'", "'f'")),
+]
+
+
+@pytest.mark.parametrize(("t", "accepted", "values", "rows", "samples"), VALUES)
+def test_accepted_values(t, accepted, values, rows, samples):
+    schema = pa.schema([("c", t)])
+    table = BARE.model_copy(update={"expect": (AcceptedValues(name="x", column="c", values=tuple(accepted)),)})
+    watched = find_watched(table, plan_shape(schema, SPEC, BARE), is_parquet=True)
+    observer = Observer(watched)
+    observer.observe(pa.RecordBatch.from_arrays([pa.array(values, t)], schema=schema))
+    assert observer.take(3, None) == ({}, {"x": Violations(rows=rows, samples=samples)})
+    # The next file is counted anew.
+    assert observer.take(0, None) == ({}, {"x": Violations(rows=0)})
+
+
+NO_VALUES: list[tuple[pa.DataType, Any]] = [
+    (pa.int64(), "a"), (pa.int64(), 1.5), (pa.bool_(), 1), (pa.int64(), True), (pa.date32(), "x"), (pa.int8(), 300),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("t", "value"), NO_VALUES)
+def test_value_that_a_column_cannot_have_is_refused(t, value):
+    table = BARE.model_copy(update={"expect": (AcceptedValues(name="x", column="c", values=(value,)),)})
+    with pytest.raises(SpecInvalidError, match="is no value of a column of type"):
+        find_watched(table, plan_shape(pa.schema([("c", t)]), SPEC, BARE), is_parquet=True)
+
+
+@pytest.mark.parametrize(("keys", "sample"), [(("id",), "(id=2)"), ((), "(id=2, v=b)")])
+def test_rows_of_which_a_condition_is_false(keys, sample):
+    rules = (Condition(name="x", sql="s"), Condition(name="y", sql="t"))
+    table = BARE.model_copy(update={"expect": rules, "primary_key": keys})
+    schema, spec = pa.schema([("id", pa.int64()), ("v", pa.string())]), SPEC.model_copy(update={"tracking": ()})
+    observer = Observer(find_watched(table, plan_shape(schema, spec, BARE), is_parquet=True))
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}], schema=schema)
+    observer.observe(batch, pa.array([{"c0": True, "c1": True}, {"c0": False, "c1": True}]))
+    assert observer.take(2, None)[1] == {"x": Violations(rows=1, samples=(sample,)), "y": Violations(rows=0)}

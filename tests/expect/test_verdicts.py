@@ -7,16 +7,19 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.expect.verdicts import Facts, judge
-from lakewriter.expect.watching import Watch
-from lakewriter.receipt import Cursor, Observed, Totals
+from lakewriter.expect.watching import ValueCheck, Watch, Watched
+from lakewriter.receipt import Cursor, Observed, Totals, Violations
 from lakewriter.spec.expectations import (
     Acceptance,
+    AcceptedValues,
+    Condition,
     Expectation,
     Fresh,
     NullShare,
     Range,
     RowCount,
     RowsOfLastLoads,
+    Unique,
 )
 
 AT = datetime(2027, 1, 15, 6, 0, tzinfo=UTC)
@@ -33,7 +36,7 @@ def seen(rows: int, t: pa.DataType, low: str | None = None, high: str | None = N
 def verdict(expectation: Expectation, t: pa.DataType, observed: Observed | None, rows: int, **known: Any) -> Any:
     facts = Facts(
         totals=Totals(rows=rows, observed={"c": observed} if observed else {}),
-        watches={"c": Watch("c", t, bounds=True)},
+        watched=Watched({"c": Watch("c", t, bounds=True)}),
         at=AT,
         last_rows=lambda most: known.get("last", ())[:most],
         cursors=known.get("cursors", {}),
@@ -201,6 +204,44 @@ def test_fresh_without_values_is_not_known_unless_an_earlier_load_had_some():
     assert verdict(WITHIN, TIME, None, 0, cursors=before)[0] is True
 
 
+VALUES = AcceptedValues(name="n", column="c", values=("a", 1, True))
+ORDER = Condition(name="n", sql="a <= b")
+PAIR = Unique(name="n", columns=("a", "b"))
+ROW_RULES: list[tuple[Expectation, int | None, bool | None, str, str]] = [
+    # the rule, rows that break it, holds, found and expected in words
+    (VALUES, 0, True, "0 of 9 rows with other values", "'a', 1 or True"),
+    (VALUES, 2, False, "2 of 9 rows with other values", "'a', 1 or True"),
+    (VALUES, None, None, "a number of rows that is not known", "'a', 1 or True"),
+    (ORDER, 0, True, "0 of 9 rows", "none of which a <= b is false"),
+    (ORDER, 1, False, "1 of 9 rows", "none of which a <= b is false"),
+    (ORDER, None, None, "a number of rows that is not known", "none of which a <= b is false"),
+    (PAIR, 0, True, "0 of 9 rows with values of other rows", "each a, b once"),
+    (PAIR, 4, False, "4 of 9 rows with values of other rows", "each a, b once"),
+    (PAIR, None, None, "a number of rows that is not known", "each a, b once"),
+]
+
+
+@pytest.mark.parametrize(("rule", "broken", "holds", "found", "expected"), ROW_RULES)
+def test_rules_for_rows(rule, broken, holds, found, expected):
+    violations = {} if broken is None else {"n": Violations(rows=broken, samples=("x",) if broken else ())}
+    watched = Watched(values=(ValueCheck("n", "c", pa.array(["a"])),))
+    [judged] = judge("s.t", [rule], Facts(Totals(rows=9, violations=violations), watched, AT, lambda _: (), {}))
+    assert (judged.holds, judged.found, judged.expected) == (holds, found, expected)
+    assert judged.samples == (("x",) if broken else ())
+
+
+@pytest.mark.parametrize("rule", [VALUES, ORDER, PAIR])
+def test_rules_for_rows_hold_of_a_load_without_rows(rule):
+    [judged] = judge("s.t", [rule], Facts(Totals(), Watched(), AT, lambda _: (), {}))
+    assert judged.holds is True
+
+
+def test_long_lists_of_values_are_cut():
+    rule = AcceptedValues(name="n", column="c", values=tuple(range(12)))
+    [judged] = judge("s.t", [rule], Facts(Totals(), Watched(), AT, lambda _: (), {}))
+    assert judged.expected == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 or 2 more"
+
+
 OUTCOMES = [
     # nulls, what is done then, what is accepted, the outcome
     (0, "fail", (), "passed"),
@@ -219,7 +260,7 @@ OUTCOMES = [
 @pytest.mark.parametrize(("nulls", "rule", "accepted", "outcome"), OUTCOMES)
 def test_what_follows_from_a_verdict(nulls, rule, accepted, outcome):
     totals = Totals(rows=2, observed={"c": Observed(rows=2, nulls=nulls)})
-    facts = Facts(totals, {"c": Watch("c", TEXT)}, AT, lambda _: (), {})
+    facts = Facts(totals, Watched({"c": Watch("c", TEXT)}), AT, lambda _: (), {})
     expectation = NullShare(name="n", on_violation=rule, column="c", at_most=0)
     acceptance = Acceptance(checks=accepted, reason="known", by="ann") if accepted else None
     [found] = judge("s.t", [expectation], facts, acceptance)

@@ -232,3 +232,64 @@ def test_batch_that_is_not_as_expected_stops_the_stream_until_it_is_accepted(tmp
     thread.join()
     assert [batch.rows for batch in accepted.batches] == [2]
     assert "EXPECTATION_FAILED" in accepted.steps[-1]
+
+
+ROW_RULES: list[dict[str, Any]] = [
+    {"accepted_values": {"column": "name", "values": ["a", "c"]}},
+    {"unique": "id"},
+    {"unique": ["id", "name"], "name": "pair"},
+    {"sql": "name <> 'z' OR id > 2", "name": "order"},
+]
+GOOD_ROWS = {"id": [1, 2, None, None], "name": ["a", "c", None, None]}
+BAD_ROWS = {"id": [1, 2, 2, 2], "name": ["a", "z", "c", "c"]}
+BROKEN = {
+    "accepted_values.name": ("1 of 4 rows with other values", ("'z'",)),
+    "unique.id": ("3 of 4 rows with values of other rows", ("2 (3 times)",)),
+    "pair": ("2 of 4 rows with values of other rows", ("2, c (2 times)",)),
+    "order": ("1 of 4 rows", ("(id=2)",)),
+}
+
+
+@pytest.mark.parametrize("form", [{"format": "parquet"}, {"format": "jsonl"}, {"catalog": "iceberg", "database": "d"}],
+                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("index", ["contiguous", "sparse"])
+def test_rows_are_judged_one_by_one(lake, form, index):
+    entry = {"table": "t", "schema": "s", "read": {"format": "parquet", "path": "in.parquet"}, "index": index,
+             "primary_key": ["id"], "expect": ROW_RULES}  # fmt: skip
+    lake.file.write_text(json.dumps({"pipeline": "p", "destination": S3 | form, "tables": [entry]}), "utf-8")
+    pq.write_table(pa.table(BAD_ROWS), lake.folder / "in.parquet")
+    [bad] = lake.load("a").tables
+    assert bad.code == "EXPECTATION_FAILED", bad.message
+    assert {verdict.check: (verdict.found, verdict.samples) for verdict in bad.expectations} == BROKEN
+    assert (
+        "order found 1 of 4 rows, such as (id=2), expected none of which name <> 'z' OR id > 2 is false" in bad.message
+    )
+    assert not lake.aws.uploads(BUCKET)
+    pq.write_table(pa.table(GOOD_ROWS), lake.folder / "in.parquet")
+    [good] = lake.load("b").tables
+    assert (good.status, outcomes(good)) == ("done", dict.fromkeys(BROKEN, "passed")), good.message
+    assert good.rows == 4
+
+
+def test_bad_rows_that_are_set_aside_are_not_judged(lake):
+    rules = [{"sql": "id < 9", "name": "small"}, {"unique": "name"}]
+    rows = "id,name\n1,Ann\n2\n9,Ann,x\n3,Cid\n"
+    rule = {"action": "set_aside", "at_most": 0.5}
+    lake.write(table("cities", lake.csv("cities.csv", rows), on_bad_row=rule, expect=rules))
+    [result] = lake.load("a").tables
+    assert (result.status, result.rows, result.set_aside.rows) == ("done", 2, 2)
+    assert outcomes(result) == {"small": "passed", "unique.name": "passed"}
+
+
+BROKEN_SQL = [
+    ("nope > 1", "expectation 'x' of 'supaflow_nyc_public.cities' is 'nope > 1', which cannot be used"),
+    ("id + 1", "it gives int, expected boolean"),
+]
+
+
+@pytest.mark.parametrize(("sql", "said"), BROKEN_SQL)
+def test_condition_that_cannot_be_used_is_refused(lake, sql, said):
+    lake.write(table("cities", lake.csv("cities.csv", CITIES), expect=[{"sql": sql, "name": "x"}]))
+    [result] = lake.load("a").tables
+    assert result.code == "SPEC_INVALID"
+    assert said in result.message

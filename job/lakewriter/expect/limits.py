@@ -1,7 +1,9 @@
 """Compare the bounds of a column with the limits that a file gives."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -30,6 +32,48 @@ def parse_limit(t: pa.DataType, limit: Limit, what: str) -> Comparable:
             remedy="Give a number for numbers, such as 0.5, and text for times, such as 2020-01-31 or "
             "2020-01-31T06:00:00Z.",
         ) from error
+
+
+def parse_values(t: pa.DataType, values: Sequence[object], what: str) -> pa.Array:
+    """The values as those of a column of this type; ``SPEC_INVALID`` for one that it cannot have."""
+    return pa.array([_parse_value(t, value, what) for value in values], t)
+
+
+def _parse_value(t: pa.DataType, value: Any, what: str) -> Any:
+    try:
+        parsed = _read_value(t, value)
+        pa.array([parsed], t)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise SpecInvalidError(
+            f"{what}: {value!r} is no value of a column of type {str(t)!r}.",
+            remedy="Give values as the column has them: numbers, true or false, text, or times such as 2020-01-31.",
+        ) from error
+    return parsed
+
+
+def _read_value(t: pa.DataType, value: Any) -> Any:
+    if pt.is_boolean(t) or isinstance(value, bool):
+        if pt.is_boolean(t) != isinstance(value, bool):
+            raise ValueError(value)
+        return value
+    if pt.is_string(t):
+        return str(value)
+    if pt.is_date(t):
+        return date.fromisoformat(str(value))
+    if pt.is_timestamp(t):
+        moment = datetime.fromisoformat(str(value))
+        utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return utc if t.tz else utc.replace(tzinfo=None)
+    if pt.is_floating(t):
+        return float(value)
+    number = Decimal(str(value))
+    return number if pt.is_decimal(t) else _to_integer(number)
+
+
+def _to_integer(number: Decimal) -> int:
+    if number != int(number):
+        raise ValueError(number)
+    return int(number)
 
 
 def list_parts(moment: datetime) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Look at the columns that expectations name while a task stages its files: nulls, and the lowest and highest value."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,37 +10,81 @@ import pyarrow.types as pt
 
 from lakewriter.documents.values_to_text import render_text
 from lakewriter.encode.parquet_footer import read_bounds
-from lakewriter.expect.watching import Watch
-from lakewriter.receipt import Cursor, Observed
+from lakewriter.expect.watching import Watch, Watched
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, Observed, Violations
 from lakewriter.shape.cursor import choose_higher, choose_lower
+
+_SHOWN: Final = 80
+"""Characters of a value or a row that are shown."""
 
 
 class Observer:
     """Looks at the typed rows of one task, as far as the footers of its files do not tell of them."""
 
-    def __init__(self, watches: Iterable[Watch]) -> None:
+    def __init__(self, watched: Watched) -> None:
         # Two names of one column in other cases: the last one stays, which wants the most.
-        by_name = {watch.name: watch for watch in sorted(watches, key=lambda watch: watch.bounds)}
+        by_name = {watch.name: watch for watch in sorted(watched.columns.values(), key=lambda watch: watch.bounds)}
         known = [watch for watch in by_name.values() if not pt.is_null(watch.type)]
+        self._watched = watched
         self._in_footer = [watch for watch in known if watch.in_footer]
         self._counted = [watch for watch in known if not watch.in_footer]
-        self._observed: dict[str, Observed] = {}
+        self._rules = (*(check.name for check in watched.values), *watched.conditions)
+        self._clear()
 
-    def observe(self, typed: pa.RecordBatch | None) -> None:
-        """Count rows that go into the files."""
+    def _clear(self) -> None:
+        self._observed: dict[str, Observed] = {}
+        self._violations = {name: Violations(rows=0) for name in self._rules}
+
+    def observe(self, typed: pa.RecordBatch | None, checks: pa.Array | None = None) -> None:
+        """Count rows that go into the files; ``checks`` are what the conditions in SQL are of each."""
         if typed is None:
             return
         for watch in self._counted:
             own = _observe_values(typed.column(watch.name), bounds=watch.bounds)
             before = self._observed.get(watch.name)
             self._observed[watch.name] = own if before is None else add_observed(before, own)
+        for check in self._watched.values:
+            self._violations[check.name] += _find_unaccepted(typed.column(check.column), check.values)
+        for place, name in enumerate(self._watched.conditions):
+            assert checks is not None
+            is_false = pc.invert(checks.field(place))
+            self._violations[name] += _describe_rows(typed, is_false, self._watched.keys)
 
-    def take(self, rows: int, footer: pq.FileMetaData | None) -> dict[str, Observed]:
+    def take(self, rows: int, footer: pq.FileMetaData | None) -> tuple[dict[str, Observed], dict[str, Violations]]:
         """What was counted since the last call, and what the footer of a file of ``rows`` rows says."""
-        taken, self._observed = self._observed, {}
+        observed, violations = self._observed, self._violations
+        self._clear()
         for watch in self._in_footer:
-            taken[watch.name] = _read_footer(watch, rows, footer)
-        return taken
+            observed[watch.name] = _read_footer(watch, rows, footer)
+        return observed, violations
+
+
+def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
+    is_other = pc.and_(array.is_valid(), pc.invert(pc.is_in(array, value_set=values)))
+    rows = pc.sum(is_other).as_py() or 0
+    if not rows:
+        return Violations(rows=0)
+    first = pc.unique(array.filter(is_other)).slice(0, MOST_BAD_ROWS_SHOWN)
+    return Violations(rows=rows, samples=tuple(cut_sample(repr(text)) for text in render_text(first).to_pylist()))
+
+
+def _describe_rows(typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str]) -> Violations:
+    rows = pc.sum(is_false).as_py() or 0
+    if not rows:
+        return Violations(rows=0)
+    shown = typed.select(list(keys)) if keys else typed
+    first = shown.take(pc.indices_nonzero(is_false).slice(0, MOST_BAD_ROWS_SHOWN))
+    names = first.schema.names
+    texts = [render_text(column).to_pylist() for column in first.columns]
+    samples = (
+        ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True)) for row in zip(*texts, strict=True)
+    )
+    return Violations(rows=rows, samples=tuple(f"({cut_sample(sample)})" for sample in samples))
+
+
+def cut_sample(text: str) -> str:
+    """The text of a value or a row as a message shows it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def add_observed(a: Observed, b: Observed) -> Observed:

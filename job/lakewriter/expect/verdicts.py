@@ -10,18 +10,24 @@ from typing import Any, Final
 import pyarrow.types as pt
 
 from lakewriter.expect.limits import is_below, list_parts, parse_limit, read_bound
-from lakewriter.expect.watching import Watch, Watches
+from lakewriter.expect.watching import Watch, Watched
 from lakewriter.receipt import Cursor, Observed, Totals, Verdict
 from lakewriter.report import format_count
 from lakewriter.spec.expectations import (
     Acceptance,
+    AcceptedValues,
+    Condition,
     Expectation,
     Fresh,
     NullShare,
     Range,
     RowCount,
     RowsOfLastLoads,
+    Unique,
 )
+
+_MOST_VALUES: Final = 10
+"""Values of a list that messages show."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +41,18 @@ class Facts:
     """
 
     totals: Totals
-    watches: Watches
+    watched: Watched
     at: datetime
     last_rows: Callable[[int], Sequence[int]]
     cursors: dict[str, Cursor]
 
+    def has_check(self, name: str) -> bool:
+        """Whether the tasks have looked at a check on values."""
+        return any(check.name == name for check in self.watched.values)
+
     def find(self, column: str) -> tuple[Watch, Observed]:
         """A column with what was seen of it."""
-        watch, rows = self.watches[column], self.totals.rows
+        watch, rows = self.watched.columns[column], self.totals.rows
         if pt.is_null(watch.type):
             return watch, Observed(rows=rows, nulls=rows)
         nothing = Observed(rows=rows, nulls=None if rows else 0)
@@ -56,6 +66,7 @@ class Finding:
     holds: bool | None
     found: str
     expected: str
+    samples: tuple[str, ...] = ()
 
 
 def judge(
@@ -75,6 +86,7 @@ def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance
         outcome="passed" if finding.holds else "warned",
         found=finding.found,
         expected=finding.expected,
+        samples=finding.samples,
     )
     if finding.holds is not False or expectation.on_violation == "warn":
         return verdict
@@ -156,6 +168,31 @@ def _compare_age(expectation: Fresh, facts: Facts) -> Finding:
     return Finding(not is_below(moment, oldest), f"{newest.text} as the newest value", expected)
 
 
+def _count_rows_that(expectation: AcceptedValues | Unique | Condition, facts: Facts) -> Finding:
+    expected, rows = _write_rule(expectation), facts.totals.rows
+    seen = facts.totals.violations.get(expectation.name)
+    is_void = isinstance(expectation, AcceptedValues) and not facts.has_check(expectation.name)
+    if seen is None and rows and not is_void:
+        return Finding(None, "a number of rows that is not known", expected)
+    bad = seen.rows if seen is not None else 0
+    samples = seen.samples if seen is not None else ()
+    return Finding(not bad, f"{bad:,} of {format_count(rows, 'row')}{_FOUND[type(expectation)]}", expected, samples)
+
+
+_FOUND: Final = {AcceptedValues: " with other values", Unique: " with values of other rows", Condition: ""}
+
+
+def _write_rule(expectation: AcceptedValues | Unique | Condition) -> str:
+    if isinstance(expectation, Condition):
+        return f"none of which {expectation.sql} is false"
+    if isinstance(expectation, Unique):
+        return f"each {', '.join(expectation.columns)} once"
+    shown = [repr(value) for value in expectation.values[:_MOST_VALUES]]
+    more = len(expectation.values) - len(shown)
+    last = f"{more} more" if more else shown.pop()
+    return " or ".join(part for part in (", ".join(shown), last) if part)
+
+
 def _write_limits(least: object, most: object) -> str:
     if least is None or most is None:
         return f"at most {_write_limit(most)}" if least is None else f"at least {_write_limit(least)}"
@@ -176,4 +213,7 @@ _FINDERS: Final[dict[type, Callable[[Any, Facts], Finding]]] = {
     NullShare: _count_nulls,
     Range: _compare_bounds,
     Fresh: _compare_age,
+    AcceptedValues: _count_rows_that,
+    Unique: _count_rows_that,
+    Condition: _count_rows_that,
 }

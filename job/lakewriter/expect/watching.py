@@ -1,7 +1,7 @@
 """Find the columns that a table's expectations name among those that a load writes, before anything is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -9,16 +9,17 @@ import pyarrow.types as pt
 
 from lakewriter.documents.types import ORIGINAL
 from lakewriter.errors import SpecInvalidError
-from lakewriter.expect.limits import parse_limit
+from lakewriter.expect.limits import parse_limit, parse_values
 from lakewriter.shape.envelope import EnvelopePlan
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import find_column
 from lakewriter.shape.text_rows import TextRowsPlan
-from lakewriter.spec.expectations import Expectation, Fresh, Range
+from lakewriter.spec.expectations import AcceptedValues, Expectation, Fresh, Range, Unique
 from lakewriter.spec.specification import TableSpec
 
 _OF_TIME: Final = (pt.is_date, pt.is_timestamp)
 _ORDERED: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_string, *_OF_TIME)
+_COMPARED: Final = (pt.is_boolean, *_ORDERED)
 _EXACT_IN_FOOTER: Final = (pt.is_integer, pt.is_decimal, pt.is_boolean, *_OF_TIME)
 """Types of which a Parquet footer tells all there is to know: floats may be NaN, the bounds of long text are cut, and
 of a nested value it counts the leaves."""
@@ -40,28 +41,71 @@ class Watch:
     in_footer: bool = False
 
 
-Watches = Mapping[str, Watch]
-"""By the column's name as the expectation has it."""
+@dataclass(frozen=True)
+class ValueCheck:
+    """The values that a column may have, by the check's name; ``column`` is its written name."""
+
+    name: str
+    column: str
+    values: pa.Array
 
 
-def find_watches(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watches:
-    """The columns that the expectations name; ``SPEC_INVALID`` for one that the load does not write, or whose type has
-    no answer to what is asked."""
+@dataclass(frozen=True)
+class UniqueCheck:
+    """The columns that have no values twice together, and their positions in the source."""
+
+    name: str
+    columns: tuple[str, ...]
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is looked at of a table's rows while they are staged; picklable.
+
+    columns     by the column's name as expectations have it
+    values      checked in the tasks
+    conditions  the names of those in SQL, in the order in which Spark has looked at them
+    keys        written names of the columns that tell one row from others, for messages
+    unique      looked at by Spark in a second reading
+    """
+
+    columns: Mapping[str, Watch] = field(default_factory=dict)
+    values: tuple[ValueCheck, ...] = ()
+    conditions: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    unique: tuple[UniqueCheck, ...] = ()
+
+
+NOTHING: Final = Watched()
+
+
+def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watched:
+    """The columns and rows that the expectations ask about; ``SPEC_INVALID`` for a column that the load does not write,
+    or whose type has no answer to what is asked."""
     if not table.expect:
-        return {}
+        return NOTHING
     schema, names = _list_columns(plan)
     watches: dict[str, Watch] = {}
+    values: list[ValueCheck] = []
+    unique: list[UniqueCheck] = []
     for expectation in table.expect:
-        if expectation.column is not None:
-            watch = _find_watch(table, expectation, plan, schema, names)
+        what = f"expectation {expectation.name!r} of {table.id!r}"
+        if isinstance(expectation, AcceptedValues):
+            values += _plan_values(expectation, _find_column(expectation.column, plan, (schema, names), what), what)
+        elif isinstance(expectation, Unique):
+            unique.append(_plan_unique(expectation, plan, (schema, names), what))
+        elif expectation.column is not None:
+            watch = _find_watch(expectation, plan, (schema, names), what)
             before = watches.get(expectation.column, watch)
-            watches[expectation.column] = Watch(
-                watch.name,
-                watch.type,
-                bounds=watch.bounds or before.bounds,
-                in_footer=is_parquet and "." not in watch.name and _is_any(watch.type, _EXACT_IN_FOOTER),
-            )
-    return watches
+            is_told = is_parquet and "." not in watch.name and _is_any(watch.type, _EXACT_IN_FOOTER)
+            watches[expectation.column] = replace(watch, bounds=watch.bounds or before.bounds, in_footer=is_told)
+    conditions, written = tuple(each.name for each in table.conditions), dict(names)
+    keys = tuple(written[key] for key in table.primary_key or table.unique_key if key in written)
+    return Watched(watches, tuple(values), conditions, keys, tuple(unique))
+
+
+Columns = tuple[pa.Schema, list[tuple[str, str]]]
 
 
 def _list_columns(plan: AnyPlan) -> tuple[pa.Schema, list[tuple[str, str]]]:
@@ -89,23 +133,52 @@ def _read_original(field: pa.Field) -> str:
     return str(field.name) if original is None else original.decode()
 
 
-def _find_watch(
-    table: TableSpec, expectation: Expectation, plan: AnyPlan, schema: pa.Schema, names: list[tuple[str, str]]
-) -> Watch:
-    what, column = f"expectation {expectation.name!r} of {table.id!r}", expectation.column or ""
+def _find_column(column: str, plan: AnyPlan, columns: Columns, what: str) -> pa.Field:
+    """The column that is written; of the type null where it has no values."""
+    schema, names = columns
     if column in plan.left_out and column not in dict(names):
-        return Watch(column, pa.null())
-    name = find_column(column, names, what, plan.left_out)
-    t = schema.field(name).type
+        return pa.field(column, pa.null())
+    return schema.field(find_column(column, names, what, plan.left_out))
+
+
+def _find_watch(expectation: Expectation, plan: AnyPlan, columns: Columns, what: str) -> Watch:
+    column = expectation.column or ""
+    found = _find_column(column, plan, columns, what)
+    if pt.is_null(found.type):
+        return Watch(column, found.type)
     if isinstance(expectation, Range):
-        if not _is_any(t, _ORDERED):
-            raise _make_type_error(what, column, t, "a number, a date, a timestamp or text")
+        if not _is_any(found.type, _ORDERED):
+            raise _make_type_error(what, column, found.type, "a number, a date, a timestamp or text")
         for limit in (expectation.at_least, expectation.at_most):
             if limit is not None:
-                parse_limit(t, limit, what)
-    if isinstance(expectation, Fresh) and not _is_any(t, _OF_TIME):
-        raise _make_type_error(what, column, t, "a date or a timestamp")
-    return Watch(name, t, bounds=isinstance(expectation, Range | Fresh))
+                parse_limit(found.type, limit, what)
+    if isinstance(expectation, Fresh) and not _is_any(found.type, _OF_TIME):
+        raise _make_type_error(what, column, found.type, "a date or a timestamp")
+    return Watch(found.name, found.type, bounds=isinstance(expectation, Range | Fresh))
+
+
+def _plan_values(expectation: AcceptedValues, found: pa.Field, what: str) -> Iterator[ValueCheck]:
+    """None for a column without values: null is not looked at."""
+    if pt.is_null(found.type):
+        return
+    if not _is_any(found.type, _COMPARED):
+        raise _make_type_error(what, expectation.column, found.type, "a number, a truth value, a date, a time or text")
+    yield ValueCheck(expectation.name, found.name, parse_values(found.type, expectation.values, what))
+
+
+def _plan_unique(expectation: Unique, plan: AnyPlan, columns: Columns, what: str) -> UniqueCheck:
+    source = plan.rows.source_schema if isinstance(plan, TextRowsPlan) else plan.source_schema
+    positions = []
+    for column in expectation.columns:
+        found = _find_column(column, plan, columns, what)
+        names = [name for name, written in columns[1] if written == found.name] or [column]
+        if names[0] not in source.names or not _is_any(found.type, (*_COMPARED, pt.is_null)):
+            raise SpecInvalidError(
+                f"{what}: Spark cannot compare {column!r}, which is {str(found.type)!r} or lies inside another column.",
+                remedy="Name columns of the source that hold numbers, dates, times or text.",
+            )
+        positions.append(source.names.index(names[0]))
+    return UniqueCheck(expectation.name, expectation.columns, tuple(positions))
 
 
 def _is_any(t: pa.DataType, kinds: Sequence[object]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.expect.observing import add_observed
-from lakewriter.receipt import ChangedValues, Cursor, Observed, Receipt, ReceiptPart, Totals
+from lakewriter.receipt import ChangedValues, Cursor, Observed, Receipt, ReceiptPart, Totals, Violations
 from lakewriter.report import SMALL_FILE_BYTES
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.spec.specification import MIB
@@ -61,6 +61,7 @@ class Sum:
         self._changed = Counter[tuple[str, str, str]]()
         self._is_repeated = False
         self._observed: dict[str, Observed] = {}
+        self._violations: dict[str, Violations] = {}
 
     def add(self, receipt: Receipt) -> None:
         """Add a file."""
@@ -94,6 +95,8 @@ class Sum:
         for column, observed in more.observed.items():
             before = self._observed.get(column)
             self._observed[column] = observed if before is None else add_observed(before, observed)
+        for check, violations in more.violations.items():
+            self._violations[check] = self._violations.get(check, Violations(rows=0)) + violations
 
     def make(self) -> Totals:
         """Return the sum."""
@@ -112,6 +115,7 @@ class Sum:
             requests=dict(self._requests),
             is_repeated=self._is_repeated,
             observed=self._observed,
+            violations=self._violations,
         )
 
 

@@ -1,7 +1,7 @@
 """Judge a table's staged files by its expectations, before anything of them is bound."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,19 +10,35 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.last_loads import read_last_rows
 from lakewriter.commit.state import TableState
 from lakewriter.errors import ExpectationFailedError, SpecInvalidError
+from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.verdicts import Facts, judge
-from lakewriter.expect.watching import Watches, find_watches
-from lakewriter.receipt import Totals, Verdict
+from lakewriter.expect.watching import Watched, find_watched
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Totals, Verdict, Violations
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.shapers import AnyPlan
+from lakewriter.source.feed import Feed
+from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.specification import Encoding, Spec, TableSpec
 
 
-def find_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watches:
-    """The columns that a table's expectations name; ``SPEC_INVALID`` for one that its loads do not write."""
-    return find_watches(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, Encoding))
+def plan_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watched:
+    """What a table's expectations ask about; ``SPEC_INVALID`` for a column that its loads do not write."""
+    return find_watched(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, Encoding))
+
+
+def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
+    """How many rows of the feed have values of other rows where each is to have its own, by check."""
+    if not watched.unique:
+        return {}
+    assert isinstance(feed, RowsFeed)
+    repeated = {}
+    for check in watched.unique:
+        rows, first = feed.find_repeated(check.positions, MOST_BAD_ROWS_SHOWN)
+        samples = (", ".join(map(str, values[:-1])) + f" ({values[-1]} times)" for values in first)
+        repeated[check.name] = Violations(rows=rows, samples=tuple(map(cut_sample, samples)))
+    return repeated
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,7 @@ class Judged:
     began: TableState
     shape: AnyPlan
     totals: Totals
+    repeated: Mapping[str, Violations]
 
 
 def judge_staged(staged: Judged, control: Control) -> tuple[Verdict, ...]:
@@ -44,8 +61,8 @@ def judge_staged(staged: Judged, control: Control) -> tuple[Verdict, ...]:
         return ()
     highest = choose_higher(began.cursor, totals.cursor) if table.cursor else None
     facts = Facts(
-        totals=totals,
-        watches=find_watched(spec, table, staged.shape),
+        totals=totals.model_copy(update={"violations": {**totals.violations, **staged.repeated}}),
+        watched=plan_watched(spec, table, staged.shape),
         at=spec.scheduled_at or attempt.started,
         last_rows=partial(read_last_rows, control, began),
         cursors={table.cursor: highest} if table.cursor and highest is not None else {},

@@ -166,6 +166,8 @@ _HINDRANCES: Final[Sequence[tuple[str, Callable[[TableSpec], bool], str]]] = (
     ("cursor", lambda table: table.cursor is not None, "leaves out rows by a filter of Spark's"),
     ("columns", lambda table: bool(table.columns), "casts values by Spark's rules"),
     ("deleted", lambda table: table.deleted is not None, "is an expression of Spark's SQL"),
+    ("expect: sql", lambda table: bool(table.conditions), "is an expression of Spark's SQL"),
+    ("expect: unique", lambda table: bool(table.unique_checks), "reads the rows a second time"),
     ("partition_by", lambda table: bool(table.partition_by), "brings the rows of a partition together"),
     ("a layout of one file a load", lambda table: table.layout.single_file, "brings all rows into one task"),
     ("a layout that counts files", lambda table: "counter" in table.layout.template.variables, "needs their number"),

@@ -83,9 +83,8 @@ def _open_feed(
         return sync.feed.merge() if single else sync.feed
     if table.stream is not None:
         return Unread()
-    return opener(
-        spark, table, condition=condition, deleted_column=DELETED, twice=has_inferred_columns(table), single=single
-    )
+    twice = has_inferred_columns(table) or bool(table.unique_checks)
+    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=twice, single=single)
 
 
 def _plan_shape(

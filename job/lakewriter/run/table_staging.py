@@ -1,9 +1,9 @@
 """Steps 2 and 3 of a load, and its intent: one table checked, its files staged, and what is to be committed."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Final
 
@@ -23,11 +23,11 @@ from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import SetAside
+from lakewriter.receipt import SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.expectations import Judged, find_watched, judge_staged
+from lakewriter.run.expectations import Judged, judge_staged, look_for_repeated, plan_watched
 from lakewriter.run.kinds import Kind
 from lakewriter.run.placement import find_in_catalog, make_ready, number_objects, remove_partition
 from lakewriter.run.prepare import (
@@ -112,13 +112,14 @@ class Checked:
 
 @dataclass(frozen=True)
 class Staged:
-    """What staging came to. ``seconds`` begin when the feed is open."""
+    """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique."""
 
     planned: Planned
     action: CatalogAction
     receipts: Receipts
     seconds: float
     set_aside: SetAside | None
+    repeated: Mapping[str, Violations] = field(default_factory=dict)
 
 
 @contextmanager
@@ -144,7 +145,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
     prepared = prepare(spec, table, before, in_place, load.spark, sync, load.kind.opener)
     since = time.monotonic()
     try:
-        find_watched(spec, table, prepared.shape)
+        plan_watched(spec, table, prepared.shape)
         action, shape, names = _place_files(load, table, began, names, prepared)
         if exclusive:
             # What is staged from here on could not be bound.
@@ -166,8 +167,10 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
     with measure_staging(progress, table, feed, load.spark) as teller:
         returned = stage(feed, plan, teller)
+        repeated = look_for_repeated(plan.watched, feed)
     repeats = load.spark().conf.get("spark.speculation", "false") == "true" or is_any_stage_repeated(returned)
-    return conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
+    staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
+    return replace(staged, repeated=repeated)
 
 
 def conclude_staging(
@@ -278,7 +281,7 @@ def plan_task(
         aside=_plan_set_aside(load, table),
         statistics=isinstance(planned.action, IcebergAction),
         spill=plan_spill(_name_parts(load, table), partitions),
-        watches=tuple(find_watched(spec, table, shape).values()),
+        watched=plan_watched(spec, table, shape),
     )
 
 
@@ -346,7 +349,8 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         set_aside=staged.set_aside,
         repeats=repeats,
         expectations=judge_staged(
-            Judged(spec, table, load.attempt, began, planned.shape, receipts.totals), load.control(table)
+            Judged(spec, table, load.attempt, began, planned.shape, receipts.totals, staged.repeated),
+            load.control(table),
         ),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         needs=tuple(need for need, is_used in features.items() if is_used),

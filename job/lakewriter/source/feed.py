@@ -119,6 +119,8 @@ def explain_need_of_spark(table: TableSpec, condition: str | None) -> str | None
         "it has reader options": bool(read.options),
         "its types are declared": bool(read.columns or table.columns),
         "it has a deleted expression": table.deleted is not None,
+        "its rows are judged by SQL": bool(table.conditions),
+        "its rows are looked at for repeated values": bool(table.unique_checks),
         "its rows are brought together by partition": bool(table.partition_by),
         "only rows above the cursor are read": condition is not None,
     }

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
 from lakewriter.source.arrow_types import match_by_position, require_utf8
-from lakewriter.source.bad_rows import BAD
+from lakewriter.source.bad_rows import BAD, CHECKS
 from lakewriter.source.byte_checks import ByteCheck
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
@@ -29,6 +29,7 @@ from lakewriter.source.frames import (
 )
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.marks import IS_BAD, add_marks, is_marked
+from lakewriter.source.row_checks import add_checks, find_repeated
 from lakewriter.source.session import isolate, rebind
 from lakewriter.spec.specification import IndexKind, TableSpec
 
@@ -63,7 +64,7 @@ class RowsFeed:
         numbering: Numbering,
         source: Loaded | None = None,
     ) -> None:
-        self.schema = pa.schema([field for field in schema if field.name != BAD])
+        self.schema = pa.schema([field for field in schema if field.name not in (BAD, CHECKS)])
         self._delivered = schema
         self.notes = source.notes if source else ()
         self._checks = source.checks if source else ()
@@ -159,7 +160,24 @@ class RowsFeed:
             table = self._frame.limit(rows).toArrow()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
-        return table.rename_columns(self._delivered.names)
+        # What is behind the source's columns is not its own.
+        return table.rename_columns(self._delivered.names).select(range(len(self.schema)))
+
+    def find_repeated(self, positions: Sequence[int], shown: int) -> tuple[int, list[tuple[object, ...]]]:
+        """How many rows have the values of other rows in the columns at ``positions``, and the first such values, each
+        with how often it is there. Bad rows do not count."""
+        names, settings = self._frame.columns, self._frame.sparkSession.conf
+        frame = self._frame
+        if BAD in self._delivered.names:
+            frame = frame.where(F.col(names[self._delivered.names.index(BAD)]).getField("reason").isNull())
+        # Nothing is numbered any more.
+        settings.set(_ADAPTIVE, "true")
+        try:
+            return find_repeated(frame, [names[position] for position in positions], shown)
+        except SPARK_ERRORS as error:
+            raise self._origin.make_error(error) from error
+        finally:
+            settings.set(_ADAPTIVE, "false")
 
     def close(self) -> None:
         """Give the disk back, where the rows were kept on it."""
@@ -234,7 +252,7 @@ def _open(spark: SparkSession, table: TableSpec, condition: str | None, deleted_
         source = _filter_rows(apply_declared_types(loaded.frame, table), table, condition)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
-    frame, schema = prepare_delivery(add_deleted_column(source, table, deleted_column))
+    frame, schema = prepare_delivery(add_checks(add_deleted_column(source, table, deleted_column), table))
     return _Opened(frame, schema, origin, loaded)
 
 
@@ -250,7 +268,8 @@ def open_batch(
 ) -> RowsFeed:
     """The feed of one micro-batch, in at most ``tasks`` partitions."""
     try:
-        source = add_deleted_column(apply_declared_types(batch, table), table, deleted_column).coalesce(tasks)
+        rows = add_deleted_column(apply_declared_types(batch, table), table, deleted_column)
+        source = add_checks(rows, table).coalesce(tasks)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     frame, schema = prepare_delivery(source)
@@ -275,7 +294,7 @@ def open_frame(
     try:
         rows = rebind(frame)
         given = apply_declared_types(add_marks(rows) if table.sets_aside else rows, table)
-        source = add_deleted_column(_filter_rows(given, table, condition), table, deleted_column)
+        source = add_checks(add_deleted_column(_filter_rows(given, table, condition), table, deleted_column), table)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     delivered, schema = prepare_delivery(source.coalesce(1) if single else source)

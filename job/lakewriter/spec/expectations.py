@@ -60,7 +60,35 @@ class Fresh(_Expectation):
     within: str
 
 
-Expectation = RowCount | RowsOfLastLoads | NullShare | Range | Fresh
+class AcceptedValues(_Expectation):
+    """The values that a column may have; null is none."""
+
+    kind: Literal["accepted_values"] = "accepted_values"
+    column: str
+    values: tuple[bool | int | float | str, ...]
+
+
+class Unique(_Expectation):
+    """Columns that have no values twice in one load; rows with a null among them are not looked at."""
+
+    kind: Literal["unique"] = "unique"
+    columns: tuple[str, ...]
+
+    @property
+    def column(self) -> str | None:
+        """The one column, None where there are several."""
+        return self.columns[0] if len(self.columns) == 1 else None
+
+
+class Condition(_Expectation):
+    """A condition in Spark's SQL over the source's columns that is false of no row; null is not false."""
+
+    kind: Literal["sql"] = "sql"
+    column: None = None
+    sql: str
+
+
+Expectation = RowCount | RowsOfLastLoads | NullShare | Range | Fresh | AcceptedValues | Unique | Condition
 
 
 class Acceptance(Model):

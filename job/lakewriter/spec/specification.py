@@ -9,7 +9,7 @@ from lakewriter.naming import LATEST, join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
-from lakewriter.spec.expectations import Acceptance, Expectation
+from lakewriter.spec.expectations import Acceptance, Condition, Expectation, Unique
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.model import Model
@@ -168,7 +168,19 @@ class TableSpec(Model):
     @property
     def expected_columns(self) -> tuple[str, ...]:
         """The columns that expectations name, by their names in the source."""
-        return tuple(dict.fromkeys(each.column for each in self.expect if each.column is not None))
+        single = (each.column for each in self.expect if each.column is not None)
+        several = (column for each in self.expect if isinstance(each, Unique) for column in each.columns)
+        return tuple(dict.fromkeys((*single, *several)))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The expectations in SQL, which Spark looks at row by row."""
+        return tuple(each for each in self.expect if isinstance(each, Condition))
+
+    @property
+    def unique_checks(self) -> tuple[Unique, ...]:
+        """The expectations for which Spark reads the rows a second time."""
+        return tuple(each for each in self.expect if isinstance(each, Unique))
 
     @property
     def id(self) -> str:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, read_status
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside
-from lakewriter.source.bad_rows import BAD
+from lakewriter.source.bad_rows import BAD, CHECKS
 
 _SHOWN: Final = 200
 _OBJECT_BYTES: Final = 8 * 1024 * 1024
@@ -27,19 +27,24 @@ _PAUSE: Final = 0.2
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a partition; ``places`` are their numbers in it, from 0, ``marks`` say where each begins in its file."""
+    """Rows of a partition; ``places`` are their numbers in it, from 0, ``marks`` say where each begins in its file,
+    ``checks`` what the table's conditions are of each."""
 
     batch: pa.RecordBatch
     places: Sequence[int]
     marks: pa.Array | None = None
+    checks: pa.Array | None = None
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, places: Sequence[int]) -> "Rows":
-        """Make rows of a feed's batch, whose last column may be the rows' marks."""
-        if not batch.num_columns or batch.schema.names[-1] != BAD:
-            return cls(batch, places)
-        last = batch.num_columns - 1
-        return cls(batch.select(range(last)), places, batch.column(last))
+        """Make rows of a feed's batch, whose last columns may be the rows' checks and marks."""
+        hidden: dict[str, pa.Array] = {}
+        for name in (BAD, CHECKS):
+            if batch.num_columns and batch.schema.names[-1] == name:
+                last = batch.num_columns - 1
+                hidden[name] = batch.column(last)
+                batch = batch.select(range(last))
+        return cls(batch, places, hidden.get(BAD), hidden.get(CHECKS))
 
     def split(self) -> tuple["Rows", "Rows"]:
         """Split the rows into halves."""
@@ -53,7 +58,8 @@ class Rows:
     def _slice(self, part: slice) -> "Rows":
         marks = None if self.marks is None else self.marks[part]
         start, stop, _ = part.indices(self.batch.num_rows)
-        return Rows(self.batch.slice(start, stop - start), self.places[part], marks)
+        checks = None if self.checks is None else self.checks[part]
+        return Rows(self.batch.slice(start, stop - start), self.places[part], marks, checks)
 
     @property
     def mark(self) -> dict[str, Any]:
@@ -89,7 +95,8 @@ class BadRowWriter:
             self._add(rows.take_one(number), {})
         good = pc.indices_nonzero(pc.invert(is_bad))
         places = [rows.places[number] for number in good.to_pylist()]
-        return Rows(rows.batch.take(good), places, rows.marks.take(good))
+        checks = None if rows.checks is None else rows.checks.take(good)
+        return Rows(rows.batch.take(good), places, rows.marks.take(good), checks)
 
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
         """Set aside a row that cannot be written, with all its columns and the error."""

@@ -17,7 +17,7 @@ from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
 from lakewriter.expect.observing import Observer
-from lakewriter.expect.watching import Watch
+from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import ChangedValues, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
@@ -48,7 +48,7 @@ class TaskPlan:
     vendor         gives the credentials, where the destination has none of its own
     aside          where bad rows are written; without it a bad row fails the load
     statistics     whether receipts have those of the columns, which only an Iceberg table keeps
-    watches        columns that expectations name
+    watched        what expectations ask about
     spill          where receipts go that are too many to return; without it all are returned
     """
 
@@ -70,7 +70,7 @@ class TaskPlan:
     aside: Aside | None = None
     statistics: bool = True
     spill: Spill | None = None
-    watches: Sequence[Watch] = ()
+    watched: Watched = NOTHING
 
 
 def write_partition(
@@ -106,7 +106,7 @@ class _PartitionWriter:
         self._encoder = make_encoder(plan.encoding)
         self._next_index = plan.first_indexes[partition]
         self._shaper = make_shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
-        self._observer = Observer(plan.watches)
+        self._observer = Observer(plan.watched)
         self._uploads: list[StagedUpload] = []
         self._limits = _lift_file_size(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 
@@ -150,7 +150,7 @@ class _PartitionWriter:
                 self._bad.refuse(rows, error)
                 return
         else:
-            self._observer.observe(self._shaper.typed)
+            self._observer.observe(self._shaper.typed, rows.checks)
             yield shaped
             return
         for half in rows.split():
@@ -197,6 +197,7 @@ class _PartitionWriter:
         first_index, self._next_index = self._next_index, self._next_index + file.rows
         cursor, cursor_nulls = self._shaper.take_cursor()
         findings = self._shaper.take_findings()
+        observed, violations = self._observer.take(file.rows, footer)
         return Receipt(
             bucket=plan.access.bucket,
             key=key,
@@ -221,7 +222,8 @@ class _PartitionWriter:
                 ChangedValues(field=path, change=change, reason=reason, values=count)
                 for (path, change, reason), count in findings.changed.items()
             ),
-            observed=self._observer.take(file.rows, footer),
+            observed=observed,
+            violations=violations,
             columns=read_column_statistics(footer) if footer is not None and plan.statistics else {},
             partition_values=values,
         )

@@ -1,7 +1,7 @@
 """The keys ``expect`` and ``on_violation``: for a table, and for several or all tables of a pipeline."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Final
@@ -11,6 +11,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.expectations import (
+    AcceptedValues,
+    Condition,
     Expectation,
     Fresh,
     Limit,
@@ -19,6 +21,7 @@ from lakewriter.spec.expectations import (
     Range,
     RowCount,
     RowsOfLastLoads,
+    Unique,
 )
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.specification import Spec, TableSpec
@@ -60,6 +63,11 @@ Ratio = Annotated[float | str, AfterValidator(_check_ratio)]
 Duration = Annotated[str, AfterValidator(_check_duration)]
 Name = Annotated[str, AfterValidator(_check_name)]
 Column = Annotated[str, Field(min_length=1)]
+
+
+def write_time(value: Any) -> Any:
+    """The text of a date or a time: YAML makes them of what looks like one."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def to_share(value: float | str) -> float | None:
@@ -123,8 +131,7 @@ class RangeEntry(FileModel):
     @field_validator("at_least", "at_most", mode="before")
     @classmethod
     def _write_time(cls, value: Any) -> Any:
-        """YAML makes dates and times of what looks like them."""
-        return value.isoformat() if isinstance(value, date) else value
+        return write_time(value)
 
     @model_validator(mode="after")
     def _some_bound(self) -> "RangeEntry":
@@ -142,6 +149,20 @@ class FreshEntry(FileModel):
     """The column, by its name in the source: of dates or timestamps. Those without a zone are taken for UTC."""
     within: Duration
     """The greatest age, such as ``26 hours``."""
+
+
+class AcceptedValuesEntry(FileModel):
+    """The values that a column may have; nulls are not looked at."""
+
+    column: Column
+    """The column, by its name in the source."""
+    values: Annotated[tuple[bool | int | float | str, ...], Field(min_length=1, max_length=1000)]
+    """All values that are accepted."""
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _write_times(cls, values: Any) -> Any:
+        return [write_time(value) for value in values] if isinstance(values, list | tuple) else values
 
 
 class ExpectEntry(FileModel):
@@ -163,6 +184,14 @@ class ExpectEntry(FileModel):
     """The bounds of a column's values."""
     fresh: FreshEntry | None = None
     """How old the newest value of a column is."""
+    accepted_values: AcceptedValuesEntry | None = None
+    """The values that a column may have."""
+    unique: Column | Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """A column that has no value twice in one load, or a list of columns that have none together. Spark reads the rows
+    a second time for it."""
+    sql: Annotated[str, Field(min_length=1)] | None = None
+    """A condition in Spark's SQL over the source's columns, such as ``arr_time >= dep_time``, that is false of no
+    row. It needs a ``name``."""
 
     @model_validator(mode="after")
     def _one_check(self) -> "ExpectEntry":
@@ -170,6 +199,8 @@ class ExpectEntry(FileModel):
         if len(given) != 1:
             shown = f", got {' and '.join(map(repr, given))}" if given else ""
             raise ValueError(f"expected one of {', '.join(map(repr, CHECKS))}{shown}")
+        if self.sql is not None and self.name is None:
+            raise ValueError("'sql' needs 'name' beside it, which messages call it")
         return self
 
     def list_expectations(self, default: OnViolation) -> Iterator[Expectation]:
@@ -182,6 +213,11 @@ class ExpectEntry(FileModel):
                 yield NullShare(name=own or f"not_null.{column}", column=column, at_most=0, **rule)
         elif self.rows is not None:
             yield self._make_rows(self.rows, rule)
+        elif self.unique is not None:
+            columns = (self.unique,) if isinstance(self.unique, str) else self.unique
+            yield Unique(name=self.name or f"unique.{'.'.join(columns)}", columns=columns, **rule)
+        elif self.sql is not None:
+            yield Condition(name=self.name or "sql", sql=self.sql, **rule)
         else:
             yield self._make_of_column(rule)
 
@@ -200,13 +236,16 @@ class ExpectEntry(FileModel):
         if self.range is not None:
             name = self.name or f"range.{self.range.column}"
             return Range(name=name, **self.range.model_dump(), **rule)
+        if self.accepted_values is not None:
+            name = self.name or f"accepted_values.{self.accepted_values.column}"
+            return AcceptedValues(name=name, **self.accepted_values.model_dump(), **rule)
         assert self.fresh is not None
         number, unit = self.fresh.within.rstrip("s").split(" ")
         seconds, name = int(number) * _SECONDS[unit], self.name or f"fresh.{self.fresh.column}"
         return Fresh(name=name, column=self.fresh.column, seconds=seconds, within=self.fresh.within, **rule)
 
 
-CHECKS: Final = ("rows", "not_null", "null_share", "range", "fresh")
+CHECKS: Final = ("rows", "not_null", "null_share", "range", "fresh", "accepted_values", "unique", "sql")
 
 
 class SharedExpectEntry(ExpectEntry):
@@ -242,7 +281,7 @@ def apply_expectations(
 def _list_all(
     table: TableSpec, located: Sequence[tuple[Location, ExpectEntry]], default: OnViolation
 ) -> Iterator[Expectation]:
-    names: Mapping[str, Location] = {}
+    names: dict[str, Location] = {}
     for location, entry in located:
         for expectation in entry.list_expectations(default):
             if expectation.name in names:
@@ -251,7 +290,14 @@ def _list_all(
                     f"table {table.source_table!r} has two expectations named {expectation.name!r}.",
                     remedy="Give one of them a 'name' of its own.",
                 )
-            names = {**names, expectation.name: location}
+            if table.stream is not None and isinstance(expectation, Unique | Condition):
+                raise FaultError(
+                    location,
+                    f"stream {table.source_table!r} has {expectation.kind}, which Spark looks at, and messages do not "
+                    "pass through it.",
+                    remedy="Leave it out for streams; all other checks are for them too.",
+                )
+            names[expectation.name] = location
             yield expectation
 
 
