@@ -102,6 +102,18 @@ def test_earlier_attempts_files_that_cannot_be_listed(aws, table):
     assert len(before.left) == 1
 
 
+def test_a_manifest_that_a_slow_process_may_commit_stays(aws, table):
+    """It is committed to whatever version of the table is there; a new version of the metadata to none but its own."""
+    found = table.intent("a", ROWS)
+    manifest, version = f"{METADATA}/slow-m0.avro", f"{METADATA}/00001-slow.metadata.json"
+    for key in (manifest, version):
+        aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=b"x", Metadata={LOAD_METADATA: found.load})
+    before = IcebergTargetTable(table.action, table.clients, "p/a/a2")
+    running = Running(attempt="a2", since=found.started, first=found.started)
+    before.prepare(ROWS.schema, TableState(running={"a": running}))
+    assert {manifest, version}.intersection(aws.objects(BUCKET)) == {manifest}
+
+
 def test_files_that_cannot_be_counted(aws, table):
     """A load is there whatever becomes of the count of its table's files."""
     found = table.intent("a", ROWS)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 
 from lakewriter import write
 from lakewriter.commit.attempt import Attempt, bind, register
@@ -251,6 +252,21 @@ def test_iceberg_takes_turns(tmp_path, aws, bucket):
     users.undo("d").run()
     assert users.ids() == [4]
     assert users.differences() == []
+
+
+def test_who_has_read_the_table_before_a_refresh_commits_nothing_after_its_undo(tmp_path, aws, bucket):
+    """The same rows are current again, in a snapshot of their own."""
+    users = Refreshed(tmp_path, aws, "iceberg")
+    users.load("a", id=[1])
+    stale = users.iceberg()
+    rows = stale.scan().to_arrow()
+    users.load("b", id=[2])
+    users.undo("b").run()
+    transaction = stale.transaction()
+    transaction.append(rows)
+    with pytest.raises(CommitFailedException):
+        stale.catalog.commit_table(stale, transaction._requirements, transaction._updates)
+    assert users.ids() == [1]
 
 
 def test_iceberg_replaces_what_others_appended(tmp_path, aws, bucket):

@@ -235,11 +235,13 @@ class IcebergTable:
         """Delete the strays of attempts at ``load`` that may still try to commit them; return the table.
 
         A commit of the fence property, after the strays are listed and before they are deleted, makes it impossible for
-        an attempt that wrote them to commit.
+        an attempt that wrote them to commit: a new version of the metadata is written for the version that was read. A
+        manifest is written before that, and commits to whatever version is there: such strays are an attempt's that
+        was bound, and go once the load is committed.
         """
         strays: list[str] = []
         with self._note_failed_cleanup("what gone processes wrote"):
-            strays = self.find_strays(table, load, since)
+            strays = [stray for stray in self.find_strays(table, load, since) if not stray.endswith(MANIFEST)]
         if not strays:
             return table
         fence = uuid.uuid4().hex

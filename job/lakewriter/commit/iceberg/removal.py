@@ -12,6 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.iceberg.evolve import name_count_property
+from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.snapshot_presence import make_summary, read_load
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.errors import CommitUnknownError
@@ -30,8 +31,10 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
 
 
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:
-    """Make the snapshot before a full refresh the current one again, with the number of the change.
+    """Make what the table had before a full refresh current again, with the number of the change.
 
+    The snapshot before it gets a child without files of its own: a process that comes late, and has read the table
+    before the refresh, may commit only while that snapshot itself is the current one.
     ``COMMIT_UNKNOWN`` where another snapshot than the refresh's is the current one: what it added would be lost.
     """
     current = table.current_snapshot()
@@ -44,6 +47,8 @@ def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int,
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         ManageSnapshots(transaction).rollback_to_snapshot(snapshot_id).commit()
+        summary = make_summary(intent) | {UNDOES: load.job_id}
+        StreamedAppend(transaction, table.io, lambda: iter(()), summary).commit()
 
 
 def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> None:
