@@ -193,6 +193,23 @@ def test_glue_columns_are_those_of_the_last_refresh(glue_users):
     assert users.differences() == []
 
 
+def test_glue_keeps_what_people_note_on_columns(glue_users):
+    users, glue = glue_users, glue_users.aws.client("glue")
+    users.load("a", id=[1], note=["x"])
+    table = users.glue_table()
+    noted = [
+        column | ({"Comment": "from the CRM"} if column["Name"] == "id" else {})
+        for column in table["StorageDescriptor"]["Columns"]
+    ]
+    kept = {key: table[key] for key in ("Name", "TableType", "Parameters", "PartitionKeys")}
+    storage = table["StorageDescriptor"] | {"Columns": noted}
+    glue.update_table(DatabaseName="crm", TableInput=kept | {"StorageDescriptor": storage, "Description": "Our users"})
+    users.load("b", id=["y"])
+    table = users.glue_table()
+    assert table["StorageDescriptor"]["Columns"][0] == {"Name": "id", "Type": "string", "Comment": "from the CRM"}
+    assert table["Description"] == "Our users"
+
+
 def test_glue_has_one_table_without_partitions(glue_users):
     users = glue_users
     users.load("a", id=[1])
@@ -251,6 +268,36 @@ def test_iceberg_takes_turns(tmp_path, aws, bucket):
         users.undo("c.r2").plan()
     users.undo("d").run()
     assert users.ids() == [4]
+    assert users.differences() == []
+
+
+def test_iceberg_merges_manifests_of_what_goes(tmp_path, aws, bucket):
+    """As the table asks for it; who cleans up after expired snapshots finds each file that went."""
+    users = Refreshed(tmp_path, aws, "iceberg")
+    users.write(mode="append")
+    users.load("a", id=[1])
+    aws.hide_missing = False
+    with users.iceberg().transaction() as transaction:
+        transaction.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    aws.hide_missing = True
+    users.load("b", id=[2])
+    users.load("c", id=[3])
+    users.write()
+    users.load("d", id=[4])
+    table = users.iceberg()
+    (manifest,) = table.current_snapshot().manifests(table.io)
+    entries = [
+        (entry.status.name, entry.data_file.file_path.rpartition("/")[2])
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+    ]
+    assert sorted(entries) == [
+        ("ADDED", "part-d-00000.parquet"),
+        *(("DELETED", f"part-{job}-00000.parquet") for job in "abc"),
+    ]
+    numbers = table.current_snapshot().summary.additional_properties
+    assert [numbers[name] for name in ("added-records", "deleted-records", "total-records")] == ["1", "3", "1"]
+    users.load("e", id=[5])
+    assert users.ids() == [5]
     assert users.differences() == []
 
 

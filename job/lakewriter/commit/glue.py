@@ -14,6 +14,7 @@ from lakewriter.commit.glue_table import (
     compare_table,
     count_changes,
     describe_differences,
+    keep_descriptions,
     make_table_input,
     merge_columns,
     name_change_parameter,
@@ -213,7 +214,8 @@ class GlueTables:
         """Replace what the table's storage descriptor and parameters say of these; False where another writer came
         first."""
         kept = {key: table[key] for key in _KEPT if key in table}
-        kept["StorageDescriptor"] = kept["StorageDescriptor"] | storage
+        described = keep_descriptions(table, storage["Columns"])
+        kept["StorageDescriptor"] = kept["StorageDescriptor"] | storage | {"Columns": described}
         if parameters:
             kept["Parameters"] = kept.get("Parameters", {}) | parameters
         answer = self._ask(

@@ -61,6 +61,12 @@ def to_column_inputs(columns: Columns) -> list[dict[str, str]]:
     return [{"Name": name, "Type": kind} for name, kind in columns]
 
 
+def keep_descriptions(table: Mapping[str, Any], columns: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return the columns with what people have noted on those of the same name, such as comments."""
+    known = {column["Name"].lower(): column for column in table.get("StorageDescriptor", {}).get("Columns", ())}
+    return [{**known.get(column["Name"], {}), **column} for column in columns]
+
+
 def make_table_input(action: GlueAction) -> dict[str, Any]:
     """Make the TableInput of CreateTable."""
     keys = [{"Name": action.partition_key, "Type": "string"}] if action.partition_key else []
