@@ -193,6 +193,25 @@ def test_glue_columns_are_those_of_the_last_refresh(glue_users):
     assert users.differences() == []
 
 
+def test_one_call_switches_on_the_version_that_was_read(glue_users):
+    """Location, columns and the number of the change together; Glue archives no version of each load."""
+    users, calls = glue_users, []
+
+    def note(call, proceed):
+        calls.extend([call.document] if call.action == "glue:UpdateTable" else [])
+        return proceed(call)
+
+    users.load("a", id=[1])
+    users.aws.interceptors.append(note)
+    users.load("b", id=["x"])
+    (call,) = calls
+    assert (call["VersionId"], call["SkipArchive"]) == ("1", True)
+    given = call["TableInput"]
+    assert given["StorageDescriptor"]["Location"] == f"s3://{BUCKET}/data/crm/users/g0000000002"
+    assert given["StorageDescriptor"]["Columns"][0] == {"Name": "id", "Type": "string"}
+    assert given["Parameters"]["lakewriter.crm"] == "2"
+
+
 def test_glue_keeps_what_people_note_on_columns(glue_users):
     users, glue = glue_users, glue_users.aws.client("glue")
     users.load("a", id=[1], note=["x"])

@@ -224,6 +224,9 @@ class GlueTables:
             absent=(*_CONFLICTS, "VersionMismatchException"),
             DatabaseName=action.database,
             TableInput=kept,
+            # Of a table that each load replaces, Glue would keep every version until no more fit. Iceberg's own writer
+            # leaves them out as well: https://iceberg.apache.org/docs/latest/aws/#skip-archive
+            SkipArchive=parameters is not None,
             **({"VersionId": table["VersionId"]} if "VersionId" in table else {}),
         )
         return answer is not None

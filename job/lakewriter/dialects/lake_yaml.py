@@ -72,8 +72,9 @@ class RefreshEntry(FileModel):
     """What a full refresh keeps, of tables with ``mode: refresh``."""
 
     keep_days: int = Field(3, ge=0, le=365)
-    """Days that the files of a full refresh are kept once another one has replaced them. ``lakewriter undo`` can show
-    them to readers again for so long. Iceberg keeps them with its snapshots instead."""
+    """Days that the files of a full refresh are kept once another one has replaced them, and ``lakewriter undo`` can
+    show them to readers again. With 0 the next load deletes them. Those of the last 100 refreshes are kept at most.
+    Iceberg keeps them with its snapshots instead."""
 
 
 class LimitsEntry(FileModel):
