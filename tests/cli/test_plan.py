@@ -50,6 +50,33 @@ def test_a_first_load(tmp_path: Path, spark: SparkSession) -> None:
     ])  # fmt: skip
 
 
+def test_a_plan_says_what_a_load_is_expected_to_be(tmp_path: Path, spark: SparkSession) -> None:
+    path = write(tmp_path)
+    content = yaml.safe_load(path.read_text("utf-8"))
+    rules = [{"rows": {"at_least": 1}}, {"rows": {"of_last_loads": 7, "between": ["50%", "200%"]}}, {"not_null": "id"},
+             {"null_share": {"column": "zip", "at_most": "5%"}, "on_violation": "warn"},
+             {"range": {"column": "zip", "at_least": "0", "at_most": "9"}},
+             {"accepted_values": {"column": "name", "values": ["Ada", "Bob"]}}, {"unique": "id"},
+             {"sql": "id <> zip", "name": "other"}]  # fmt: skip
+    content["tables"][0]["expect"] = rules
+    path.write_text(yaml.safe_dump(content), "utf-8")
+    assert [line.removeprefix("  expects    ") for line in body(lakewriter("plan", path)) if "  expects" in line] == [
+        "rows: at least 1 row",
+        "rows.of_last_loads: 50% to 200% of the median of 7 loads",
+        "not_null.id: no nulls in id",
+        "null_share.zip: at most 5% nulls in zip (warns)",
+        "range.zip: zip 0 to 9",
+        "accepted_values.name: name is 'Ada' or 'Bob'",
+        "unique.id: each id once",
+        "other: no row of which id <> zip is false",
+    ]
+    content["tables"][0]["expect"] = [{"not_null": "nmae"}]
+    path.write_text(yaml.safe_dump(content), "utf-8")
+    assert "the source has no column 'nmae'. Did you mean 'name'?" in lakewriter("plan", path).stdout
+    checked = lakewriter("check", path)
+    assert "the source has no column 'nmae'" in checked.stdout
+
+
 PLANS: list[tuple[dict[str, Any], dict[str, Any], int, list[str]]] = [
     # the destination, what changes of the file and of the source; the exit code, the plan
     ({}, {}, 0, ["  columns    3 as before", AGAIN]),

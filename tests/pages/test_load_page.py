@@ -9,6 +9,7 @@ from lakewriter.pages.load_page import (
     Phase,
     SchemaChange,
     describe_cost,
+    list_checks,
     list_next_steps,
     list_schema_changes,
     render_load,
@@ -17,7 +18,7 @@ from lakewriter.pages.load_page import (
 from lakewriter.pages.load_record import FileSizes, LoadedTable, LoadRecord
 from lakewriter.pages.prices import format_dollars, price_requests
 from lakewriter.pages.render import format_seconds, show_text
-from lakewriter.receipt import ChangedValues, SetAside
+from lakewriter.receipt import ChangedValues, SetAside, Verdict
 from tests.pages.parsed_page import HOSTILE, SHOWN, Page, require_self_contained
 
 
@@ -29,6 +30,11 @@ def make_table(name="orders", **fields):
 def make_record(*tables, **fields):
     known = {"pipeline": "shop", "job_id": "a", "attempt": "b", "status": "done"}
     return LoadRecord(**(known | {"tables": tables, "finished": datetime(2026, 1, 31, 6, tzinfo=UTC)} | fields))
+
+
+def judged(check="not_null.id", outcome="passed", **fields):
+    known = {"kind": "null_share", "holds": outcome == "passed", "found": "0 nulls in 2 rows", "expected": "no nulls"}
+    return Verdict(**(known | {"check": check, "outcome": outcome} | fields))
 
 
 def make_hostile(text):
@@ -45,6 +51,7 @@ def make_hostile(text):
         undeclared={text: 1},
         set_aside=SetAside(rows=1, keys=(text,), samples=(text,)),
         columns=((text, text),),
+        expectations=(judged(text, "accepted", found=text, expected=text, samples=(text,), by=text, reason=text),),
     )
     return make_record(table, status="failed", message=text, notes=(text,))
 
@@ -95,6 +102,27 @@ def test_what_the_page_says():
         "lakewriter verify LAKE a",
     ):
         assert expected in text
+
+
+def test_expectations_with_their_last_results():
+    bad = judged(outcome="failed", found="1 null in 2 rows (50.00%)")
+    now = make_record(make_table(expectations=(judged("rows"), bad)), job_id="c", status="failed")
+    loads = [
+        make_record(make_table(expectations=(judged("rows"), judged())), job_id="b"),
+        make_record(make_table(expectations=(judged("rows", "warned"),)), make_table("other"), job_id="a"),
+    ]
+    checks = list_checks(now, loads)
+    assert [(check.verdict.check, "".join(mark.sign for mark in check.marks)) for check in checks] == [
+        ("not_null.id", "✓✗"),
+        ("rows", "!✓✓"),
+    ]
+    assert checks[0].marks[1].title == "c, 2026-01-31 06:00:00, failed: 1 null in 2 rows (50.00%)"
+    html = render_load(now, loads)
+    require_self_contained(html)
+    text = " ".join("".join(Page(html).text).split())
+    assert "shop.orders not_null.id failed 1 null in 2 rows (50.00%) no nulls ✓✗" in text
+    # Thirty loads are shown, this one with them.
+    assert len(list_checks(now, loads[:1] * 40)[0].marks) == 30
 
 
 def test_failed_load_says_what_to_do():

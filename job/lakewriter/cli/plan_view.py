@@ -36,13 +36,19 @@ def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = F
             out.print(f"  catalog    {escape(change)}", soft_wrap=True)
         _show_columns(out, table, every=columns)
         _show_deletes(out, table, every=deletes)
-        # What columns would break stands beside them.
-        for what in table.breaks[sum(change.breaks for change in table.changes) :]:
-            out.print(f"  [red]breaks     {escape(what)}[/]", soft_wrap=True)
-        for warning in table.warnings:
-            out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
-        if table.proposed:
-            out.print(f"  [yellow]text       {escape(_describe_proposals(table))}[/]", soft_wrap=True)
+        _show_remarks(out, table)
+
+
+def _show_remarks(out: Console, table: PlannedTable) -> None:
+    # What columns would break stands beside them.
+    for what in table.breaks[sum(change.breaks for change in table.changes) :]:
+        out.print(f"  [red]breaks     {escape(what)}[/]", soft_wrap=True)
+    for expectation in table.expectations:
+        out.print(f"  expects    {escape(expectation)}", soft_wrap=True)
+    for warning in table.warnings:
+        out.print(f"  [yellow]warning    {escape(warning)}[/]", soft_wrap=True)
+    if table.proposed:
+        out.print(f"  [yellow]text       {escape(_describe_proposals(table))}[/]", soft_wrap=True)
 
 
 def _describe_proposals(table: PlannedTable) -> str:

@@ -20,6 +20,7 @@ from lakewriter.doctor.source_columns import (
 from lakewriter.doctor.surroundings import has_hadoop_aws, is_in_s3
 from lakewriter.errors import InternalError, LakeError, SourceFailedError, SourceUnreachableError, SpecInvalidError
 from lakewriter.report import format_count
+from lakewriter.run.expectations import plan_watched
 from lakewriter.run.prepare import SparkFactory, prepare
 from lakewriter.source.csv_look import list_csv_hints
 from lakewriter.source.feed import explain_need_of_spark
@@ -123,6 +124,7 @@ class SourceProbes:
         looker = Looker()
         try:
             prepared = prepare(self.spec, table, TableState(), NoTable(), self.spark, opener=looker.open)
+            plan_watched(self.spec, table, prepared.shape)
         except SpecInvalidError as error:
             missing = self._find_missing(name, table)
             yield from missing or [self._make_failure(name, error)]
@@ -147,7 +149,7 @@ class SourceProbes:
         """Every column that the file names and the source lacks, found by opening the source without these keys."""
         bare = table.model_copy(
             update={"columns": {}, "deleted": None, "cursor": None, "cursor_lag": None, "partition_by": (),
-                    "primary_key": (), "unique_key": ()}
+                    "primary_key": (), "unique_key": (), "expect": ()}
         )  # fmt: skip
         looker = Looker()
         try:

@@ -11,6 +11,13 @@ import pyarrow.types as pt
 
 from lakewriter.expect.limits import is_below, list_parts, parse_limit, read_bound
 from lakewriter.expect.watching import Watch, Watched
+from lakewriter.expect.words import (
+    write_limits,
+    write_null_share,
+    write_row_limits,
+    write_rule_for_rows,
+    write_shares,
+)
 from lakewriter.receipt import Cursor, Observed, Totals, Verdict
 from lakewriter.report import format_count
 from lakewriter.spec.expectations import (
@@ -25,9 +32,6 @@ from lakewriter.spec.expectations import (
     RowsOfLastLoads,
     Unique,
 )
-
-_MOST_VALUES: Final = 10
-"""Values of a list that messages show."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +102,12 @@ def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance
 def _count_rows(expectation: RowCount, facts: Facts) -> Finding:
     rows, least, most = facts.totals.rows, expectation.at_least, expectation.at_most
     holds = (least is None or rows >= least) and (most is None or rows <= most)
-    noun = "row" if 1 in (least, most) and None in (least, most) else "rows"
-    return Finding(holds, format_count(rows, "row"), f"{_write_limits(least, most)} {noun}")
+    return Finding(holds, format_count(rows, "row"), write_row_limits(expectation))
 
 
 def _compare_with_last(expectation: RowsOfLastLoads, facts: Facts) -> Finding:
     rows, last = facts.totals.rows, facts.last_rows(expectation.loads)
-    shares = f"{_write_share(expectation.least)} to {_write_share(expectation.most)}"
+    shares = write_shares(expectation)
     found = format_count(rows, "row")
     if not last:
         return Finding(None, f"{found}, and no load before this one", f"{shares} of the rows of earlier loads")
@@ -118,18 +121,17 @@ def _compare_with_last(expectation: RowsOfLastLoads, facts: Facts) -> Finding:
 
 def _count_nulls(expectation: NullShare, facts: Facts) -> Finding:
     _, seen = facts.find(expectation.column)
-    share = expectation.at_most
-    expected = f"at most {_write_share(share)} nulls" if share else "no nulls"
+    expected = write_null_share(expectation)
     if seen.nulls is None:
         return Finding(None, "a number of nulls that is not known", expected)
     of_all = f" ({seen.nulls / seen.rows:.2%})" if seen.nulls else ""
     found = f"{format_count(seen.nulls, 'null')} in {format_count(seen.rows, 'row')}{of_all}"
-    return Finding(Decimal(seen.nulls) <= Decimal(str(share)) * seen.rows, found, expected)
+    return Finding(Decimal(seen.nulls) <= Decimal(str(expectation.at_most)) * seen.rows, found, expected)
 
 
 def _compare_bounds(expectation: Range, facts: Facts) -> Finding:
     watch, seen = facts.find(expectation.column)
-    expected = _write_limits(expectation.at_least, expectation.at_most)
+    expected = write_limits(expectation.at_least, expectation.at_most)
     limits = [(expectation.at_least, seen.lower, "lowest"), (expectation.at_most, seen.upper, "highest")]
     given = [(limit, bound, word) for limit, bound, word in limits if limit is not None]
     wrong = [
@@ -169,7 +171,7 @@ def _compare_age(expectation: Fresh, facts: Facts) -> Finding:
 
 
 def _count_rows_that(expectation: AcceptedValues | Unique | Condition, facts: Facts) -> Finding:
-    expected, rows = _write_rule(expectation), facts.totals.rows
+    expected, rows = write_rule_for_rows(expectation), facts.totals.rows
     seen = facts.totals.violations.get(expectation.name)
     is_void = isinstance(expectation, AcceptedValues) and not facts.has_check(expectation.name)
     if seen is None and rows and not is_void:
@@ -180,31 +182,6 @@ def _count_rows_that(expectation: AcceptedValues | Unique | Condition, facts: Fa
 
 
 _FOUND: Final = {AcceptedValues: " with other values", Unique: " with values of other rows", Condition: ""}
-
-
-def _write_rule(expectation: AcceptedValues | Unique | Condition) -> str:
-    if isinstance(expectation, Condition):
-        return f"none of which {expectation.sql} is false"
-    if isinstance(expectation, Unique):
-        return f"each {', '.join(expectation.columns)} once"
-    shown = [repr(value) for value in expectation.values[:_MOST_VALUES]]
-    more = len(expectation.values) - len(shown)
-    last = f"{more} more" if more else shown.pop()
-    return " or ".join(part for part in (", ".join(shown), last) if part)
-
-
-def _write_limits(least: object, most: object) -> str:
-    if least is None or most is None:
-        return f"at most {_write_limit(most)}" if least is None else f"at least {_write_limit(least)}"
-    return f"{_write_limit(least)} to {_write_limit(most)}"
-
-
-def _write_limit(limit: object) -> str:
-    return f"{limit:,}" if isinstance(limit, int) else str(limit)
-
-
-def _write_share(share: float) -> str:
-    return f"{(Decimal(str(share)) * 100).normalize():f}%"
 
 
 _FINDERS: Final[dict[type, Callable[[Any, Facts], Finding]]] = {

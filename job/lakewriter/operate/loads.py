@@ -169,7 +169,7 @@ def describe_table(report: TableReport) -> LoadedTable:
 
 _KEPT: Final = (
     "schema_name", "table", "rows", "files", "bytes", "small_files", "changes", "undeclared", "set_aside",
-    "cursor_after", "notes",
+    "cursor_after", "notes", "expectations",
 )  # fmt: skip
 
 

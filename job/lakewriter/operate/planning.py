@@ -13,10 +13,12 @@ from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError
+from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
+from lakewriter.run.expectations import plan_watched
 from lakewriter.run.kinds import TablePart
 from lakewriter.run.placement import find_in_catalog, number_objects
 from lakewriter.run.prepare import (
@@ -61,6 +63,7 @@ class PlannedTable(Model):
     deleted_bytes  of the objects in ``deletes``
     proposed       types for columns of text, as ``columns:`` takes them
     columns_line   the line of lake.yaml that declares these beside what the table declares
+    expectations   what a load is expected to be, in words
     """
 
     table: str
@@ -83,6 +86,7 @@ class PlannedTable(Model):
     deleted_bytes: int = 0
     proposed: Mapping[str, str] = {}
     columns_line: str = ""
+    expectations: tuple[str, ...] = ()
 
 
 class PlanReport(Model):
@@ -111,6 +115,7 @@ def plan(
             fields["error"] = str(InternalError.met(f"table {table.id}", error))
         planned = PlannedTable(
             table=table.id,
+            expectations=tuple(map(describe_expectation, table.expect)),
             source=".".join(part for part in (table.source_schema, table.source_table) if part),
             key=f"s3://{spec.access.bucket}/{names.object_key(0)}",
         )
@@ -147,7 +152,7 @@ def _plan_table(
         deletes = _list_deletes(spec, table, control)
         fields |= {"key": name_first_key(spec, prepared, names), "deletes": deletes, "loads": state.committed}
         fields["deleted_bytes"] = _sum_sizes(control, spec, deletes)
-        fields |= _describe_plan(table, prepared)
+        fields |= _describe_plan(spec, table, prepared)
         fields |= _compare(spec, table, prepared, written, str(fields["key"]))
         if proposed := _propose_types(spec, table, prepared, written):
             fields |= {"proposed": proposed, "columns_line": write_columns_line({**table.columns, **proposed})}
@@ -228,8 +233,9 @@ def name_first_key(spec: Spec, prepared: Prepared, names: ObjectNames) -> str:
     return f"{location}/data/{partition}{names.object_key(0).rpartition('/')[2]}"
 
 
-def _describe_plan(table: TableSpec, prepared: Prepared) -> dict[str, object]:
+def _describe_plan(spec: Spec, table: TableSpec, prepared: Prepared) -> dict[str, object]:
     feed, shape = prepared.feed, prepared.shape
+    plan_watched(spec, table, shape)
     columns = [
         PlannedColumn(source=c.source, name=c.name, type=str(c.type), change=_describe_change(c.source_type, c.type))
         for c in shape.columns

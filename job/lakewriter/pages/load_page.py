@@ -8,12 +8,17 @@ from lakewriter.pages import prices
 from lakewriter.pages.charts import Chart, Point, make_chart
 from lakewriter.pages.load_record import LoadedTable, LoadRecord
 from lakewriter.pages.render import format_moment, format_seconds, render
+from lakewriter.receipt import Verdict
 from lakewriter.report import format_count, format_size
 
 CHARTED: Final = 30
 """Loads in the charts."""
 MOST_TABLES: Final = 1000
 """Tables that a page has; their sums are of all."""
+MOST_CHECKS: Final = 500
+"""Expectations that a page has, those first that were not met."""
+_ORDER: Final = ("failed", "accepted", "warned", "passed")
+_SIGNS: Final = {"failed": "✗", "accepted": "~", "warned": "!", "passed": "✓"}
 _STEPS: Final = {
     "beginning": "begin",
     "reading": "read and check",
@@ -35,6 +40,24 @@ class SchemaChange:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """What an expectation came to in one load: ``sign`` stands for it, ``title`` tells of it."""
+
+    outcome: str
+    sign: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A verdict on a table's expectation; ``marks`` are of the last loads, this one's last."""
+
+    table: str
+    verdict: Verdict
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
 class Phase:
     """A step's seconds, and its share of the longest in per cent."""
 
@@ -52,6 +75,7 @@ def render_load(record: LoadRecord, earlier: Sequence[LoadRecord]) -> str:
         tables=sorted(shown, key=lambda table: (table.status not in ("failed", "not_run"), table.id)),
         hidden=len(record.tables) - len(shown),
         phases=sum_phases(record.tables),
+        checks=list_checks(record, earlier)[:MOST_CHECKS],
         changes=list_schema_changes(record, earlier),
         charts=make_charts([record, *earlier][:CHARTED]),
         charted=min(CHARTED, 1 + len(earlier)),
@@ -65,6 +89,27 @@ def sum_phases(tables: Sequence[LoadedTable]) -> list[Phase]:
     sums = {name: round(sum(table.phases.get(step, 0.0) for table in tables), 3) for step, name in _STEPS.items()}
     most = max(sums.values(), default=0.0)
     return [Phase(name, seconds, 100 * seconds / most) for name, seconds in sums.items() if seconds]
+
+
+def list_checks(record: LoadRecord, earlier: Sequence[LoadRecord]) -> list[Check]:
+    """The verdicts on each table's expectations, those first that were not met, with the ones before them."""
+    loads = list(reversed(earlier[: CHARTED - 1]))
+    past: dict[tuple[str, str], list[Mark]] = {}
+    for load in [*loads, record]:
+        for table in load.tables:
+            for verdict in table.expectations:
+                past.setdefault((table.id, verdict.check), []).append(_make_mark(load, verdict))
+    checks = [
+        Check(table.id, verdict, tuple(past[table.id, verdict.check]))
+        for table in record.tables
+        for verdict in table.expectations
+    ]
+    return sorted(checks, key=lambda check: _ORDER.index(check.verdict.outcome))
+
+
+def _make_mark(load: LoadRecord, verdict: Verdict) -> Mark:
+    what = f"{load.job_id}, {format_moment(load.finished)}, {verdict.outcome}: {verdict.found}"
+    return Mark(verdict.outcome, _SIGNS.get(verdict.outcome, "?"), what)
 
 
 def list_schema_changes(record: LoadRecord, earlier: Sequence[LoadRecord]) -> list[SchemaChange]:

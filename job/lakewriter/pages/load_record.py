@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from lakewriter.control_object import ControlObject
-from lakewriter.receipt import ChangedValues, Cursor, SetAside
+from lakewriter.receipt import ChangedValues, Cursor, SetAside, Verdict
 
 MOST_SAMPLES: Final = 10
 """Of a table's changed values; its report has a hundred."""
@@ -49,6 +49,7 @@ class LoadedTable(ControlObject):
     set_aside: SetAside | None = None
     cursor_after: Cursor | None = None
     notes: tuple[str, ...] = ()
+    expectations: tuple[Verdict, ...] = ()
 
     @property
     def id(self) -> str:
