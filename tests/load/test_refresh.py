@@ -19,6 +19,7 @@ from lakewriter.operate.catalogue import describe_tables
 from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.planning import plan
 from lakewriter.operate.queries import write_as_of, write_queries
+from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.sql_text import Engine
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
@@ -140,6 +141,25 @@ def test_what_is_deleted_is_not_shown_again(tmp_path, aws, bucket, catalog):
     with pytest.raises(SpecInvalidError, match=r"were deleted, after refresh\.keep_days"):
         users.undo("b").plan()
     assert users.ids() == [2]
+
+
+@pytest.mark.parametrize("catalog", ["glue", "none"])
+def test_a_rebuilt_state_goes_on_from_the_last_change(tmp_path, aws, bucket, catalog):
+    """Records of earlier loads were cleared away: a change with a number that was used would be taken for done."""
+    users, s3 = Refreshed(tmp_path, aws, catalog), aws.client("s3")
+    for number, job in enumerate("abc"):
+        users.load(job, id=[number])
+    control = users.pipeline.first_control
+    for key in aws.objects(BUCKET):
+        if "/loads/a/" in key or "/loads/b/" in key or key == control.keys.state(control.table_id):
+            s3.delete_object(Bucket=BUCKET, Key=key)
+    (table,) = users.spec.tables
+    catalog_says = ask_catalog(users.spec, table, users.pipeline.clients)
+    rebuild(users.pipeline.first_control, table, catalog_says, "a drill", None, from_start=False)
+    assert (users.state.committed, users.state.generation, users.state.shown.job_id) == (3, 3, "c")
+    users.load("d", id=[7])
+    assert users.ids() == [7]
+    assert users.differences() == []
 
 
 def test_an_undo_is_not_bound_once_the_files_are_given_up(tmp_path, aws, bucket):

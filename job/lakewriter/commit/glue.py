@@ -6,24 +6,24 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.change_count import name_count_property, read_count
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
     check_layout,
     compare_partition,
     compare_table,
-    count_changes,
     describe_differences,
     keep_descriptions,
     make_table_input,
     merge_columns,
-    name_change_parameter,
     read_columns,
     to_column_inputs,
 )
 from lakewriter.commit.intent import GlueAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
+from lakewriter.naming import LOAD_METADATA
 
 CHANGE_SECONDS: Final = 120.0
 """For how long a change is tried again while other writers come first."""
@@ -60,7 +60,7 @@ class GlueTables:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
         action = _require_glue(intent)
         if intent.switch is not None:
-            self._switch(action, intent.pipeline, number)
+            self._switch(action, intent, number)
             return
         if intent.undoes is not None:
             if intent.undoes.drops_partition:
@@ -122,6 +122,11 @@ class GlueTables:
                 yield tuple(partition["Values"]), str(partition.get("StorageDescriptor", {}).get("Location", ""))
             token = {"NextToken": page["NextToken"]} if page.get("NextToken") else None
 
+    def find_last_switch(self, action: GlueAction, pipeline: str) -> tuple[int, str]:
+        """Return the number of the last change of a refreshed table's location, and the load that made it."""
+        parameters = (self._find_table(action) or {}).get("Parameters", {})
+        return read_count(parameters, pipeline, _name(action)), str(parameters.get(LOAD_METADATA, ""))
+
     def find_partition_location(self, action: GlueAction) -> str | None:
         """Return the partition's location in Glue, None where there is no such partition."""
         partition = self._find_partition(action)
@@ -181,13 +186,13 @@ class GlueTables:
 
         return _retry_until_done(f"table {name}", make_table)
 
-    def _switch(self, action: GlueAction, pipeline: str, number: int) -> None:
+    def _switch(self, action: GlueAction, intent: Intent, number: int) -> None:
         """Make the table the files of another generation, with their columns, in one call.
 
         ``number`` goes with it, by which a process that comes late finds that it, or a later change, is done.
         """
         self._ensure_database(action)
-        counted = {name_change_parameter(pipeline): str(number)}
+        counted = {name_count_property(intent.pipeline): str(number), LOAD_METADATA: intent.load}
 
         def move() -> bool | None:
             table = self._find_table(action)
@@ -196,7 +201,7 @@ class GlueTables:
                 made = made | {"Parameters": made["Parameters"] | counted}
                 made_in = {"DatabaseName": action.database, "TableInput": made}
                 return self._ask("CreateTable", action, absent=_LATE, **made_in) is not None or None
-            if count_changes(table, pipeline) >= number:
+            if read_count(table.get("Parameters", {}), intent.pipeline, _name(action)) >= number:
                 return True
             check_layout(table, action)
             changed = {"Location": action.location, "Columns": to_column_inputs(action.columns)}

@@ -126,24 +126,6 @@ def _is_of_generation(location: str, action: GlueAction) -> bool:
     return folder is not None and folder[1] == action.root
 
 
-def name_change_parameter(pipeline: str) -> str:
-    """Name the table parameter that holds the number of the pipeline's last change of the table's location."""
-    return f"lakewriter.{pipeline}"
-
-
-def count_changes(table: Mapping[str, Any], pipeline: str) -> int:
-    """Return that number, 0 where there is none; ``SCHEMA_INCOMPATIBLE`` where it is not a number."""
-    key = name_change_parameter(pipeline)
-    text = str(table.get("Parameters", {}).get(key, "0"))
-    if not text.isdecimal():
-        raise SchemaIncompatibleError(
-            f"Glue table {table.get('Name')} has parameter {key!r} = {text!r}, expected the number of the pipeline's "
-            "last change.",
-            remedy="Set the parameter to the number that it had; lakewriter status shows how many loads are committed.",
-        )
-    return int(text)
-
-
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
     """Say in which columns, or by which location, a query would not see what the load wrote."""
     return [mismatch.message for mismatch in (*compare_columns(table, action), *_compare_location(table, action))]

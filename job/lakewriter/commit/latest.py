@@ -9,6 +9,7 @@ from typing import Any
 from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent, Switch
+from lakewriter.commit.store import Store
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError
 
 
@@ -29,6 +30,14 @@ def write_latest(control: Control, intent: Intent, number: int) -> None:
     write(key, replace, control.pause)
 
 
+def find_last_change(store: Store, key: str) -> tuple[int, str]:
+    """Return the number of the change that wrote the object, and its load; 0 where there is no such object."""
+    stored = store.get(key)
+    if stored is None:
+        return 0, ""
+    return _read_change(key, stored[0]), str(json.loads(stored[0]).get("load", ""))
+
+
 def _make_content(control: Control, intent: Intent, switch: Switch, number: int) -> dict[str, Any]:
     shown = _find_shown(control, intent, switch)
     bucket = intent.access.bucket
@@ -37,6 +46,7 @@ def _make_content(control: Control, intent: Intent, switch: Switch, number: int)
         "change": number,
         "generation": switch.after,
         "job_id": shown.job_id if shown is not None else None,
+        "load": intent.load,
         "rows": shown.rows if shown is not None else 0,
         "files": [f"s3://{bucket}/{key}" for key in (shown.files.list_keys() if shown is not None else ())],
     }

@@ -7,9 +7,13 @@ from typing import Any, Final
 from lakewriter.aws import Clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
+from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.closing import list_changes
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import IcebergAction, Intent
+from lakewriter.commit.glue import GlueTables
+from lakewriter.commit.intent import CatalogAction, GlueAction, IcebergAction, Intent
+from lakewriter.commit.latest import find_last_change
 from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_blank
 from lakewriter.commit.sync_records import Live, SyncState
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
@@ -26,7 +30,7 @@ _SUMMARY: Final = "lakewriter.load"
 
 @dataclass(frozen=True)
 class InCatalog:
-    """The pipeline's loads in an Iceberg table: how many were committed, and those that its snapshots name."""
+    """The pipeline's loads that a catalog tells of: how many changes were committed, and loads that readers see."""
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
@@ -46,8 +50,7 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     names = table.layout.bind(job_id="rebuild", attempt="rebuild", start=datetime.now(UTC))
     action = plan_catalog_action(spec, table, names)
     if not isinstance(action, IcebergAction):
-        return InCatalog()
-    from lakewriter.commit.iceberg.evolve import name_count_property
+        return _ask_for_switches(spec, table, action, clients)
     from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 
     existing = IcebergTable(action, clients, f"{spec.pipeline}/rebuild/rebuild").load()
@@ -56,6 +59,17 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     summaries = [snapshot.summary for snapshot in existing.snapshots()]
     loads = {summary.additional_properties.get(_SUMMARY, "") for summary in summaries if summary is not None}
     return InCatalog(int(existing.properties.get(name_count_property(spec.pipeline), 0)), frozenset(loads - {""}))
+
+
+def _ask_for_switches(spec: Spec, table: TableSpec, action: CatalogAction, clients: Clients) -> InCatalog:
+    """Of a refreshed table: a change with a lower number than the last one would be taken for done."""
+    if table.latest is None:
+        return InCatalog()
+    told = [find_last_change(S3Store(clients), table.latest)]
+    if isinstance(action, GlueAction):
+        told.append(GlueTables(clients).find_last_switch(action, spec.pipeline))
+    last = max(number for number, _ in told)
+    return InCatalog(last, frozenset(load for number, load in told if number == last and load))
 
 
 def rebuild(

@@ -10,6 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from lakewriter import aws
+from lakewriter.commit.change_count import name_count_property, read_count
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_writable
@@ -131,22 +132,9 @@ class IcebergTargetTable:
             )
 
 
-def name_count_property(pipeline: str) -> str:
-    """Name the table property that holds the number of the pipeline's last load in the table."""
-    return f"lakewriter.{pipeline}"
-
-
 def count_loads(table: Table, pipeline: str) -> int:
     """Return the number of the pipeline's last load in the table; ``SCHEMA_INCOMPATIBLE`` where it is not a number."""
-    key = name_count_property(pipeline)
-    text = table.properties.get(key, "0")
-    if not text.isdecimal():
-        raise SchemaIncompatibleError(
-            f"Iceberg table {'.'.join(table.name())} has property {key!r} = {text!r}, expected the number of the "
-            "pipeline's last load.",
-            remedy="Set the property to the number that it had; lakewriter status shows how many loads are committed.",
-        )
-    return int(text)
+    return read_count(table.properties, pipeline, f"Iceberg table {'.'.join(table.name())}")
 
 
 def merge_schema(table: Table, schema: pa.Schema, name: str) -> Schema:

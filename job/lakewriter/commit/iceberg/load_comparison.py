@@ -10,8 +10,9 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
-from lakewriter.commit.iceberg.evolve import count_loads, name_count_property
+from lakewriter.commit.iceberg.evolve import count_loads
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.manifests import list_data_files, read_entries
 from lakewriter.commit.iceberg.snapshot_presence import explain_absence, is_refresh, read_load, walk_ancestors

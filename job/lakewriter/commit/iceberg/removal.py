@@ -11,7 +11,7 @@ from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table import Table
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
-from lakewriter.commit.iceberg.evolve import name_count_property
+from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.snapshot_presence import make_summary, read_load
 from lakewriter.commit.intent import Intent, UndoneLoad

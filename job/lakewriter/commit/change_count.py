@@ -1,0 +1,24 @@
+"""Read the number of a pipeline's last change from a table in a catalog: it is committed together with the change, so
+that a process which comes late finds that its change, or a later one, is done."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakewriter.errors import SchemaIncompatibleError
+
+
+def name_count_property(pipeline: str) -> str:
+    """Name the property of an Iceberg table, or the parameter of a Glue table, that holds the number."""
+    return f"lakewriter.{pipeline}"
+
+
+def read_count(properties: Mapping[str, Any], pipeline: str, table: str) -> int:
+    """Return the number, 0 where there is none; ``SCHEMA_INCOMPATIBLE`` where it is not a number."""
+    key = name_count_property(pipeline)
+    text = str(properties.get(key, "0"))
+    if not text.isdecimal():
+        raise SchemaIncompatibleError(
+            f"{table} has property {key!r} = {text!r}, expected the number of the pipeline's last load.",
+            remedy="Set the property to the number that it had; lakewriter status shows how many loads are committed.",
+        )
+    return int(text)
