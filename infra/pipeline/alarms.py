@@ -136,6 +136,11 @@ class Alarms(Construct):
             "A load exceeded the time limit of all its attempts: the newest execution that TIMED_OUT.",
         )
         yield self._make_alarm(
+            "Expectations",
+            watched.make_load_metric(LoadMetric.EXPECTATIONS_FAILED, "Sum", five),
+            "A load's data is not as its table's 'expect' says, and was not published.",
+        )
+        yield self._make_alarm(
             "Pending",
             watched.make_load_metric(LoadMetric.PENDING_HOURS, "Maximum", five),
             f"A commit has been pending for {PENDING_HOURS} hours; 'lakewriter status' shows which load.",

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from infra.pipeline.metrics import FIELDS, NAMESPACE, UNITS, LoadMetric
 from infra.pipeline.starts import EVERYTHING, SERVICE_RETRY, WHICH_LOAD, State, build_start_states, make_service_call
+from lakewriter.errors import ExpectationFailedError
 
 SLACK: Final = timedelta(minutes=10)
 """Time for the other states, and for Step Functions to learn that a job run has ended."""
@@ -243,9 +244,23 @@ class Machine:
             },
             "DidLoadSucceed": {
                 "Type": "Choice",
-                "Choices": [{"Variable": "$.outcome.status", "StringEquals": "done", "Next": "PublishLoadMetrics"}],
+                "Choices": [
+                    {"Variable": "$.outcome.status", "StringEquals": "done", "Next": "PublishLoadMetrics"},
+                    {
+                        "And": [
+                            {"Variable": "$.outcome.code", "IsString": True},
+                            {"Variable": "$.outcome.code", "StringEquals": ExpectationFailedError.code},
+                        ],
+                        "Next": "PublishExpectationMetrics",
+                    },
+                ],
                 "Default": "PublishFailureMetrics",
             },
+            "PublishExpectationMetrics": self._build_put_metrics(
+                {LoadMetric.ATTEMPTS_FAILED: 1, LoadMetric.EXPECTATIONS_FAILED: 1},
+                [LoadMetric.PENDING_HOURS],
+                "WasItCancelled",
+            ),
             "PublishFailureMetrics": self._build_put_metrics(
                 {LoadMetric.ATTEMPTS_FAILED: 1}, [LoadMetric.PENDING_HOURS], "WasItCancelled"
             ),

@@ -14,6 +14,7 @@ class LoadMetric(StrEnum):
 
     LOADS_DONE = "LoadsDone"
     ATTEMPTS_FAILED = "AttemptsFailed"
+    EXPECTATIONS_FAILED = "ExpectationsFailed"
     PENDING_HOURS = "PendingHours"
     ROWS = "Rows"
     ROWS_SET_ASIDE = "RowsSetAside"

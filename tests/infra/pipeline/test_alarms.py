@@ -23,6 +23,7 @@ ALARMS = {
     # name: (metric or None for an expression, threshold, operator, periods, period, missing data)
     "Failed": ("ExecutionsFailed", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
     "TimedOut": ("ExecutionsTimedOut", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
+    "Expectations": ("ExpectationsFailed", 1, "GreaterThanOrEqualToThreshold", 1, 300, "notBreaching"),
     "Pending": ("PendingHours", 24, "GreaterThanOrEqualToThreshold", 1, 300, "ignore"),
     "Handover": (None, 1, "GreaterThanOrEqualToThreshold", 1, None, "notBreaching"),
     "Queued": (None, 1, "GreaterThanOrEqualToThreshold", 30, None, "notBreaching"),

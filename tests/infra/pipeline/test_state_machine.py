@@ -193,6 +193,14 @@ def test_metrics(machine):
     }
 
 
+def test_load_that_is_not_as_expected_counts_apart(machine):
+    before = machine.told()
+    machine.endings(("FAILED", failed("EXPECTATION_FAILED", transient=False)))
+    assert machine.run("judged")["error"] == "EXPECTATION_FAILED"
+    after = {name: value - before.get(name, 0) for name, value in machine.told().items()}
+    assert (after["AttemptsFailed"], after["ExpectationsFailed"]) == (1, 1)
+
+
 def test_a_load_is_done_whoever_hears_of_it(machine, plain):
     unheard = Machine(plain, machine.runs, name="unheard", without="cloudwatch:putMetricData")
     assert unheard.run("unheard")["status"] == "SUCCEEDED"
