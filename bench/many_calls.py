@@ -26,7 +26,9 @@ _SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request r
 _COMPLETED = b"<CompleteMultipartUploadResult><Key>k</Key><ETag>e</ETag></CompleteMultipartUploadResult>"
 
 
-class _Body(io.BytesIO):
+class Body(io.BytesIO):
+    """The body of an answer."""
+
     def stream(self, **_: Any) -> Iterator[bytes]:
         yield self.getvalue()
 
@@ -52,9 +54,9 @@ class FakeS3:
             self.answers["503" if is_over else request.method] += 1
         headers: Any = {"ETag": '"e"', "Content-Length": "3", "x-amz-meta-lakewriter-load": "p/j/a"}
         if is_over:
-            return AWSResponse(request.url, 503, headers, _Body(_SLOW_DOWN))
+            return AWSResponse(request.url, 503, headers, Body(_SLOW_DOWN))
         status = 204 if request.method == "DELETE" else 200
-        return AWSResponse(request.url, status, headers, _Body(_COMPLETED if request.method == "POST" else b""))
+        return AWSResponse(request.url, status, headers, Body(_COMPLETED if request.method == "POST" else b""))
 
 
 def make_receipts(files: int) -> tuple[Receipt, ...]:
