@@ -7,7 +7,10 @@ import yaml
 from pyiceberg.catalog import load_catalog
 
 from lakewriter.aws import Clients
+from lakewriter.commit.pipeline import Pipeline
 from lakewriter.operate.repair import abandon
+from lakewriter.operate.undo import Undo
+from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
 from tests.iceberg.commits import rest_options, stores
 from tests.iceberg.tables import SCHEMA
@@ -62,6 +65,33 @@ def test_two_loads(lake, open_catalog):
     rows = events(open_catalog).scan().to_arrow().to_pylist()
     assert sorted((row["id"], row["_supa_job_id"]) for row in rows) == [(1, "a"), (2, "a"), (3, "b")]
     assert not [action for action, _, _ in lake.aws.calls if action.startswith("glue:")]
+
+
+def test_a_refresh_and_its_undo(lake, open_catalog):
+    """By ``lakewriter-s3``, in the same catalog: one snapshot each, and the rows before it come back."""
+    settings = {"catalog_endpoint": open_catalog.url, "catalog_name": "lake", "client_id": CLIENT_ID}
+    destination = {"type": "lakewriter-s3", "location": f"s3://{BUCKET}/data", "region": "us-east-1"}
+    destination |= settings | {"catalog": "open_catalog", "client_secret": "${env:OPEN_CATALOG_SECRET}"}
+    entry = table("events", lake.csv("events.csv", EVENTS)) | {"mode": "refresh"}
+    content = {"pipeline": "flights", "destination": destination, "tables": [entry]}
+    lake.file.write_text(yaml.safe_dump(content), "utf-8")
+
+    def ids():
+        found = load_catalog("own", **rest_options(open_catalog), **stores(lake.aws)).load_table(("public", "events"))
+        return sorted(found.scan().to_arrow()["id"].to_pylist())
+
+    lake.load("a")
+    lake.csv("events.csv", "id,at\n7,9\n")
+    open_catalog.drop_commits = 1
+    assert lake.load("b").status == "done"
+    assert ids() == [7]
+    clients = Clients(lake.spec.access)
+    Undo(Pipeline.open(lake.spec, clients), "b", Choices("a drill")).run()
+    assert ids() == [1, 2]
+    lake.load("b.r2")
+    assert ids() == [7]
+    controls = Pipeline.open(lake.spec, clients).controls
+    assert [each.message for each in verify(controls, "b.r2", clients).differences] == []
 
 
 def test_lost_answer_to_the_commit(lake, open_catalog):
