@@ -14,9 +14,9 @@ from tests.support.open_catalog import OpenCatalog
 
 
 class Anything:
-    """A pipeline and a table of which no more than a name is asked."""
+    """A pipeline, and a table of it that is appended to."""
 
-    pipeline = "p"
+    pipeline, latest = "p", None
 
     @property
     def layout(self) -> "Anything":

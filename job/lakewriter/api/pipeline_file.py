@@ -12,7 +12,7 @@ from lakewriter.cli.context import Context
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
-from lakewriter.run.expectations import require_known
+from lakewriter.run.judging import require_known
 from lakewriter.run.kinds import Plain
 from lakewriter.run.loader import load
 from lakewriter.run.outcome_file import find_failure

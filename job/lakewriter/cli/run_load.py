@@ -29,7 +29,7 @@ from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import make_sender
 from lakewriter.run.continuous_status import RunStatus
-from lakewriter.run.expectations import list_departures, require_known
+from lakewriter.run.judging import list_departures, require_known
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of

@@ -20,7 +20,7 @@ from lakewriter.doctor.source_columns import (
 from lakewriter.doctor.surroundings import has_hadoop_aws, is_in_s3
 from lakewriter.errors import InternalError, LakeError, SourceFailedError, SourceUnreachableError, SpecInvalidError
 from lakewriter.report import format_count
-from lakewriter.run.expectations import plan_watched
+from lakewriter.run.judging import plan_watched
 from lakewriter.run.prepare import SparkFactory, prepare
 from lakewriter.source.csv_look import list_csv_hints
 from lakewriter.source.feed import explain_need_of_spark

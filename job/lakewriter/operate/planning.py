@@ -18,7 +18,7 @@ from lakewriter.operate.column_changes import ColumnChange, list_changes, list_l
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.expectations import plan_watched
+from lakewriter.run.judging import plan_watched
 from lakewriter.run.kinds import TablePart
 from lakewriter.run.placement import find_in_catalog, number_objects
 from lakewriter.run.prepare import (

@@ -27,7 +27,7 @@ from lakewriter.receipt import SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.expectations import Judged, judge_staged, look_for_repeated, plan_watched
+from lakewriter.run.judging import Judged, judge_staged, look_for_repeated, plan_watched
 from lakewriter.run.kinds import Kind
 from lakewriter.run.placement import find_in_catalog, make_ready, number_objects, remove_partition
 from lakewriter.run.prepare import (
