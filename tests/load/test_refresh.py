@@ -7,19 +7,21 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pyarrow as pa
 import pytest
+import yaml
 from pyiceberg.exceptions import CommitFailedException
 
 from lakewriter import write
 from lakewriter.commit.attempt import Attempt, bind, register
 from lakewriter.commit.recover import recover
 from lakewriter.commit.retire import retire_due
-from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
+from lakewriter.errors import ConcurrentLoadError, LakeError, SpecInvalidError
 from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.catalogue import describe_tables
 from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.planning import plan
 from lakewriter.operate.queries import write_as_of, write_queries
 from lakewriter.operate.rebuild import ask_catalog, rebuild
+from lakewriter.operate.repair import abandon
 from lakewriter.operate.sql_text import Engine
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
@@ -90,6 +92,16 @@ def test_an_undo_of_the_first_refresh_leaves_an_empty_table(users):
     assert users.differences() == []
     users.load("a.r2", id=[3])
     assert users.ids() == [3]
+
+
+def test_an_undo_of_a_first_refresh_without_rows(users):
+    """Iceberg made no snapshot for it."""
+    users.load("a", id=pa.array([], pa.int64()))
+    users.undo("a").run()
+    assert users.ids() == []
+    users.load("a.r2", id=[1])
+    assert users.ids() == [1]
+    assert users.differences() == []
 
 
 def test_a_replaced_refresh_is_not_undone_alone(users):
@@ -355,6 +367,35 @@ def test_who_has_read_the_table_before_a_refresh_commits_nothing_after_its_undo(
     assert users.ids() == [1]
 
 
+def test_an_undo_that_another_writer_has_overtaken_can_be_given_up(tmp_path, aws, bucket):
+    """It would take back what the other one has added; nothing of it is in the table, and it holds the table."""
+    users = Refreshed(tmp_path, aws, "iceberg")
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    aws.interceptors.append(lambda call, proceed: call.denied() if call.action == "glue:UpdateTable" else proceed(call))
+    with pytest.raises(LakeError):
+        users.undo("b").run()
+    aws.interceptors.clear()
+    pipeline = users.pipeline
+    with pytest.raises(SpecInvalidError, match="cannot be given up: files of it may be gone"):
+        abandon(pipeline.controls, "undo.b", "a drill", pipeline.clients)
+    table = users.iceberg()
+    aws.hide_missing = False
+    table.append(table.scan().to_arrow())
+    aws.hide_missing = True
+    (refused,) = users.try_load("c", id=[3]).tables
+    assert (refused.code, "whose undo would take that back as well" in refused.message) == ("COMMIT_UNKNOWN", True)
+    pipeline = users.pipeline
+    assert abandon(pipeline.controls, "undo.b", "a drill", pipeline.clients) == {
+        "crm.users": "given up: the load that it was to take out stays"
+    }
+    assert users.ids() == [2, 2]
+    assert (users.state.pending, users.state.shown.job_id) == (None, "b")
+    users.load("c", id=[3])
+    assert users.ids() == [3]
+    assert users.differences() == []
+
+
 def test_iceberg_replaces_what_others_appended(tmp_path, aws, bucket):
     users = Refreshed(tmp_path, aws, "iceberg")
     users.load("a", id=[1])
@@ -415,6 +456,33 @@ def test_a_refresh_that_was_replaced_is_read_by_its_files(tmp_path, aws, bucket,
     assert sorted(duckdb.sql(in_copy(users, statements[Engine.DUCKDB])).project("id").fetchall()) == [(1,), (2,)]
     if catalog == "glue":
         assert statements[Engine.ATHENA].startswith("-- athena reads the table's folder in Glue")
+
+
+def test_a_refresh_is_read_by_its_files_when_records_before_it_are_gone(tmp_path, aws, bucket):
+    """It replaced all of them."""
+    users = Refreshed(tmp_path, aws, "none")
+    for number, job in enumerate("abc"):
+        users.load(job, id=[number])
+    for key in aws.objects(BUCKET):
+        if "/loads/a/" in key:
+            aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    pipeline = users.pipeline
+    found = find_as_of(users.spec, read_table_loads(list(pipeline.controls.values())), "b", pipeline.clients)
+    assert found["crm.users"].keys == (f"{FOLDER}g0000000002/part-b-00000.parquet",)
+
+
+def test_each_table_has_a_variable_of_its_own(tmp_path, aws, bucket):
+    """Of two tables whose names are one as an identifier."""
+    users = Refreshed(tmp_path, aws, "none")
+    content = yaml.safe_load((tmp_path / "lake.yaml").read_text("utf-8"))
+    (entry,) = content["tables"]
+    content["tables"] = [entry | {"schema": "a", "table": "b_c"}, entry | {"schema": "a_b", "table": "c"}]
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    statements = [query.sql for query in write_queries(users.spec, [Engine.DUCKDB])]
+    assert [sql.partition(" = ")[0] for sql in statements if sql.startswith("SET")] == [
+        'SET VARIABLE "a.b_c_files"',
+        'SET VARIABLE "a_b.c_files"',
+    ]
 
 
 def test_two_pipelines_do_not_refresh_one_table(tmp_path, aws, bucket):

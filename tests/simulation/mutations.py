@@ -240,8 +240,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "abandon-by-phase": leave_out(
         "a load whose files are published is not undone",
         "operate.repair",
-        '        if pending.phase == "uploaded":\n',
-        '        if pending.phase == "none":\n',
+        '        elif pending.phase == "uploaded":\n',
+        '        elif pending.phase == "none":\n',
     ),
     "iceberg-property": Mutation(
         "a load looks for its number in the table before it appends",

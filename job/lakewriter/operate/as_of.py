@@ -53,10 +53,10 @@ def _find(spec: Spec, table: TableLoads, moment: datetime, job_id: str, clients:
     last = loads[-1]
     if spec.iceberg:
         return _find_snapshot(table, loads, clients)
-    if not table.is_whole:
-        raise _refuse(table, job_id, "records of loads up to it were cleared away after keep_loads_days")
     if last.refreshes:
         return _find_refresh(table, last, job_id)
+    if not table.is_whole:
+        raise _refuse(table, job_id, "records of loads up to it were cleared away after keep_loads_days")
     live = table.state.sync.live_jobs
     if last.sync_id is not None and (last.job_id not in live or len(table.state.sync.live) >= MOST_LIVE):
         raise _refuse(table, job_id, "a later full refresh has deleted files of that time, or too many loads are live")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.naming import normalise
 from lakewriter.operate.sql_text import Engine, quote_name, quote_text, write_client_id, write_secret
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import RestService
@@ -42,14 +41,16 @@ def write_files_variable(spec: Spec, table: TableSpec) -> tuple[str, str]:
     if table.latest is None:
         return "", ""
     latest = _text(f"s3://{spec.access.bucket}/{table.latest}")
+    name = quote_name(Engine.DUCKDB, _name_variable(table))
     return (
         "Name the files of the last full refresh; run it again after the next one",
-        f"SET VARIABLE {_name_variable(table)} = (\n    SELECT files FROM read_json({latest})\n);",
+        f"SET VARIABLE {name} = (\n    SELECT files FROM read_json({latest})\n);",
     )
 
 
 def _name_variable(table: TableSpec) -> str:
-    return f"{normalise(table.id)}_files"
+    # Not made an identifier: of two tables, ``a.b_c`` and ``a_b.c``, each has its own.
+    return f"{table.id}_files"
 
 
 def write_source(spec: Spec, table: TableSpec) -> str:

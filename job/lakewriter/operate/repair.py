@@ -7,6 +7,7 @@ from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.batches import ADOPTED, ANEW
+from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
@@ -59,17 +60,16 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
     while (pending := find_pending(control, job_id)) is not None:
         # Read first: a load whose intent needs a later release is refused before the state changes.
         intent = control.read_intent(job_id, pending.attempt)
-        if intent.undoes is not None and pending.phase == "uploaded":
-            raise _make_undo_error(control, intent.undoes)
+        is_withdrawn = _is_withdrawn(control, pending, intent, clients)
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
             control.state.move(lambda state, what=what: note_change(state, what, reason))  # type: ignore[misc]
             noted = True
         files = format_count(len(intent.files), "file")
-        if pending.phase == "uploaded":
-            return _close_as_it_is(control, pending, intent)
-        if pending.phase == "aborting":
+        if is_withdrawn:
             _undo(control, pending, intent, clients)
+        elif pending.phase == "uploaded":
+            return _close_as_it_is(control, pending, intent)
         else:
             aborting = pending.model_copy(update={"phase": "aborting"})
             move_pending(control, pending, partial(TableState.replace, pending=aborting))
@@ -79,6 +79,19 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
     if report is None:
         return f"undone: nothing of its {files} is visible, the cursor is as it was"
     return f"nothing: another process brought it to its end meanwhile, with {format_count(report['rows'], 'row')}"
+
+
+def _is_withdrawn(control: Control, pending: Pending, intent: Intent, clients: Clients) -> bool:
+    """Whether nothing of the pending change is to stay: it is being withdrawn, or an undo that can never be committed.
+
+    ``SPEC_INVALID`` for an undo that may have taken files out.
+    """
+    if intent.undoes is None or pending.phase != "uploaded":
+        return pending.phase == "aborting"
+    number = control.state.recall().committed + 1
+    if isinstance(intent.catalog, IcebergAction) and open_iceberg_writer(intent, clients).is_overtaken(intent, number):
+        return True
+    raise _make_undo_error(control, intent.undoes)
 
 
 def _make_undo_error(control: Control, load: UndoneLoad) -> SpecInvalidError:

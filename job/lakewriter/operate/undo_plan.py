@@ -228,12 +228,12 @@ class UndoPlanner:
         """The snapshot before the refresh becomes the current one again, while it is kept and nothing came after."""
         intent = plan.intent
         writer = open_iceberg_writer(intent, self.pipeline.clients)
-        why = writer.explain_not_last(intent)
+        why, before = writer.look_before(intent)
         if why is not None:
             raise self._refuse(intent, why)
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
-        update = {"locations": keys, "snapshot_before": writer.find_parent_id(intent)}
-        return replace(plan, undone=plan.undone.model_copy(update=update), view="snapshot")
+        undone = plan.undone.model_copy(update={"locations": keys, "snapshot_before": before})
+        return replace(plan, undone=undone, view="snapshot")
 
     def _plan_snapshot(self, plan: UndoPlan) -> UndoPlan:
         """One snapshot without the files; the objects stay for the older ones."""

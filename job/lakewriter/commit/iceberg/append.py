@@ -25,7 +25,7 @@ from lakewriter.commit.iceberg.manifests import (
 )
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition
-from lakewriter.commit.iceberg.removal import show_again, take_out
+from lakewriter.commit.iceberg.removal import is_current, show_again, take_out
 from lakewriter.commit.iceberg.snapshot_presence import explain_absence, make_summary, read_load
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
@@ -101,24 +101,33 @@ class IcebergTables:
         snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
         return snapshot.snapshot_id if snapshot is not None else None
 
-    def explain_not_last(self, intent: Intent) -> str | None:
-        """Say why a full refresh is not what readers see; None where its snapshot is the current one."""
+    def look_before(self, intent: Intent) -> tuple[str | None, int | None]:
+        """Return why what was there before a full refresh cannot be shown again, and the id of its snapshot.
+
+        Both are None where the refresh made the table's first snapshot, or none, since it has no rows.
+        """
         table = _require_same_table(self._own.load(), intent)
-        snapshot = _find_snapshot(table, intent)
+        current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
+        if current is None and not intent.files:
+            return None, None
         if snapshot is None:
-            return "its snapshot has expired"
-        current = table.current_snapshot()
+            return "its snapshot has expired", None
         if current is None or current.snapshot_id != snapshot.snapshot_id:
             of = read_load(current) if current is not None else None
-            return f"the table has changed since, by {f'load {of!r}' if of else 'another writer'}"
-        if snapshot.parent_snapshot_id is not None and table.snapshot_by_id(snapshot.parent_snapshot_id) is None:
-            return "the snapshot before it has expired"
-        return None
+            return f"the table has changed since, by {f'load {of!r}' if of else 'another writer'}", None
+        parent = snapshot.parent_snapshot_id
+        if parent is not None and table.snapshot_by_id(parent) is None:
+            return "the snapshot before it has expired", None
+        return None, parent
 
-    def find_parent_id(self, intent: Intent) -> int | None:
-        """Return the id of the snapshot before a load's; None where it was the table's first one."""
-        snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
-        return snapshot.parent_snapshot_id if snapshot is not None else None
+    def is_overtaken(self, intent: Intent, number: int) -> bool:
+        """Whether the undo of a full refresh, change ``number`` of the table, can never be committed: another writer
+        has changed the table since the refresh, and the undo is not in it."""
+        table = _require_same_table(self._own.load(), intent)
+        load = intent.undoes
+        if load is None or load.snapshot_before is None or _count_committed(table, intent) >= number:
+            return False
+        return not is_current(table, intent, load)
 
     def find_missing(self, intent: Intent) -> list[str]:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or

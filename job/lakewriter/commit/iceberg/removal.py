@@ -30,6 +30,12 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
                 yield entry.data_file
 
 
+def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
+    """Whether the snapshot of the load that the intent takes back is the current one."""
+    current = table.current_snapshot()
+    return current is not None and read_load(current) == f"{intent.pipeline}/{load.job_id}/{load.attempt}"
+
+
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:
     """Make what the table had before a full refresh current again, with the number of the change.
 
@@ -37,8 +43,7 @@ def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int,
     before the refresh, may commit only while that snapshot itself is the current one.
     ``COMMIT_UNKNOWN`` where another snapshot than the refresh's is the current one: what it added would be lost.
     """
-    current = table.current_snapshot()
-    if current is None or read_load(current) != f"{intent.pipeline}/{load.job_id}/{load.attempt}":
+    if not is_current(table, intent, load):
         raise CommitUnknownError(
             f"Iceberg table {'.'.join(table.name())} has changed since load {load.job_id!r}, whose undo would take "
             "that back as well.",
