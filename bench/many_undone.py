@@ -16,6 +16,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
+from lakewriter.commit.last_loads import LastLoads
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.naming import ControlKeys
@@ -78,8 +79,14 @@ def main() -> None:
     spec = Spec(pipeline="flights", dialect="lakewriter-s3", access=access, catalog=NoCatalog(), tracking=(), tables=())
     clients = Clients(access)
     pipeline = Pipeline(
-        spec, clients, store, control.keys, {control.table_id: control}, lambda _: clients  # type: ignore[arg-type]
-    )  # fmt: skip
+        spec,
+        clients,
+        store,  # type: ignore[arg-type]
+        control.keys,
+        {control.table_id: control},
+        lambda _: clients,
+        LastLoads(store, control.keys),
+    )
     steps: list[tuple[str, Callable[[], Any]]] = [
         ("plan", lambda: Undo(pipeline, "j", Choices("a drill")).plan()),
         ("plan and undo", lambda: Undo(pipeline, "j", Choices("a drill")).run()),

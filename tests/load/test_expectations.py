@@ -94,6 +94,22 @@ def test_one_table_that_is_not_as_expected_does_not_stop_the_others(lake):
     assert [result.status for result in lake.load("a").tables] == ["failed", "done"]
 
 
+def test_the_loads_before_are_listed_once_for_all_tables(lake, aws):
+    rule = [{"rows": {"of_last_loads": 2, "between": ["50%", "200%"]}}]
+    source = lake.csv("cities.csv", CITIES)
+    lake.write(*(table(name, source, expect=rule) for name in ("cities", "towns", "villages")))
+    lake.load("a")
+    listed = []
+
+    def note(call, proceed):
+        listed.extend([call.query["prefix"]] if call.query.get("prefix", "").endswith("/loads/") else [])
+        return proceed(call)
+
+    aws.interceptors.append(note)
+    assert [result.status for result in lake.load("b").tables] == ["done"] * 3
+    assert len(listed) == 1
+
+
 def test_rows_against_the_loads_before(lake):
     rule = [{"rows": {"of_last_loads": 2, "between": ["50%", "200%"]}}]
     lake.write(table("cities", lake.csv("cities.csv", CITIES), expect=rule))

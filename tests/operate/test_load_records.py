@@ -8,8 +8,9 @@ import pytest
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import Reset, TableState
+from lakewriter.commit.traces import list_reports
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.load_records import TableRecords, _compare_progress, list_reports
+from lakewriter.operate.load_records import TableRecords, _compare_progress
 from lakewriter.receipt import Cursor
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
@@ -45,6 +46,6 @@ def test_last_load_without_a_report(later, told):
     world.clock = COMMITTED + later
     world.objects[KEYS.report("a", "s.t")] = (b"{}", "e")
     control = Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t")
-    records = TableRecords(control, list_reports(control)["s.t"])
+    records = TableRecords(control, list_reports(control.store, control.keys)["s.t"])
     state = TableState(committed=2, last_job="b", last_commit=COMMITTED)
     assert list(records._compare_loads(state, "a")) == told

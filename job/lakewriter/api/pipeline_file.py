@@ -12,7 +12,7 @@ from lakewriter.cli.context import Context
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.load_ending import PhaseClock, leave_ending
 from lakewriter.report import RunReport
-from lakewriter.run.judging import require_known
+from lakewriter.run import judging
 from lakewriter.run.kinds import Plain
 from lakewriter.run.loader import load
 from lakewriter.run.outcome_file import find_failure
@@ -76,9 +76,8 @@ def accept_checks(spec: Spec, accept: Mapping[str, str]) -> Spec:
     """The pipeline for one load that need not meet some expectations, each with the reason."""
     if not accept:
         return spec
-    acceptance = Acceptance(checks=tuple(accept), reason="; ".join(dict.fromkeys(accept.values())))
-    require_known(spec, acceptance)
-    return spec.model_copy(update={"acceptance": acceptance})
+    reasons = "; ".join(dict.fromkeys(accept.values()))
+    return judging.accept(spec, Acceptance(checks=tuple(accept), reason=reasons))
 
 
 def narrow(spec: Spec, table: str) -> Spec:

@@ -29,7 +29,7 @@ from lakewriter.report import ErrorReport, RunReport
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import make_sender
 from lakewriter.run.continuous_status import RunStatus
-from lakewriter.run.judging import list_departures, require_known
+from lakewriter.run.judging import accept, list_departures
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_load, summarize_run
 from lakewriter.run.stop import Stopped, exit_code_of
@@ -111,9 +111,7 @@ def _accept(spec: Spec, wanted: Wanted) -> Spec:
         )
     if not wanted.accept:
         return spec
-    acceptance = Acceptance(checks=wanted.accept, reason=reason, by=_find_user())
-    require_known(spec, acceptance)
-    return spec.model_copy(update={"acceptance": acceptance})
+    return accept(spec, Acceptance(checks=wanted.accept, reason=reason, by=_find_user()))
 
 
 def _find_user() -> str:

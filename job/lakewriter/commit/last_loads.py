@@ -1,37 +1,48 @@
 """Read how many rows the last loads of a table have brought."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from lakewriter.commit.control import Control
+from lakewriter.commit.repeats import is_taken_back
 from lakewriter.commit.state import TableState
-from lakewriter.commit.traces import find_traces
+from lakewriter.commit.store import Entry, Store
+from lakewriter.commit.traces import list_reports
 from lakewriter.control_object import parse
-from lakewriter.naming import make_undo_job_id
+from lakewriter.naming import ControlKeys
 from lakewriter.report import ABANDONED_BLIND, TableReport
 
 
-def read_last_rows(control: Control, state: TableState, most: int) -> Sequence[int]:
-    """Return the rows of the last committed loads, of at most ``most``, the newest first.
+class LastLoads:
+    """The committed loads that are kept of a pipeline's tables, listed once: each table would list those of all."""
 
-    Loads whose records are no longer kept are not among them, nor those that were undone or whose rows are not known.
-    """
-    traces = [trace for trace in find_traces(control.store, control.keys, control.table_id) if trace.kind == "report"]
-    jobs = {trace.job_id for trace in traces}
-    newest = sorted(traces, key=lambda trace: (trace.entry.modified, trace.job_id), reverse=True)
-    loads = (trace for trace in newest if not _is_undone(state, jobs, trace.job_id))
-    reports = (_read_report(control, trace.entry.key) for trace in loads)
-    counted = (report.rows for report in reports if report is not None and _is_load(report))
-    return tuple(islice(counted, most))
+    def __init__(self, store: Store, keys: ControlKeys) -> None:
+        self._store, self._keys = store, keys
+        self._lock = threading.Lock()
+        self._reports: dict[str, dict[str, Entry]] | None = None
 
+    def read_rows(self, table_id: str, state: TableState, most: int) -> Sequence[int]:
+        """Return the rows of the table's last committed loads, of at most ``most``, the newest first.
 
-def _is_undone(state: TableState, jobs: set[str], job_id: str) -> bool:
-    return state.find_undone(job_id) is not None or make_undo_job_id(job_id) in jobs
+        Loads whose records are no longer kept are not among them, nor those that were undone or whose rows are not
+        known.
+        """
+        entries = self._list(table_id)
+        newest = sorted(entries, key=lambda job_id: (entries[job_id].modified, job_id), reverse=True)
+        loads = (entries[job_id] for job_id in newest if not is_taken_back(state, entries, job_id))
+        reports = (self._read(entry.key) for entry in loads)
+        counted = (report.rows for report in reports if report is not None and _is_load(report))
+        return tuple(islice(counted, most))
 
+    def _list(self, table_id: str) -> Mapping[str, Entry]:
+        with self._lock:
+            if self._reports is None:
+                self._reports = list_reports(self._store, self._keys)
+        return self._reports.get(table_id, {})
 
-def _read_report(control: Control, key: str) -> TableReport | None:
-    body = control.read_body(key)
-    return None if body is None else parse(TableReport, key, body)
+    def _read(self, key: str) -> TableReport | None:
+        content = self._store.get(key)
+        return None if content is None else parse(TableReport, key, content[0])
 
 
 def _is_load(report: TableReport) -> bool:

@@ -8,6 +8,7 @@ from lakewriter.commit.begin_records import BeginRecords
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
 from lakewriter.commit.data_store import OpenClients, reuse_clients
+from lakewriter.commit.last_loads import LastLoads
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.specification import Spec
 
@@ -15,7 +16,7 @@ from lakewriter.spec.specification import Spec
 @dataclass(frozen=True)
 class Pipeline:
     """One pipeline; ``controls`` are the tables' control objects by table id, ``open_clients`` opens the clients for an
-    intent's destination."""
+    intent's destination, ``last_loads`` are those of all tables."""
 
     spec: Spec
     clients: Clients
@@ -23,6 +24,7 @@ class Pipeline:
     keys: ControlKeys
     controls: Mapping[str, Control]
     open_clients: OpenClients
+    last_loads: LastLoads
 
     @classmethod
     def open(cls, spec: Spec, clients: Clients) -> "Pipeline":
@@ -30,7 +32,7 @@ class Pipeline:
         store, keys = S3Store(clients), ControlKeys(spec.access.prefix, spec.pipeline)
         begun = BeginRecords(store, keys)
         controls = {table.id: open_control(spec, table, store, begun) for table in spec.tables}
-        return cls(spec, clients, store, keys, controls, reuse_clients(clients))
+        return cls(spec, clients, store, keys, controls, reuse_clients(clients), LastLoads(store, keys))
 
     @property
     def first_control(self) -> Control:

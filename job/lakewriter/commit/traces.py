@@ -63,6 +63,16 @@ def find_traces(store: Store, keys: ControlKeys, table_id: str) -> Iterator[Trac
     return (trace for trace in traces if trace is not None and trace.table_id == table_id)
 
 
+def list_reports(store: Store, keys: ControlKeys) -> dict[str, dict[str, Entry]]:
+    """List the reports that are kept of all tables of the pipeline: entries by table id and job id."""
+    reports: dict[str, dict[str, Entry]] = {}
+    for entry in store.list_entries(f"{keys.root}/loads/"):
+        trace = parse_trace(keys, entry)
+        if trace is not None and trace.kind == "report":
+            reports.setdefault(trace.table_id, {})[trace.job_id] = entry
+    return reports
+
+
 def find_trace(store: Store, keys: ControlKeys, table_id: str, layout: Layout | None) -> str | None:
     """Return a key that exists only if the table had a state: a record's or an object's; None where there is none."""
     for trace in find_traces(store, keys, table_id):

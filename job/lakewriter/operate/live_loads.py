@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
+from lakewriter.commit.repeats import is_taken_back
 from lakewriter.commit.state import TableState
-from lakewriter.naming import make_undo_job_id
-from lakewriter.operate.load_records import list_reports
+from lakewriter.commit.traces import list_reports
 from lakewriter.report import TableReport
 
 
@@ -29,8 +29,8 @@ class TableLoads:
         return len(self.reported) >= self.state.committed
 
     def is_undone(self, job_id: str) -> bool:
-        """Whether the load is undone: the state names the last undos only, each kept one has a report."""
-        return self.state.find_undone(job_id) is not None or make_undo_job_id(job_id) in self.reported
+        """Whether the load is undone."""
+        return is_taken_back(self.state, self.reported, job_id)
 
     def find(self, job_id: str) -> int | None:
         """The position of the load; None where the table has no such load, or it is undone."""
@@ -43,7 +43,7 @@ def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:
     States are read before reports are listed: what is committed in between shows in the counts of later states.
     """
     states = call_all(lambda control: control.state.read(), controls)
-    reports = list_reports(controls[0])
+    reports = list_reports(controls[0].store, controls[0].keys)
 
     def read(control: Control, state: TableState) -> TableLoads:
         table = TableLoads(control, state, (), frozenset(reports.get(control.table_id, ())))

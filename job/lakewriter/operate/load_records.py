@@ -47,16 +47,6 @@ class LoadRecords:
     notes: list[str] = field(default_factory=list)
 
 
-def list_reports(control: Control) -> dict[str, dict[str, Entry]]:
-    """List the reports that are kept of all tables of the pipeline: entries by table id and job id."""
-    reports: dict[str, dict[str, Entry]] = {}
-    for entry in control.store.list_entries(f"{control.keys.root}/loads/"):
-        trace = parse_trace(control.keys, entry)
-        if trace is not None and trace.kind == "report":
-            reports.setdefault(trace.table_id, {})[trace.job_id] = entry
-    return reports
-
-
 class TableRecords:
     """The records of one table, each read once.
 

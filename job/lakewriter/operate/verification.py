@@ -12,12 +12,13 @@ from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
+from lakewriter.commit.traces import list_reports
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.operate.bad_row_objects import compare_bad_rows
 from lakewriter.operate.load_objects import compare_objects
-from lakewriter.operate.load_records import LoadRecords, TableRecords, list_reports
+from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.partition_places import TablePartitions
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
 from lakewriter.operate.strangers import TablePath
@@ -69,7 +70,8 @@ class Verifier:
 
     def __init__(self, controls: Mapping[str, Control], clients: aws.Clients, counting: Counting | None = None) -> None:
         self._controls, self._clients, self._counting = controls, clients, counting
-        reports = list_reports(next(iter(controls.values())))
+        first = next(iter(controls.values()))
+        reports = list_reports(first.store, first.keys)
         self._records = {table_id: TableRecords(each, reports.get(table_id, {})) for table_id, each in controls.items()}
         self._paths: dict[str, TablePath] = {}
         self._partitions = TablePartitions(clients)

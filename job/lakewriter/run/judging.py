@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.control import Control
-from lakewriter.commit.last_loads import read_last_rows
+from lakewriter.commit.last_loads import LastLoads
 from lakewriter.commit.state import TableState
 from lakewriter.errors import ExpectationFailedError, SpecInvalidError
 from lakewriter.expect.observing import cut_sample
@@ -45,26 +44,25 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
 class Judged:
     """What is judged: a table's files, staged by an attempt that began on a state."""
 
-    spec: Spec
     table: TableSpec
     attempt: Attempt
     began: TableState
-    shape: AnyPlan
+    watched: Watched
     totals: Totals
     repeated: Mapping[str, Violations]
 
 
-def judge_staged(staged: Judged, control: Control) -> tuple[Verdict, ...]:
+def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
     """The verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being bound."""
-    spec, table, attempt, began, totals = staged.spec, staged.table, staged.attempt, staged.began, staged.totals
+    table, attempt, began, totals = staged.table, staged.attempt, staged.began, staged.totals
     if not table.expect:
         return ()
     highest = choose_higher(began.cursor, totals.cursor) if table.cursor else None
     facts = Facts(
         totals=totals.model_copy(update={"violations": {**totals.violations, **staged.repeated}}),
-        watched=plan_watched(spec, table, staged.shape),
+        watched=staged.watched,
         at=spec.scheduled_at or attempt.started,
-        last_rows=partial(read_last_rows, control, began),
+        last_rows=partial(last_loads.read_rows, table.id, began),
         cursors={table.cursor: highest} if table.cursor and highest is not None else {},
     )
     verdicts = judge(table.id, table.expect, facts, spec.acceptance)
@@ -106,8 +104,8 @@ def list_departures(report: RunReport) -> Iterator[str]:
                 yield f"{name}: {describe_verdict(verdict)}; it is {is_known}"
 
 
-def require_known(spec: Spec, acceptance: Acceptance) -> None:
-    """``SPEC_INVALID`` where a name that is accepted is none of an expectation."""
+def accept(spec: Spec, acceptance: Acceptance) -> Spec:
+    """The pipeline for a load whose expectations need not all be met; ``SPEC_INVALID`` for a name that none has."""
     known = [(table.id, each.name) for table in spec.tables for each in table.expect]
     for check in acceptance.checks:
         if not any(check in (name, f"{table}:{name}") for table, name in known):
@@ -116,3 +114,4 @@ def require_known(spec: Spec, acceptance: Acceptance) -> None:
                 f"--accept {check!r}: no table has an expectation of this name.",
                 remedy=f"The file has {', '.join(names)}." if names else "The file has no expectations.",
             )
+    return spec.model_copy(update={"acceptance": acceptance})

@@ -21,6 +21,7 @@ from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import CHANGES, INFERRED, RECEIPT_PARTS
 from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import SourceFailedError
+from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import SetAside, Violations
@@ -91,7 +92,7 @@ class Load:
 class Planned:
     """By what a checked table's files are staged, and what its intent says of that; other processes may take it over.
 
-    ``feed`` is its kind, ``since`` when it was open.
+    ``feed`` is its kind, ``since`` when it was open, ``watched`` what expectations ask about.
     """
 
     shape: AnyPlan
@@ -100,6 +101,7 @@ class Planned:
     sync: SyncIntent | None
     feed: str
     since: float
+    watched: Watched
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
     prepared = prepare(spec, table, before, in_place, load.spark, sync, load.kind.opener)
     since = time.monotonic()
     try:
+        # Before the table is made; by then its catalog may have given columns other names.
         plan_watched(spec, table, prepared.shape)
         action, shape, names = _place_files(load, table, began, names, prepared)
         if exclusive:
@@ -152,7 +155,8 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             attempts.require_unchanged(control, load.attempt, began, control.state.read(), exclusive=True)
         load.follower.describe(table, shape, action)
         intended = sync.intent if sync is not None else None
-        yield Checked(prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since))
+        watched = plan_watched(spec, table, shape)
+        yield Checked(prepared.feed, Planned(shape, action, names, intended, prepared.feed.kind, since, watched))
     finally:
         prepared.feed.close()
 
@@ -167,7 +171,7 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, kept: list[Recei
     plan = plan_task(load, table, checked.planned, feed.partitions, choose_first_indexes(feed), feed.counts)
     with measure_staging(progress, table, feed, load.spark) as teller:
         returned = stage(feed, plan, teller)
-        repeated = look_for_repeated(plan.watched, feed)
+        repeated = look_for_repeated(checked.planned.watched, feed)
     repeats = load.spark().conf.get("spark.speculation", "false") == "true" or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, kept, repeats=repeats)
     return replace(staged, repeated=repeated)
@@ -281,7 +285,7 @@ def plan_task(
         aside=_plan_set_aside(load, table),
         statistics=isinstance(planned.action, IcebergAction),
         spill=plan_spill(_name_parts(load, table), partitions),
-        watched=plan_watched(spec, table, shape),
+        watched=planned.watched,
     )
 
 
@@ -349,8 +353,9 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         set_aside=staged.set_aside,
         repeats=repeats,
         expectations=judge_staged(
-            Judged(spec, table, load.attempt, began, planned.shape, receipts.totals, staged.repeated),
-            load.control(table),
+            Judged(table, load.attempt, began, planned.watched, receipts.totals, staged.repeated),
+            spec,
+            load.pipeline.last_loads,
         ),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         needs=tuple(need for need, is_used in features.items() if is_used),
