@@ -37,6 +37,7 @@ LATEST: Final = "_latest/files.json"
 names begin with ``_``; Spark reads no file with such a name, even where it is asked for it."""
 UNDO: Final = "undo."
 """Begins the job ids of undos, which no load may have."""
+_GENERATION = re.compile(r"g(\d{10})")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
 
@@ -158,6 +159,12 @@ def make_job_id(run_id: str) -> str:
 def name_generation(number: int) -> str:
     """Name the folder of a full refresh's files: ``g`` and ten digits."""
     return f"g{number:010d}"
+
+
+def parse_generation(folder: str) -> int | None:
+    """Return the number in such a name; None for any other name."""
+    match = _GENERATION.fullmatch(folder)
+    return int(match[1]) if match is not None else None
 
 
 def make_undo_job_id(job_id: str) -> str:

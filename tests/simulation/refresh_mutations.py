@@ -39,8 +39,8 @@ REFRESH_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "folder-of-its-own": leave_out(
         "each full refresh has a folder in which nothing lies",
         "run.placement",
-        "    return max(state.generation, ",
-        "    return max(0 * state.generation, *[0 for _ in folders], ",
+        "    return max(state.generation, *(number for number in numbers if number is not None), 0) + 1\n",
+        "    return max(0 * state.generation, *(0 for _ in numbers), 0) + 1\n",
         _KIND,
     ),
     "undo-of-the-last": leave_out(

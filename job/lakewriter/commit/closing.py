@@ -52,7 +52,7 @@ def _list_refreshed(state: TableState, intent: Intent, switch: Switch, now: date
         return changes | {"generations": generations[-KEPT_GENERATIONS:]}
     retiring = state.retiring
     if state.shown is not None:
-        retiring = (*retiring, _retire(state.shown, now + timedelta(seconds=switch.keep_seconds)))
+        retiring = (*retiring, _make_retiring(state.shown, now + timedelta(seconds=switch.keep_seconds)))
     due = {each.number for each in generations[:-KEPT_GENERATIONS]}
     retiring = tuple(
         entry.model_copy(update={"not_before": min(now, entry.not_before)}) if entry.generation in due else entry
@@ -61,7 +61,7 @@ def _list_refreshed(state: TableState, intent: Intent, switch: Switch, now: date
     return changes | {"retiring": retiring}
 
 
-def _retire(generation: Generation, not_before: datetime) -> Retiring:
+def _make_retiring(generation: Generation, not_before: datetime) -> Retiring:
     return Retiring(
         job_id=generation.job_id, attempt=generation.attempt, not_before=not_before, generation=generation.number
     )
@@ -116,5 +116,5 @@ def _list_switched_back(state: TableState, intent: Intent, switch: Switch, until
     generations = tuple(each for each in state.generations if each.number != switch.before)
     retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)
     if gone is not None and not isinstance(intent.catalog, IcebergAction):
-        retiring = (*retiring, _retire(gone, until))
+        retiring = (*retiring, _make_retiring(gone, until))
     return {"generations": generations, "retiring": retiring}

@@ -1,6 +1,5 @@
 """Define a Hive-style Parquet table in the Glue Data Catalog, and compare an existing one with it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -8,13 +7,13 @@ from lakewriter import column_types
 from lakewriter.commit.intent import GlueAction
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.naming import parse_generation
 
 STRATEGY: Final = "lakewriter.partition-strategy"
 """The table parameter that names the ``partition_strategy`` a table was made with; tables of others have none."""
 
 GENERATION_FOLDER: Final = "g" + "#" * 10
 """A folder of one full refresh's files, for messages: ``g`` and ten digits."""
-GENERATION_PATTERN: Final = r"(.*)/g\d{10}"
 
 _PROJECTION: Final = "projection.enabled"
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -122,8 +121,8 @@ def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
 
 def _is_of_generation(location: str, action: GlueAction) -> bool:
     """Whether it is the folder of a full refresh of the table."""
-    folder = re.fullmatch(GENERATION_PATTERN, location)
-    return folder is not None and folder[1] == action.root
+    root, _, folder = location.rpartition("/")
+    return root == action.root and parse_generation(folder) is not None
 
 
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:

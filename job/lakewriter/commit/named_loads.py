@@ -27,5 +27,6 @@ def find_named_loads(states: Mapping[str, TableState]) -> set[str]:
 
 def _list_loads(state: TableState) -> set[str]:
     pending = {state.pending.job_id} if state.pending else set()
-    retiring, kept = ({each.job_id for each in state.retiring}, {each.job_id for each in state.generations})
+    retiring = {entry.job_id for entry in state.retiring}
+    kept = {generation.job_id for generation in state.generations}
     return set(state.running) | pending | state.sync.live_jobs | retiring | kept

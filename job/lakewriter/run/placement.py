@@ -1,6 +1,5 @@
 """Decide where a table's files go and what the catalog registers."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -11,7 +10,7 @@ from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Ice
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import join_key, name_generation
+from lakewriter.naming import join_key, name_generation, parse_generation
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
@@ -35,9 +34,9 @@ def number_objects(store: Store, names: ObjectNames, state: TableState) -> Objec
 def _find_next_generation(store: Store, names: ObjectNames, state: TableState) -> int:
     """The number after the last full refresh's, and after those of all folders: whatever lies in one, readers of the
     refresh would see as well."""
-    pattern = re.compile(rf"{re.escape(join_key(names.directory))}/g(\d{{10}})/")
-    folders = map(pattern.fullmatch, store.list_folders(f"{join_key(names.directory)}/g"))
-    return max(state.generation, *(int(folder[1]) for folder in folders if folder is not None), 0) + 1
+    root = f"{join_key(names.directory)}/"
+    numbers = (parse_generation(folder.removeprefix(root).rstrip("/")) for folder in store.list_folders(f"{root}g"))
+    return max(state.generation, *(number for number in numbers if number is not None), 0) + 1
 
 
 def make_ready(

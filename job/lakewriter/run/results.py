@@ -2,12 +2,9 @@
 
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.errors import LakeError
-from lakewriter.receipt import Verdict
+from lakewriter.errors import ExpectationFailedError, LakeError
 from lakewriter.report import TableResult
 from lakewriter.spec.specification import TableSpec
 
@@ -60,5 +57,5 @@ def make_failed(table: TableSpec, error: LakeError, seconds: float) -> TableResu
         remedy=error.remedy or None,
         seconds=round(seconds, 3),
         notes=tuple(getattr(error, "__notes__", ())),
-        expectations=TypeAdapter(tuple[Verdict, ...]).validate_python(getattr(error, "verdicts", ())),
+        expectations=tuple(error.verdicts) if isinstance(error, ExpectationFailedError) else (),
     )

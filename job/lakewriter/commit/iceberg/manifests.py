@@ -1,7 +1,7 @@
 """Write the manifests of a load of any number of files, and read manifests, one entry at a time."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
@@ -38,10 +38,12 @@ class StreamedAppend(_MergeAppendFiles):
     whatever they are; a manifest that is written already cannot be handed to its public classes.
     """
 
+    operation: ClassVar = Operation.APPEND
+
     def __init__(
         self, transaction: Transaction, io: FileIO, files: Callable[[], Iterator[DataFile]], properties: dict[str, str]
     ) -> None:
-        super().__init__(Operation.APPEND, transaction, io, snapshot_properties=properties)
+        super().__init__(self.operation, transaction, io, snapshot_properties=properties)
         self._files = files
         self._sum = SnapshotSummaryCollector()
 
@@ -97,22 +99,15 @@ class StreamedReplacement(StreamedAppend):
     Files with deletes stay: they say nothing of files that are newer than they are.
     """
 
-    def __init__(
-        self, transaction: Transaction, io: FileIO, files: Callable[[], Iterator[DataFile]], properties: dict[str, str]
-    ) -> None:
-        super().__init__(transaction, io, files, properties)
-        self._operation = Operation.OVERWRITE
+    operation: ClassVar = Operation.OVERWRITE
 
     def _manifests(self) -> list[ManifestFile]:
         added = list(self._write_manifests())
-        gone = [self._write_gone(manifest) for manifest in self._list_before() if _has_data(manifest)]
-        kept = [manifest for manifest in self._list_before() if not _has_data(manifest)]
-        return self._process_manifests([*added, *(each for each in gone if each is not None), *kept])
-
-    def _list_before(self) -> list[ManifestFile]:
         parent = self._parent_snapshot_id
         snapshot = None if parent is None else self._transaction.table_metadata.snapshot_by_id(parent)
-        return [] if snapshot is None else snapshot.manifests(self._io)
+        before = [] if snapshot is None else snapshot.manifests(self._io)
+        gone = (self._write_gone(manifest) if _has_data(manifest) else manifest for manifest in before)
+        return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
 
     def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
         """Write the manifest's files as deleted ones: who cleans up after expired snapshots goes by these entries."""
