@@ -367,6 +367,24 @@ def test_who_has_read_the_table_before_a_refresh_commits_nothing_after_its_undo(
     assert users.ids() == [1]
 
 
+@pytest.mark.parametrize("mode", ["refresh", "append"])
+def test_an_undo_of_a_table_that_is_gone_can_be_given_up(tmp_path, aws, bucket, mode):
+    users = Refreshed(tmp_path, aws, "iceberg")
+    users.write(mode=mode)
+    users.load("a", id=[1])
+    users.load("b", id=[2])
+    aws.interceptors.append(lambda call, proceed: call.denied() if call.action == "glue:UpdateTable" else proceed(call))
+    with pytest.raises(LakeError):
+        users.undo("b").run()
+    aws.interceptors.clear()
+    aws.client("glue").delete_table(DatabaseName="crm", Name="users")
+    pipeline = users.pipeline
+    assert abandon(pipeline.controls, "undo.b", "a drill", pipeline.clients) == {
+        "crm.users": "given up: the load that it was to take out stays"
+    }
+    assert users.state.pending is None
+
+
 def test_an_undo_that_another_writer_has_overtaken_can_be_given_up(tmp_path, aws, bucket):
     """It would take back what the other one has added; nothing of it is in the table, and it holds the table."""
     users = Refreshed(tmp_path, aws, "iceberg")

@@ -26,7 +26,7 @@ from lakewriter.commit.iceberg.manifests import (
 from lakewriter.commit.iceberg.obstacles import require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition
 from lakewriter.commit.iceberg.removal import is_current, show_again, take_out
-from lakewriter.commit.iceberg.snapshot_presence import explain_absence, make_summary, read_load
+from lakewriter.commit.iceberg.snapshot_presence import explain_absence, is_same_table, make_summary, read_load
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
@@ -121,10 +121,11 @@ class IcebergTables:
         return None, parent
 
     def is_overtaken(self, intent: Intent, number: int) -> bool:
-        """Whether the undo of a full refresh, change ``number`` of the table, can never be committed: another writer
-        has changed the table since the refresh, and the undo is not in it."""
-        table = _require_same_table(self._own.load(), intent)
-        load = intent.undoes
+        """Whether an undo, change ``number`` of the table, can never be committed: the table is gone, or another writer
+        has changed it since the full refresh that is undone, and the undo is not in it."""
+        table, load = self._own.load(), intent.undoes
+        if table is None or not is_same_table(table, intent):
+            return True
         if load is None or load.snapshot_before is None or _count_committed(table, intent) >= number:
             return False
         return not is_current(table, intent, load)
@@ -160,7 +161,7 @@ def _require_same_table(table: Table | None, intent: Intent) -> Table:
     """Return the table; ``PENDING_UNRECOVERABLE`` where it is another one of this name, whose field ids may mean other
     columns."""
     action = _require_iceberg(intent)
-    if table is None or str(table.metadata.table_uuid) != action.uuid:
+    if table is None or not is_same_table(table, intent):
         what = "is gone" if table is None else "was dropped and made anew"
         raise PendingUnrecoverableError(
             f"Iceberg table {action.namespace}.{action.table} {what} after load {intent.job_id!r} had "

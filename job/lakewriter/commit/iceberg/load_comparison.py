@@ -15,7 +15,13 @@ from lakewriter.commit.iceberg.added_files import describe_file_differences, fin
 from lakewriter.commit.iceberg.evolve import count_loads
 from lakewriter.commit.iceberg.iceberg_catalogs import explain_limits
 from lakewriter.commit.iceberg.manifests import list_data_files, read_entries
-from lakewriter.commit.iceberg.snapshot_presence import explain_absence, is_refresh, read_load, walk_ancestors
+from lakewriter.commit.iceberg.snapshot_presence import (
+    explain_absence,
+    is_refresh,
+    is_same_table,
+    read_load,
+    walk_ancestors,
+)
 from lakewriter.commit.intent import IcebergAction, Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
@@ -40,10 +46,9 @@ class LoadComparison:
         return Comparison(tuple(self._mismatches), tuple(self._notes), frozenset(self._replaced))
 
     def _compare_table(self, table: Table | None) -> None:
-        assert isinstance(self._intent.catalog, IcebergAction)
         why = explain_absence(table, self._intent)
         if why is not None:
-            is_same = table is not None and str(table.metadata.table_uuid) == self._intent.catalog.uuid
+            is_same = table is not None and is_same_table(table, self._intent)
             kind = Kind.ROLLED_BACK if is_same else Kind.TABLE_GONE
             self._add(kind, f"load {self._intent.job_id!r} is committed, and readers do not see it any more: {why}")
         elif table is not None:

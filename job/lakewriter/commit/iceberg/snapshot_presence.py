@@ -35,10 +35,9 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
     """Say why readers do not see a committed load; None where they see it, or the table cannot show it."""
     if not intent.files:
         return None
-    assert isinstance(intent.catalog, IcebergAction)
     if table is None:
         return "the table is gone from the catalog"
-    if str(table.metadata.table_uuid) != intent.catalog.uuid:
+    if not is_same_table(table, intent):
         return "the table was dropped and made anew"
     current = table.current_snapshot()
     if current is None:
@@ -52,6 +51,12 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
             return _explain_rollback(current, load_snapshot)
         last = snapshot
     return _explain_rollback(current, load_snapshot) if last.sequence_number == FIRST else None
+
+
+def is_same_table(table: Table, intent: Intent) -> bool:
+    """Whether it is the table that the intent is of, and no other of its name."""
+    assert isinstance(intent.catalog, IcebergAction)
+    return str(table.metadata.table_uuid) == intent.catalog.uuid
 
 
 def make_summary(intent: Intent) -> dict[str, str]:
