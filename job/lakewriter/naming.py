@@ -213,6 +213,10 @@ class ControlKeys:
         """The state of one table; ``table_id`` is ``{schema}.{table}``."""
         return f"{self.root}/tables/{table_id}/state.json"
 
+    def state_of(self, folder: str, table_id: str) -> str:
+        """The state of the same table in the pipeline whose ``folder`` this is."""
+        return f"{folder}tables/{table_id}/state.json"
+
     def load(self, job_id: str) -> str:
         """The directory of one load, without a slash at its end."""
         return f"{self.root}/loads/{job_id}"

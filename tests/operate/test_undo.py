@@ -121,6 +121,21 @@ def test_undone_objects_do_not_come_back_with_their_partition(shop):
     assert not [key for key in shop.aws.objects(BUCKET) if "part-a-" in key]
 
 
+def test_a_partition_stays_that_another_pipeline_may_add_again(shop):
+    """The other pipeline's loads know nothing of the undo: they would show the undone rows, left for the grace."""
+    shop = shop({}, undo={"drop_partitions": True, "grace_minutes": 15})
+    shop.load("a")
+    trains = shop.lake.spec.model_copy(update={"pipeline": "trains"})
+    shop.try_load("z", spec=trains, more=False)
+    (done,) = shop.undo("a").run()
+    assert (done.plan.view, done.plan.notes) == (
+        "files", ("another pipeline loads the table too, and may add partition a: it stays",),
+    )  # fmt: skip
+    assert (shop.partitions(), shop.ids()) == (["a", "z"], [0, 1])
+    shop.try_load("a", spec=trains, more=False)
+    assert shop.ids() == [0, 0, 1, 1]
+
+
 CURSORS = [
     # loads, undos in order with their options, rows left, cursor, what is refused
     ("abc", [("c", {})], [0, 1, 2, 3], "3", None),

@@ -1,6 +1,7 @@
 """Loads that are taken back while others run, and loaded again."""
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,16 @@ class Undos:
             lake = self.rng.choice(lakes)
             if lake.kind not in {"messages", "batches"}:
                 undo = self.history.hands.draw_undo(self.rng, lake, self.rng.choice(jobs))
-                self.history.spawn(undo, self.rng.random() * spread, lake)
+                self.history.spawn(partial(self._take_back_one, lake, undo), self.rng.random() * spread, lake)
+
+    def _take_back_one(self, lake: Lake, undo: Callable[[], None]) -> None:
+        """Undo, unless another pipeline may yet begin its first load into a partition that is dropped with a grace."""
+        rules, history = lake.spec.undo, self.history
+        if lake.is_shared and rules.drop_partitions and rules.grace_minutes:
+            states = {place.state for place in history.auditor.places if place.pipeline != lake.pipeline}
+            if not states <= history.bucket.objects.keys():
+                return
+        undo()
 
     def note(self, lake: Lake, job: str) -> None:
         """A load is refused as undone: the one that stands for it is to be loaded."""

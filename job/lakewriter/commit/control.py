@@ -139,8 +139,18 @@ class Control:
 
     def has_namesake(self, job_id: str) -> bool:
         """Whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
-        folders = [folder for folder in self.store.list_folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]
+        folders = self._list_other_pipelines()
         return any(any(self.store.list_entries(self.keys.load_of(folder, job_id), limit=1)) for folder in folders)
+
+    def has_other_writer(self) -> bool:
+        """Whether another pipeline, whose control objects lie beside these, has begun a load of this table."""
+        folders = self._list_other_pipelines()
+        return any(
+            any(self.store.list_entries(self.keys.state_of(folder, self.table_id), limit=1)) for folder in folders
+        )
+
+    def _list_other_pipelines(self) -> list[str]:
+        return [folder for folder in self.store.list_folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]
 
     def read_json(self, key: str) -> dict[str, Any] | None:
         """Return the object's JSON content, None where it is not there."""

@@ -275,6 +275,12 @@ class UndoPlanner:
         undo, action = self.pipeline.spec.undo, intent.catalog
         if not isinstance(action, GlueAction) or action.partition is None or not undo.drop_partitions:
             return replace(plan, removes=removes, view="files")
+        if self.control.has_other_writer():
+            # Its load would show what is left of this one again, which only this pipeline's loads delete.
+            self.notes.append(
+                f"another pipeline loads the table too, and may add partition {action.partition}: it stays"
+            )
+            return replace(plan, removes=removes, view="files")
         if self._is_alone(action, {removal.key for removal in removes}):
             changes = {"drops_partition": True, "grace_seconds": undo.grace_minutes * 60.0}
             return replace(plan, removes=removes, view="partition", undone=plan.undone.model_copy(update=changes))
