@@ -15,7 +15,7 @@ from lakewriter.errors import ConcurrentLoadError, LakeError, LoadUndoneError, S
 from lakewriter.operate.live_loads import read_table_loads
 from lakewriter.operate.loads import Loads
 from lakewriter.operate.lost_intent import abandon_without_intent
-from lakewriter.operate.rebuild import InCatalog, rebuild
+from lakewriter.operate.rebuild import InCatalog, ask_catalog, rebuild
 from lakewriter.operate.repair import abandon, reset_cursor
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -470,6 +470,38 @@ def test_a_state_is_rebuilt_with_what_was_undone(shop, keeps_intents):
     after = shop.control.state.read()
     assert (after.committed, after.cursor, after.last_job) == (3, before.cursor, "undo.b")
     assert [(each.job_id, each.by, each.next) for each in after.undone] == [("b", "undo.b", "b.r2")]
+
+
+def test_a_state_is_rebuilt_whose_undo_had_dropped_its_partition(shop):
+    """The objects are there for the grace: that readers see nothing of the load, only Glue shows."""
+    shop = shop({}, undo={"drop_partitions": True, "grace_minutes": 15})
+    shop.load("a", "b")
+    cut_off(shop, lambda call: call.action == "glue:GetPartition", "a")
+    assert shop.partitions() == ["b"]
+    control = shop.control
+    shop.aws.client("s3").delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
+    (table,) = shop.lake.spec.tables
+    catalog = ask_catalog(shop.lake.spec, table, shop.pipeline.clients)
+    rebuild(shop.control, table, catalog, "a drill", None, from_start=False)
+    shop.load("c")
+    assert [each.job_id for each in shop.control.state.read().undone] == ["a"]
+    assert (shop.partitions(), shop.differences()) == (["b", "c"], [])
+
+
+def test_a_load_is_not_undone_from_whose_cursor_a_forgotten_one_went_on(shop):
+    """Records are cleared away by their age; an earlier load that was asked for again has younger ones."""
+    shop = shop(FILES, cursor="id")
+    shop.load("a", "b")
+    for key in shop.aws.objects(BUCKET):
+        if "/loads/b/" in key:
+            shop.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    with pytest.raises(SpecInvalidError) as refused:
+        shop.undo("a").run()
+    assert str(refused.value).removeprefix("SPEC_INVALID: ") == (
+        "load 'a' of nyc_public.shots cannot be undone: its cursor has gone on since, by hand or by loads whose "
+        "records are gone. Leave its rows out of the table: --keep-cursor"
+    )
+    assert shop.ids() == [0, 1, 2, 3]
 
 
 def test_a_state_is_rebuilt_whose_only_load_was_undone(shop):

@@ -1,6 +1,7 @@
 """Rebuild a table's state that is lost or unusable, from what the table's loads have left."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ class InCatalog:
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
+    has_partition: Callable[[GlueAction], bool] = field(default=lambda _: True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
 
 def _ask_for_switches(spec: Spec, table: TableSpec, action: CatalogAction, clients: Clients) -> InCatalog:
     """Of a refreshed table: a change with a lower number than the last one would be taken for done."""
+    if table.latest is None and isinstance(action, GlueAction):
+        return InCatalog(has_partition=lambda of: GlueTables(clients).find_partition_location(of) is not None)
     if table.latest is None:
         return InCatalog()
     told = [find_last_change(S3Store(clients), table.latest)]
@@ -106,7 +110,7 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
     state = TableState(write=1, running=left.running)
     for closed in left.closed:
         state = _add_load(state, closed)
-    pending = _find_pending(control, left)
+    pending = _find_pending(control, left, catalog)
     pending_load = _name_load(control, pending) if pending is not None else ""
     is_published = pending_load in catalog.loads
     writers = {found.load for _, found in left.objects} - {pending_load}
@@ -196,22 +200,28 @@ def _name_load(control: Control, pending: Pending) -> str:
     return f"{control.keys.pipeline}/{pending.job_id}/{pending.attempt}"
 
 
-def _find_pending(control: Control, left: Leftovers) -> Pending | None:
-    """Return the newest intent that has an object: uploads are completed only once an intent is bound."""
+def _find_pending(control: Control, left: Leftovers, catalog: InCatalog) -> Pending | None:
+    """Return the newest intent that has done something: uploads are completed, and the catalog is changed, only once an
+    intent is bound."""
     for intent in left.unclosed:
-        phase = _find_phase(control, intent)
+        phase = _find_phase(control, intent, catalog)
         if phase is not None:
             return Pending(job_id=intent.job_id, attempt=intent.attempt, phase=phase, since=intent.started)
     return None
 
 
-def _find_phase(control: Control, intent: Intent) -> Phase | None:
+def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase | None:
     def is_mine(key: str) -> bool:
         stored = control.store.find(key)
         return stored is not None and stored.load == intent.load
 
     if intent.undoes is not None:
-        # Nothing is deleted before the undo is bound.
+        # Nothing is deleted before the undo is bound, nor taken out of the catalog.
+        action, drops = intent.catalog, intent.undoes.drops_partition
+        if intent.load in catalog.loads or (
+            drops and isinstance(action, GlueAction) and not catalog.has_partition(action)
+        ):
+            return "uploaded"
         kept = call_all(lambda removal: control.store.find(removal.key) is not None, intent.removes)
         return None if all(kept) else "uploaded"
     mine = call_all(is_mine, intent.files.list_keys())
