@@ -211,7 +211,7 @@ class ControlKeys:
 
     def state(self, table_id: str) -> str:
         """The state of one table; ``table_id`` is ``{schema}.{table}``."""
-        return f"{self.root}/tables/{table_id}/state.json"
+        return self.state_of(f"{self.root}/", table_id)
 
     def state_of(self, folder: str, table_id: str) -> str:
         """The state of the same table in the pipeline whose ``folder`` this is."""

@@ -438,6 +438,27 @@ def test_a_late_process_drops_no_partition_that_is_there_again(shop):
     assert shop.differences() == []
 
 
+def test_a_late_process_of_a_load_adds_no_partition_that_an_undo_has_dropped(shop):
+    """It saw the load pending; since then others have ended and undone it. Its objects are there for the grace."""
+    shop = shop({}, undo={"drop_partitions": True, "grace_minutes": 15})
+    shop.load("a")
+
+    def refuse(call, proceed):
+        return call.denied() if call.action == "glue:BatchCreatePartition" else proceed(call)
+
+    shop.aws.interceptors.append(refuse)
+    shop.try_load("b")
+    shop.aws.interceptors.remove(refuse)
+    late = shop.control
+    assert late.state.read().pending.job_id == "b"
+    shop.load("b")
+    shop.undo("b").run()
+    assert shop.partitions() == ["a"]
+    recover(late, shop.pipeline.open_clients)
+    assert shop.partitions() == ["a"]
+    assert shop.differences() == []
+
+
 def test_an_undo_whose_intent_is_lost_is_undone_again(shop):
     shop = shop(FILES, cursor="id")
     shop.load("a", "b")

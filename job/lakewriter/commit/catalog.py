@@ -168,11 +168,14 @@ def open_iceberg_writer(intent: Intent, clients: aws.Clients) -> "IcebergTables"
     return IcebergTables(intent.catalog, clients, intent.load)
 
 
-def open_catalog_writer(intent: Intent, clients: aws.Clients) -> CatalogWriter:
-    """Open the catalog that the intent names."""
+def open_catalog_writer(
+    intent: Intent, clients: aws.Clients, is_pending: Callable[[], bool] = lambda: True
+) -> CatalogWriter:
+    """Open the catalog that the intent names; ``is_pending`` asks whether the intent is still the table's pending one,
+    for a catalog that has no conditional call."""
     action = intent.catalog
     if isinstance(action, FilesAction):
         return FilesOnly()
     if isinstance(action, GlueAction):
-        return GlueTables(clients)
+        return GlueTables(clients, is_pending)
     return open_iceberg_writer(intent, clients)

@@ -139,15 +139,15 @@ class Control:
 
     def has_namesake(self, job_id: str) -> bool:
         """Whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
-        folders = self._list_other_pipelines()
-        return any(any(self.store.list_entries(self.keys.load_of(folder, job_id), limit=1)) for folder in folders)
+        return self._is_in_another_pipeline(lambda folder: self.keys.load_of(folder, job_id))
 
     def has_other_writer(self) -> bool:
         """Whether another pipeline, whose control objects lie beside these, has begun a load of this table."""
+        return self._is_in_another_pipeline(lambda folder: self.keys.state_of(folder, self.table_id))
+
+    def _is_in_another_pipeline(self, make_prefix: Callable[[str], str]) -> bool:
         folders = self._list_other_pipelines()
-        return any(
-            any(self.store.list_entries(self.keys.state_of(folder, self.table_id), limit=1)) for folder in folders
-        )
+        return any(any(self.store.list_entries(make_prefix(folder), limit=1)) for folder in folders)
 
     def _list_other_pipelines(self) -> list[str]:
         return [folder for folder in self.store.list_folders(self.keys.pipelines) if folder != f"{self.keys.root}/"]

@@ -40,12 +40,16 @@ T = TypeVar("T")
 
 
 class GlueTables:
-    """Glue, called with the destination's credentials; every call may be repeated."""
+    """Glue, called with the destination's credentials; every call may be repeated.
+
+    ``is_pending`` asks whether the change to publish is still the table's pending one.
+    """
 
     version: ClassVar[None] = None
 
-    def __init__(self, clients: aws.Clients) -> None:
+    def __init__(self, clients: aws.Clients, is_pending: Callable[[], bool] = lambda: True) -> None:
         self._clients = clients
+        self._is_pending = is_pending
 
     def read_columns(self, action: GlueAction) -> dict[str, str]:
         """Return Glue types by column name, empty where there is no table; ``SCHEMA_INCOMPATIBLE`` for a table with
@@ -242,6 +246,9 @@ class GlueTables:
         def make_partition() -> Any:
             if self.find_partition_location(action) is not None:
                 return True
+            # Another process may have ended the load, and an undo have dropped the partition, whose objects stay for
+            # a while: readers would see them again.
+            self._require_pending(name)
             return self._create_partition(action, columns, name)
 
         _retry_until_done(name, make_partition)
@@ -275,12 +282,23 @@ class GlueTables:
         name = f"partition {action.partition!r} of {_name(action)}"
 
         def drop() -> Any:
+            # Another process may have ended the undo, and a later load have added the partition again.
+            self._require_pending(name)
             absent = ("EntityNotFoundException", *_CONFLICTS)
             where = {"DatabaseName": action.database, "TableName": action.table}
             answer = self._ask("DeletePartition", action, absent=absent, PartitionValues=[action.partition], **where)
             return True if answer is not None or self._find_partition(action) is None else None
 
         _retry_until_done(name, drop)
+
+    def _require_pending(self, name: str) -> None:
+        """Raise ``COMMIT_UNKNOWN`` where another process has ended the change. Partitions have no version: nothing
+        would fence a process that sleeps after this."""
+        if not self._is_pending():
+            raise CommitUnknownError(
+                f"Glue {name} was left as it is: another process has ended this change meanwhile.",
+                remedy="Run the same job id again.",
+            )
 
     def _require_dropped(self, action: GlueAction, load: UndoneLoad) -> None:
         if load.drops_partition and self._find_partition(action) is not None:

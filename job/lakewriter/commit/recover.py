@@ -5,6 +5,7 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.closing import close_state
@@ -81,13 +82,11 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             failure = complete_all(store, intent, control.pause)
             move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
         case "uploaded":
-            if _is_overtaken(control, pending, intent):
-                return
             try:
-                report = _publish(control, intent, number, open_clients, gone=pending.attempt != mine)
+                report = _publish(control, pending, intent, number, open_clients, gone=pending.attempt != mine)
             except CommitUnknownError:
                 # Another process may have ended it meanwhile, and a later change be what the catalog shows.
-                if pending.is_same(control.state.read().pending):
+                if _is_pending(control, pending):
                     raise
                 return
             close(control, pending, intent, report)
@@ -96,18 +95,15 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             withdraw_intent(control, pending, intent, store)
 
 
-def _is_overtaken(control: Control, pending: Pending, intent: Intent) -> bool:
-    """Whether another process has ended an undo that drops a partition: Glue drops without a condition, and by now a
-    later load may have added the partition again. Glue has nothing that would fence a process which sleeps after this.
-    """
-    if intent.undoes is None or not intent.undoes.drops_partition:
-        return False
-    return not pending.is_same(control.state.read().pending)
+def _is_pending(control: Control, pending: Pending) -> bool:
+    return pending.is_same(control.state.read().pending)
 
 
-def _publish(control: Control, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool) -> TableReport:
+def _publish(
+    control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool
+) -> TableReport:
     """Make readers see the change; ``gone`` says that another process began it. Returns the report to close it with."""
-    catalog = open_catalog_writer(intent, open_clients(intent.access))
+    catalog = open_catalog_writer(intent, open_clients(intent.access), partial(_is_pending, control, pending))
     retire_partition(control, intent)
     if intent.undoes is not None:
         note_repeat(control, intent.undoes.job_id)

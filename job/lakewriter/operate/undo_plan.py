@@ -160,14 +160,14 @@ class UndoPlanner:
         if self.choices.keep_cursor:
             self.notes.append(f"the cursor stays at {_show(self.state.cursor)}: its rows are not read again")
             return undone
-        if self.state.cursor != intent.cursor_after and not self.is_whole:
+        if self.state.cursor == intent.cursor_after:
+            return undone.model_copy(update={"restores_cursor": True})
+        if not self.is_whole:
             # Records are cleared away by age, and one job id's may be younger than those of a load after it.
             self._allow_gap(intent, "its cursor has gone on since, by hand or by loads whose records are gone")
-            return undone
-        if self.state.cursor != intent.cursor_after:
+        else:
             self.notes.append(f"the cursor was moved by hand since, and stays at {_show(self.state.cursor)}")
-            return undone
-        return undone.model_copy(update={"restores_cursor": True})
+        return undone
 
     def _plan_source(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
         """Take the source's state back to that of the sync before, if the load brought the present one."""
