@@ -49,6 +49,8 @@ class Auditor:
     books: dict[str, Book] = field(default_factory=lambda: defaultdict(Book))
     swept: set[str] = field(default_factory=set)
     lost_uploads: bool = False
+    has_ended: bool = False
+    """Whether a load began under an id in the moment in which it was forgotten. Nothing is judged from then on."""
     foreign_columns: set[tuple[tuple[str, str], str]] = field(default_factory=set)
     foreign_properties: set[tuple[tuple[str, str], str]] = field(default_factory=set)
 
@@ -57,7 +59,7 @@ class Auditor:
 
     def find(self, text: str) -> None:
         """One more finding."""
-        if text not in self.findings:
+        if text not in self.findings and not self.has_ended:
             self.findings.append(text)
 
     # -- while it happens
@@ -129,6 +131,10 @@ class Auditor:
         book, old = self.books[place.state], before.get("pending") or {}
         if not old:
             self.find(f"state of {place.table}: load {after['last_job']} committed and was not pending")
+        is_again = after["last_job"] in {job for job, _ in book.commits}
+        if is_again and any(f"{place.root}/loads/{after['last_job']}/" in key for key in self.swept):
+            # Its first object was written after the sweep had listed the others, all older than they are kept.
+            self.has_ended = True
         book.commits.append((after["last_job"], old.get("attempt", "")))
         if is_undo(after["last_job"]):
             new = {own["job_id"] for own in after["undone"]} - {own["job_id"] for own in before.get("undone", ())}
