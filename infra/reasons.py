@@ -103,6 +103,20 @@ REASONS: Final[Mapping[str, Reason]] = {
         "To take an undone load out with the partition that it is alone in: undo.drop_partitions is on.",
         "Tables are this pipeline's by their names; names that merely begin alike do not match.",
     ),
+    "SetOptimizers": Reason(
+        "To have Glue maintain the tables as maintenance in lake.yaml says, and to check that it does.",
+        "Tables are this pipeline's by their names; names that merely begin alike do not match.",
+    ),
+    "PassOptimizerRole": Reason("Glue's optimizers work with this role and with no other."),
+    "MaintainTables": Reason(
+        "To commit what an optimizer has done to a table.",
+        "Tables are this pipeline's by their names; names that merely begin alike do not match.",
+    ),
+    "WriteOptimizerLogs": Reason(
+        "Glue's optimizers log what they do.",
+        "Glue names the streams in the log groups of its optimizers.",
+    ),
+    "TrustGlue": Reason("Glue's optimizers of Iceberg tables take the role: maintenance.optimizer_role."),
     "WriteCheckpoints": Reason(
         "To record what has been read: the next run continues from there.",
         "Spark names what it keeps of each query; nothing outside the pipeline's checkpoints matches.",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from infra.checks.bundle import check_bundle
-from infra.checks.capacity import check_quota, check_uploads, check_workers
+from infra.checks.capacity import check_orphans, check_quota, check_uploads, check_workers
 from infra.checks.continuous import check_continuous
 from infra.checks.guests import check_guests
 from infra.checks.names import check_external_ids, check_parties, check_region, check_snowflake_bucket
@@ -28,6 +28,7 @@ CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (
     check_workers,
     check_quota,
     check_uploads,
+    check_orphans,
     check_stages,
     check_guests,
 )

@@ -18,6 +18,7 @@ DATABASE: Final = {
     Who.JOB: ("DESCRIBE", "CREATE_TABLE"),
     Who.LOADER: ("DESCRIBE", "CREATE_TABLE"),
     Who.VENDOR: ("DESCRIBE", "CREATE_TABLE"),
+    Who.OPTIMIZER: ("DESCRIBE",),
     Who.READER: ("DESCRIBE",),
 }
 TABLES: Final = {
@@ -26,6 +27,7 @@ TABLES: Final = {
     # The tables of these databases are the job's. Whoever creates a table holds every permission on it without a grant:
     # https://docs.aws.amazon.com/lake-formation/latest/dg/lf-permissions-reference.html
     Who.VENDOR: ("DESCRIBE",),
+    Who.OPTIMIZER: ("DESCRIBE", "SELECT", "INSERT", "DELETE", "ALTER"),
     Who.READER: ("DESCRIBE", "SELECT"),
 }
 

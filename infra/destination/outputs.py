@@ -8,7 +8,7 @@ from aws_cdk import CfnOutput
 from constructs import Construct
 
 from infra.destination.logical_ids import make_logical_id
-from infra.destination.roles import Consumer
+from infra.destination.roles import Consumer, Roles
 from infra.settings import Settings
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.naming import join_key
@@ -27,23 +27,24 @@ class Outputs(Construct):
         id_: str,
         *,
         settings: Settings,
-        job_role_arn: str,
-        consumers: Sequence[Consumer],
+        roles: Roles,
         external_ids: Mapping[str, str],
         secret_arn: str | None,
     ) -> None:
         super().__init__(scope, id_)
         self._external_ids = external_ids
-        form = next((consumer for consumer in consumers if consumer.name == settings.lake.principal), None)
+        form = next((consumer for consumer in roles.consumers if consumer.name == settings.lake.principal), None)
         answers = self._collect_answers(settings.spec.access, form, secret_arn)
         for label, value in list_form_values(settings.lake.form, answers, folder=_find_folder(settings, form)):
             self._add_output(label, value)
-        for consumer in consumers:
+        for consumer in roles.consumers:
             if consumer is not form:
                 self._add_consumer(consumer, settings.spec.access)
         if secret_arn:
             self._add_output("Access Key Secret ARN", secret_arn)
-        self._add_output("Job Role ARN", job_role_arn)
+        self._add_output("Job Role ARN", roles.job.role_arn)
+        if roles.optimizers:
+            self._add_output("Optimizer Role ARN", roles.optimizers.role_arn)
 
     def _add_consumer(self, consumer: Consumer, access: Access) -> None:
         external_id = self._external_ids[consumer.name]

@@ -14,6 +14,7 @@ from infra.settings import Settings
 from lakewriter.policy.role_documents import Who
 
 JOB_LOGICAL_ID: Final = "JobRole"
+OPTIMIZER_LOGICAL_ID: Final = "OptimizerRole"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,13 @@ class Roles(Construct):
         existing = settings.deployment.existing.job_role_arn
         job, *others = declared
         self.job: iam.IRole = self._import_role(existing) if existing else self._make_role(job, JOB_LOGICAL_ID)
-        self.consumers: list[Consumer] = [self._make_consumer(each) for each in others if each.role.trust is not None]
+        self.consumers: list[Consumer] = []
+        self.optimizers: iam.Role | None = None
+        for each in others:
+            if each.role.who is Who.OPTIMIZER:
+                self.optimizers = self._make_optimizers(each)
+            elif each.role.trust is not None:
+                self.consumers.append(self._make_consumer(each))
         taken = settings.spec.access.role_arn
         if taken:
             self._warn(
@@ -60,7 +67,25 @@ class Roles(Construct):
         logical = make_logical_id("", name, separator="-") + "ConsumerRole"
         return Consumer(name, declared.role.who, logical, self._make_role(declared, logical))
 
-    def _make_role(self, declared: Declared, logical: str) -> iam.Role:
+    def _make_optimizers(self, declared: Declared) -> iam.Role | None:
+        """Make the role of Glue's optimizers; none for a destination whose owner makes its roles."""
+        access, maintenance = self._settings.spec.access, self._settings.spec.maintenance
+        assert maintenance is not None
+        assert maintenance.optimizer_role is not None
+        if access.role_arn:
+            self._warn(
+                "optimizer-role",
+                f"The role {maintenance.optimizer_role} of maintenance.optimizer_role belongs to the account of "
+                f"{access.role_arn}. Have its owner make it, with what 'lakewriter policy --who optimizer' prints.",
+            )
+            return None
+        path, _, name = maintenance.optimizer_role.rpartition("/")
+        return self._make_role(declared, OPTIMIZER_LOGICAL_ID, name=name, path=f"/{path}/" if path else "/")
+
+    def _make_role(
+        self, declared: Declared, logical: str, *, name: str | None = None, path: str | None = None
+    ) -> iam.Role:
+        """Make a role; ``name`` is for one that the file names, so that the job knows it."""
         deployment = self._settings.deployment
         role = iam.Role(
             self,
@@ -68,7 +93,8 @@ class Roles(Construct):
             description=f"{Stack.of(self).stack_name}: {declared.role.name}",
             # A placeholder: the trust policy set below has conditions that no CDK principal can express.
             assumed_by=iam.AccountRootPrincipal(),
-            path=deployment.role_path,
+            role_name=name,
+            path=path or deployment.role_path,
             max_session_duration=Duration.hours(1),
         )
         resource = role.node.default_child

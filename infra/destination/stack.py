@@ -18,12 +18,13 @@ from infra.destination.key import Key, has_customer_key
 from infra.destination.lake_formation import Principal, add_grants
 from infra.destination.outputs import Outputs
 from infra.destination.policies import Declared
-from infra.destination.roles import JOB_LOGICAL_ID, Roles
+from infra.destination.roles import JOB_LOGICAL_ID, OPTIMIZER_LOGICAL_ID, Roles
 from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Who
+from lakewriter.policy.roles import OPTIMIZERS
 from lakewriter.policy.roles import USER as USER_ROLE
 
 
@@ -70,8 +71,7 @@ class DestinationStack(Stack):
             self,
             "Outputs",
             settings=settings,
-            job_role_arn=roles.job.role_arn,
-            consumers=roles.consumers,
+            roles=roles,
             external_ids=ids,
             secret_arn=user.secret.secret_arn if user else None,
         )
@@ -97,6 +97,8 @@ class DestinationStack(Stack):
             yield Principal("Job", access.role_arn or roles.job.role_arn, Who.JOB)
         for consumer in roles.consumers:
             yield Principal(consumer.logical_id, consumer.role.role_arn, consumer.who)
+        if roles.optimizers:
+            yield Principal("Optimizers", roles.optimizers.role_arn, Who.OPTIMIZER)
         if user:
             yield Principal(USER, user.user.user_arn, user.who)
 
@@ -121,13 +123,15 @@ class DestinationStack(Stack):
             return
         others = [consumer for consumer in roles.consumers if consumer.who is not Who.LOADER]
         kept_out = {f"<{consumer.logical_id}.Arn>": consumer.role.role_arn for consumer in others}
+        if roles.optimizers:
+            kept_out[f"<{OPTIMIZER_LOGICAL_ID}.Arn>"] = roles.optimizers.role_arn
         if user and user.who is not Who.LOADER:
             kept_out[f"<{USER}.Arn>"] = user.user.user_arn
         if lake.made:
             restrict(lake, settings=settings, arns=arns, kept_out=list(kept_out.values()))
         else:
             ids = {consumer.name: f"<{consumer.logical_id}.Arn>" for consumer in roles.consumers}
-            named = {"job": job, USER_ROLE: f"<{USER}.Arn>", **ids}
+            named = {"job": job, USER_ROLE: f"<{USER}.Arn>", OPTIMIZERS: f"<{OPTIMIZER_LOGICAL_ID}.Arn>", **ids}
             holders = {named[each.role.name]: each.readable for each in declared if each.role.name in named}
             grants = list_destination_grants(settings, shown, holders)
             warn_owner(lake, settings=settings, shown=shown, kept_out=list(kept_out), grants=grants)

@@ -60,8 +60,9 @@ MISTAKES = [
     (S, "tables:\n", "tables: []\nother:\n", [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: checkpoint, contract, delta_encodings, "
-     "deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, on_bad_row, "
-     "on_failure, on_violation, pipeline, put_metrics, readers, refresh, source, source_root, tables, undo."]),
+     "deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, maintenance, "
+     "on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, source, source_root, tables, "
+     "undo."]),
     (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
      "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
      "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "
@@ -211,10 +212,24 @@ MISTAKES = [
     (S, "deployment:\n", "schedule: {rate: 1 hour}\ndeployment:\n", [
      "lake.yaml:11: schedule: unknown key, with value a mapping; known keys: checkpoint, contract, "
      "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, source, source_root, tables, "
-     "undo. It goes into 'deployment'."]),
+     "maintenance, on_bad_row, on_failure, on_violation, pipeline, put_metrics, readers, refresh, source, source_root, "
+     "tables, undo. It goes into 'deployment'."]),
     (S, "deployment:\n", "keep_loads_days: 0\ndeployment:\n", [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
+    (S, "deployment:\n", "maintenance: {compact: true}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.compact: 'compact' is done by Glue's optimizers; expected 'optimizer_role', the role "
+     "they take."]),
+    (S, "deployment:\n", "maintenance: {delete_orphans_days: 2}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.delete_orphans_days: 2: expected at least 3."]),
+    (S, "deployment:\n", "maintenance: {optimizer_role: nyc}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.optimizer_role: 'optimizer_role' has nothing to do; expected 'expire_snapshots_days', "
+     "'compact' or 'delete_orphans_days'."]),
+    (S, "deployment:\n", "maintenance: {compact: true, optimizer_role: /nyc}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.optimizer_role: '/nyc': expected a role's name, with its path if it has one, such as "
+     "'data/nyc-optimizers', or its ARN."]),
+    (S, "deployment:\n", "maintenance: {expire_snapshots_days: 5}\ndeployment:\n", [
+     "lake.yaml:11: maintenance: only Iceberg tables have snapshots to expire and files to compact; these are Parquet "
+     "files. Leave 'maintenance' out."]),
     (S, "deployment:\n", "on_failure: skip\ndeployment:\n", [
      "lake.yaml:11: on_failure: 'skip' is not allowed; expected 'continue' or 'stop'."]),
     (S, "deployment:\n", "lineage: log\ndeployment:\n", [

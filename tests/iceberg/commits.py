@@ -19,6 +19,7 @@ from lakewriter.receipt import Part, Receipt
 from lakewriter.shape.partitions import Transforms
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import GlueService, RestService
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Encoding
 from tests.commit import intents
 from tests.encode.files import written
@@ -35,6 +36,7 @@ class Table:
 
     def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None, name: str = "t", **access: str) -> None:
         self.aws, self.clients = aws, Clients(ACCESS.model_copy(update=access))
+        self.maintenance: Maintenance | None = None
         service = rest_service(open_catalog) if open_catalog else GlueService()
         location = "" if open_catalog else f"s3://{BUCKET}/data/production/db/{name}"
         self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}
@@ -50,7 +52,7 @@ class Table:
         return self._before(job).prepare(schema, TableState(committed=committed))
 
     def _before(self, job: str) -> IcebergTargetTable:
-        return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1")
+        return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1", self.maintenance)
 
     def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Intent:
         """A load of one file, made ready, encoded, and its object there."""

@@ -59,10 +59,15 @@ TABLES = [
 
 
 def lake(
-    folder: Path, deployment: dict[str, Any] | None = None, tables: list[dict[str, Any]] | None = None, **options: Any
+    folder: Path,
+    deployment: dict[str, Any] | None = None,
+    tables: list[dict[str, Any]] | None = None,
+    top: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Lake:
-    """With ``options`` laid over its destination."""
-    path = files.lake(folder, tables=tables or TABLES, top={"deployment": deployment or {}}, **(DESTINATION | options))
+    """With ``options`` laid over its destination, and ``top`` over the file."""
+    laid = {"deployment": deployment or {}, **(top or {})}
+    path = files.lake(folder, tables=tables or TABLES, top=laid, **(DESTINATION | options))
     return load(path)
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.bucket import deny_replacement
-from lakewriter.policy.role_documents import Who
+from lakewriter.policy.role_documents import Who, make_documents
 from lakewriter.policy.roles import list_roles
 from tests.policy.lakes import ARNS, CATALOG, OWN_TABLES, PREFIXED_TABLES, lake, made, statement
 from tests.policy.test_documents import KEEP_TABLES
@@ -72,3 +73,96 @@ def test_engines_may_replace_files(tmp_path: Path, destination: dict[str, Any]) 
         each for each in made(tmp_path, Who.VENDOR, **destination)["S3"]["Statement"] if each["Sid"] == "WriteObjects"
     )
     assert "s3:DeleteObject" in write["Action"]
+
+
+MAINTAINED = {"maintenance": {"expire_snapshots_days": 5, "optimizer_role": "data/nyc-optimizers"}}
+OPTIMIZERS = "arn:aws:iam::123456789012:role/data/nyc-optimizers"
+LOGS = "arn:aws:logs:us-east-1:123456789012:log-group:/aws-glue"
+SET = [
+    "glue:GetTableOptimizer", "glue:CreateTableOptimizer", "glue:UpdateTableOptimizer", "glue:DeleteTableOptimizer",
+]  # fmt: skip
+
+
+def maintained(folder: Path, who: Who, **top: Any) -> dict[str, Any]:
+    found = lake(folder, top=MAINTAINED | top, **GLUE)
+    return make_documents(found.spec, found.deployment, who, ARNS)
+
+
+def test_the_job_sets_optimizers_and_passes_their_role_alone(tmp_path: Path) -> None:
+    assert maintained(tmp_path, Who.JOB)["Glue"]["Statement"][2:] == [
+        statement("SetOptimizers", SET, OWN_TABLES),
+        statement(
+            "PassOptimizerRole",
+            ["iam:PassRole"],
+            [OPTIMIZERS],
+            {"StringEquals": {"iam:PassedToService": "glue.amazonaws.com"}},
+        ),
+    ]
+
+
+NO_OPTIMIZERS = [
+    # without a role nobody sets optimizers, and nobody is passed
+    {"maintenance": {"expire_snapshots_days": 5}},
+    {"maintenance": None},
+]
+
+
+@pytest.mark.parametrize("top", NO_OPTIMIZERS)
+def test_without_a_role_nothing_is_allowed_for_it(tmp_path: Path, top: dict[str, Any]) -> None:
+    found = lake(tmp_path, top=top, **GLUE)
+    sids = [each["Sid"] for each in maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"]]
+    assert sids == ["ReadCatalog", "WriteTables"]
+    assert [role.name for role in list_roles(found.spec, found.deployment, ARNS)] == ["job"]
+
+
+def test_the_optimizers_reach_the_tables_and_no_records(tmp_path: Path) -> None:
+    """https://docs.aws.amazon.com/glue/latest/dg/optimization-prerequisites.html"""
+    found = lake(tmp_path, top=MAINTAINED, **GLUE)
+    role = list(list_roles(found.spec, found.deployment, ARNS))[-1]
+    assert (role.name, role.who) == ("optimizers", Who.OPTIMIZER)
+    assert (role.trust or {})["Statement"] == [
+        {
+            "Sid": "TrustGlue",
+            "Effect": "Allow",
+            "Principal": {"Service": "glue.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+        }
+    ]
+    assert [each["Sid"] for each in role.documents["S3"]["Statement"]] == [
+        "ListUnderPrefix", "InspectBucket", "WriteObjects", "KeepOutOfControlObjects",
+    ]  # fmt: skip
+    assert role.documents["Glue"]["Statement"] == [
+        statement("MaintainTables", ["glue:GetTable", "glue:UpdateTable"], OWN_TABLES),
+        statement(
+            "WriteOptimizerLogs",
+            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"],
+            [
+                f"{LOGS}/iceberg-compaction/logs:*",
+                f"{LOGS}/iceberg-retention/logs:*",
+                f"{LOGS}/iceberg-orphan-file-deletion/logs:*",
+            ],
+        ),
+    ]
+
+
+def test_a_role_that_is_there_is_not_described(tmp_path: Path) -> None:
+    arn = "arn:aws:iam::123456789012:role/Own"
+    top = {"maintenance": {"compact": True, "optimizer_role": arn}}
+    found = lake(tmp_path, top=top, **GLUE)
+    assert [role.name for role in list_roles(found.spec, found.deployment, ARNS)] == ["job"]
+    passed = maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"][-1]
+    assert passed["Resource"] == [arn]
+
+
+def test_a_deployer_may_make_the_role(tmp_path: Path) -> None:
+    found = lake(tmp_path, top=MAINTAINED, **GLUE)
+    execution = make_documents(found.spec, found.deployment, Who.DEPLOYER, ARNS, stage="dev")["Execution"]
+    (identities,) = (each for each in execution["Statement"] if each["Sid"] == "ManageIdentities")
+    assert OPTIMIZERS in identities["Resource"]
+
+
+def test_another_catalog_has_no_optimizers(tmp_path: Path) -> None:
+    with pytest.raises(SpecInvalidError) as refused:
+        lake(tmp_path, top=MAINTAINED, **OPEN_CATALOG)
+    assert "maintenance.optimizer_role: Glue's optimizers reach tables of the Glue Data Catalog" in str(refused.value)
+    assert lake(tmp_path, top={"maintenance": {"expire_snapshots_days": 5}}, **OPEN_CATALOG).spec.maintenance

@@ -79,6 +79,11 @@ def test_operator_reads_whatever_loads_read_and_writes_no_data() -> None:
         ("glue:BatchCreatePartition", False),
         # undo.drop_partitions is off
         ("glue:DeletePartition", False),
+        # Loads set the optimizers of Iceberg tables, and `lakewriter check` looks at them as they do.
+        ("glue:GetTableOptimizer", False),
+        ("glue:CreateTableOptimizer", False),
+        ("glue:UpdateTableOptimizer", False),
+        ("glue:DeleteTableOptimizer", False),
     }
 
 

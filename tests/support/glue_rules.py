@@ -80,7 +80,36 @@ def get_catalog(call: Call, proceed: Proceed) -> Answer:
     """``GetCatalog`` of the account's own catalog, which moto does not have."""
     if call.action != "glue:GetCatalog":
         return proceed(call)
-    catalog = {"CatalogId": call.document["CatalogId"], "Name": "default"}
-    return Answer(200, (("Content-Type", "application/x-amz-json-1.1"),)).with_body(
-        json.dumps({"Catalog": catalog}).encode()
-    )
+    return _answer({"Catalog": {"CatalogId": call.document["CatalogId"], "Name": "default"}})
+
+
+class Optimizers:
+    """Optimizers of Iceberg tables, which moto does not have: ``kept`` by table and type, as they were given.
+
+    https://docs.aws.amazon.com/glue/latest/webapi/API_CreateTableOptimizer.html and its kin
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], dict[str, Any]] = {}
+        self.last_runs: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def __call__(self, call: Call, proceed: Proceed) -> Answer:
+        verb = call.action.removeprefix("glue:").removesuffix("TableOptimizer")
+        if verb not in {"Create", "Get", "Update", "Delete"}:
+            return proceed(call)
+        key = f"{call.document['DatabaseName']}.{call.document['TableName']}", call.document["Type"]
+        if (verb == "Create") == (key in self.kept):
+            code = "AlreadyExistsException" if verb == "Create" else "EntityNotFoundException"
+            return call.error(400, code, f"Optimizer {key[1]} of {key[0]}")
+        if verb == "Get":
+            found = {"type": key[1], "configuration": self.kept[key], "lastRun": self.last_runs.get(key, {})}
+            return _answer({"TableOptimizer": found})
+        if verb == "Delete":
+            del self.kept[key]
+        else:
+            self.kept[key] = call.document["TableOptimizerConfiguration"]
+        return _answer({})
+
+
+def _answer(content: dict[str, Any]) -> Answer:
+    return Answer(200, (("Content-Type", "application/x-amz-json-1.1"),)).with_body(json.dumps(content).encode())

@@ -50,6 +50,7 @@ class StrictAws:
         self._payers = s3_rules.RequesterPays()
         self._uploads = s3_rules.UploadTimes(self.now)
         self._sts = Sts(self.now)
+        self.optimizers = glue_rules.Optimizers()
 
     def now(self) -> datetime:
         """The server's time, its skew included."""
@@ -151,6 +152,7 @@ class StrictAws:
             yield glue_rules.fold_names
         yield glue_rules.check_versions
         yield glue_rules.get_catalog
+        yield self.optimizers
         yield self._sts.assume
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -28,12 +28,16 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "glue.BatchCreatePartition": (),
     "glue.CreateDatabase": (),
     "glue.CreateTable": (),
+    "glue.CreateTableOptimizer": (),
     "glue.GetDatabase": ("Database.Name",),
     "glue.GetPartition": ("Partition.Values",),
     "glue.GetPartitions": ("Partitions", "Partitions[].Values"),
     # Without a version id the next UpdateTable would overwrite the changes of others.
+    "glue.GetTableOptimizer": ("TableOptimizer.type",),
     "glue.GetTable": ("Table.Name", "Table.VersionId"),
     "glue.UpdateTable": (),
+    "glue.UpdateTableOptimizer": (),
+    "glue.DeleteTableOptimizer": (),
     "sts.AssumeRole": (
         "Credentials.AccessKeyId",
         "Credentials.SecretAccessKey",

@@ -12,6 +12,7 @@ from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Ice
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.commit.state import TableState
 from lakewriter.report import TableHealth
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Partition
 
 if TYPE_CHECKING:
@@ -147,8 +148,11 @@ class FilesOnly:
         return Comparison()
 
 
-def open_catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -> CatalogTable:
-    """Open the table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
+def open_catalog_table(
+    action: CatalogAction, clients: aws.Clients, load: str, maintenance: Maintenance | None = None
+) -> CatalogTable:
+    """Open the table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``. ``maintenance`` is for
+    Iceberg tables."""
     if isinstance(action, FilesAction):
         return NoTable()
     if isinstance(action, GlueAction):
@@ -156,7 +160,7 @@ def open_catalog_table(action: CatalogAction, clients: aws.Clients, load: str) -
     # Importing PyIceberg takes a second: only loads of Iceberg tables wait for it.
     from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
-    return IcebergTargetTable(action, clients, load)
+    return IcebergTargetTable(action, clients, load, maintenance)
 
 
 def open_iceberg_writer(intent: Intent, clients: aws.Clients) -> "IcebergTables":

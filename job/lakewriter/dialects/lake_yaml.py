@@ -15,6 +15,7 @@ from lakewriter.dialects.common.faults import FaultError, locate_faults
 from lakewriter.dialects.common.foreign_files import refuse_foreign
 from lakewriter.dialects.common.form import FormField
 from lakewriter.dialects.common.lineage_keys import LineageEntry, warn_of_key
+from lakewriter.dialects.common.maintenance_keys import MaintenanceEntry, make_maintenance
 from lakewriter.dialects.common.named_readers import fit_readers
 from lakewriter.dialects.common.problems import (
     describe_problems,
@@ -129,6 +130,8 @@ class LakeFile(FileModel):
     """What ``lakewriter undo`` may do in Glue."""
     refresh: RefreshEntry = RefreshEntry()
     """What a full refresh keeps, of tables with ``mode: refresh``."""
+    maintenance: MaintenanceEntry | None = None
+    """What becomes of the old snapshots, small files and forgotten files of Iceberg tables. Without it all stay."""
     delta_encodings: bool = False
     """Writes Parquet's DELTA encodings where a column's values mostly differ. Files get smaller, but not every reader
     knows them."""
@@ -219,6 +222,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         own = [(entry.expect, entry.on_violation) for entry in file.tables]
         spec = apply_expectations(spec, own, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
+        maintenance = make_maintenance(file.maintenance, spec)
         interval = _choose_interval(file, spec)
     loaded = {
         "limits": dialect.limits(destination, _make_limits(file)),
@@ -230,6 +234,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         "keep_loads_days": file.keep_loads_days,
         "undo": UndoRules(**file.undo.model_dump()),
         "refresh": RefreshRules(**file.refresh.model_dump()),
+        "maintenance": maintenance,
         "lineage": lineage,
         "warnings": (*of_files, *spec.warnings, *_list_option_notes(spec), *warn_of_key(lineage)),
     }

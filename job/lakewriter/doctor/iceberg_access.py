@@ -7,10 +7,12 @@ from typing import Final
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.connection import Connection
+from lakewriter.commit.iceberg.upkeep import Optimizers, find_faults, make_configurations
 from lakewriter.commit.intent import IcebergAction
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
 from lakewriter.spec.catalogs import GlueService, IcebergCatalog, IcebergService
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec, TableSpec
 
 CATALOG_REMEDY: Final = (
@@ -69,3 +71,16 @@ class IcebergProbes:
             yield Finding(name, "ok", message)
             return
         yield Finding(name, "ok", f"{table.id} lies at {location}.")
+        if self.spec.maintenance:
+            yield from self._check_upkeep(action, table, self.spec.maintenance)
+
+    def _check_upkeep(self, action: IcebergAction, table: TableSpec, maintenance: Maintenance) -> Iterator[Finding]:
+        """Compare Glue's optimizers with the file, which the first load of the table sets."""
+        if not make_configurations(maintenance):
+            return
+        name = f"maintenance of {table.id}"
+        faults = list(find_faults(Optimizers(self.clients, action, maintenance), maintenance))
+        for message, remedy in faults:
+            yield Finding(name, "warning", message, remedy)
+        if not faults:
+            yield Finding(name, "ok", "Glue's optimizers are as 'maintenance' has them, and none failed last.")

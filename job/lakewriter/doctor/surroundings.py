@@ -61,7 +61,8 @@ class LakeProbes:
                 return
             answer = {}
         # SeaweedFS and rclone omit the list if there is no rule.
-        yield _check_rules(answer.get("Rules", []), self.keys.root)
+        orphans = self.spec.maintenance.delete_orphans_days if self.spec.maintenance else None
+        yield _check_rules(answer.get("Rules", []), self.keys.root, orphans)
 
     def check_pending(self) -> Iterator[Finding]:
         """Find loads that have begun to commit and were not finished."""
@@ -114,8 +115,9 @@ class LakeProbes:
             ) from error
 
 
-def _check_rules(rules: list[Mapping[str, Any]], root: str) -> Finding:
-    """Check the enabled rules that cover the control prefix, which begins with the data's prefix."""
+def _check_rules(rules: list[Mapping[str, Any]], root: str, orphans: int | None) -> Finding:
+    """Check the enabled rules that cover the control prefix, which begins with the data's prefix; ``orphans`` are the
+    days of ``maintenance.delete_orphans_days``."""
     days = [
         rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
         for rule in rules
@@ -131,6 +133,12 @@ def _check_rules(rules: list[Mapping[str, Any]], root: str) -> Finding:
         message = f"a lifecycle rule aborts incomplete multipart uploads after {waits}: a load could lose its files."
         remedy = f"Let the rule wait at least {LEAST_DAYS} days, better {_SAFE_DAYS}."
         return Finding("lifecycle", "warning", message, remedy)
+    if orphans is not None and orphans <= min(days):
+        message = (
+            f"maintenance.delete_orphans_days is {orphans}, and uploads may be completed for {waits}: files could be "
+            "deleted that a load is about to commit."
+        )
+        return Finding("lifecycle", "warning", message, f"Set it to {min(days) + 1} or more.")
     return Finding("lifecycle", "ok", f"incomplete multipart uploads are aborted after {waits}.")
 
 

@@ -43,6 +43,10 @@ class Arns:
         """Return the ARN of a role; ``name`` has its path, without a leading slash."""
         return f"arn:{self.partition}:iam::{self.account}:role/{name}"
 
+    def log_group(self, name: str) -> str:
+        """Return the ARN of a log group and of its streams."""
+        return self._make_regional("logs", f"log-group:{name}:*")
+
     def root(self) -> str:
         """Return the ARN of the account as a principal."""
         return f"arn:{self.partition}:iam::{self.account}:root"

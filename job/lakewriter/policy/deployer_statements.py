@@ -10,7 +10,7 @@ from typing import Final
 
 from lakewriter.naming import name_deployment
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.glue_statements import list_own_paths
+from lakewriter.policy.glue_statements import find_optimizer_role, list_own_paths
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -72,6 +72,7 @@ def allow_deployer(spec: Spec, deployment: Deployment, arns: Arns, stage: str) -
 
 def _allow_execution(spec: Spec, deployment: Deployment, arns: Arns, name: str) -> list[Statement]:
     path = deployment.role_path.lstrip("/")
+    named = [find_optimizer_role(spec.maintenance, arns)] if spec.maintenance and spec.maintenance.makes_role else []
     identities = [arns.role(f"{path}{name}*").replace(":role/", f":{kind}/") for kind in ("role", "policy", "user")]
     passed = {"StringEquals": {"iam:PassedToService": [f"{service}.amazonaws.com" for service in _PASSED]}}
     buckets = [arns.bucket(spec.access.bucket), arns.bucket(f"{name}*")]
@@ -81,7 +82,7 @@ def _allow_execution(spec: Spec, deployment: Deployment, arns: Arns, name: str) 
     return [
         allow("ManageBuckets", _BUCKETS, buckets),
         allow("ReadAssets", ["s3:GetObject"], [assets]),
-        allow("ManageIdentities", _ROLES, identities),
+        allow("ManageIdentities", _ROLES, [*identities, *named]),
         allow("PassRoles", ["iam:PassRole"], identities[:1], passed),
         allow("ManageKeys", _KEYS, ["*"]),
         allow("ManageSecret", secrets, [arns.secret("VendorUserKey-*")]),

@@ -7,6 +7,8 @@ from lakewriter.naming import CHECK_TABLE
 from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.parties import Reach, list_databases, list_prefix_paths
 from lakewriter.policy.statements import Statement, allow, deny
+from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
 
 _DATABASE: Final = "glue:GetDatabase"
@@ -30,6 +32,14 @@ _CHANGE: Final = (
 _CHANGE_DATABASE: Final = ("glue:UpdateDatabase", "glue:DeleteDatabase")
 _RESET: Final = ("glue:DeleteTable", "glue:BatchDeleteTable", "glue:DeleteDatabase")
 
+_OPTIMIZER: Final = (
+    "glue:GetTableOptimizer", "glue:CreateTableOptimizer", "glue:UpdateTableOptimizer", "glue:DeleteTableOptimizer",
+)  # fmt: skip
+_LOG: Final = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
+_OPTIMIZER_LOGS: Final = tuple(
+    f"/aws-glue/iceberg-{kind}/logs" for kind in ("compaction", "retention", "orphan-file-deletion")
+)
+
 _BUDGET: Final = 5000
 """Characters of ARNs in a managed policy, which IAM limits to 6144 in all."""
 _ARN: Final = 50
@@ -50,6 +60,36 @@ def allow_loader(spec: Spec, arns: Arns, *, new_databases: bool) -> list[Stateme
         *([allow("ReadCatalog", _CATALOG[:1], [arns.glue("catalog")])] if spec.iceberg else []),
         allow("WriteTables", actions, _make_resources(arns, _list_table_paths(spec))),
         *_allow_undo(spec, arns),
+        *_allow_upkeep(spec, arns),
+    ]
+
+
+def allow_optimizer(spec: Spec, arns: Arns) -> list[Statement]:
+    """Allow Glue's optimizers to commit to the file's Iceberg tables, and to log what they do.
+
+    https://docs.aws.amazon.com/glue/latest/dg/optimization-prerequisites.html
+    """
+    tables = _make_resources(arns, _list_table_paths(spec))
+    return [
+        allow("MaintainTables", ["glue:GetTable", "glue:UpdateTable"], tables),
+        allow("WriteOptimizerLogs", _LOG, list(map(arns.log_group, _OPTIMIZER_LOGS))),
+    ]
+
+
+def find_optimizer_role(maintenance: Maintenance, arns: Arns) -> str:
+    """Find the ARN of the optimizers' role."""
+    role = maintenance.optimizer_role or ""
+    return arns.role(role) if maintenance.makes_role else role
+
+
+def _allow_upkeep(spec: Spec, arns: Arns) -> list[Statement]:
+    """Allow setting Glue's optimizers of the file's tables, where the file has them, with their role alone."""
+    if spec.maintenance is None or spec.maintenance.optimizer_role is None:
+        return []
+    to_glue = {"StringEquals": {"iam:PassedToService": OPTIMIZER_SERVICE}}
+    return [
+        allow("SetOptimizers", _OPTIMIZER, _make_resources(arns, _list_table_paths(spec))),
+        allow("PassOptimizerRole", ["iam:PassRole"], [find_optimizer_role(spec.maintenance, arns)], to_glue),
     ]
 
 

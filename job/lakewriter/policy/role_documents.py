@@ -54,6 +54,7 @@ def make_documents(
         Who.VENDOR: lambda: _allow_vendor(spec, deployment, arns, party or Party()),
         Who.CATALOG: lambda: _allow_catalog(spec, deployment, arns),
         Who.READER: lambda: _allow_reader(spec, deployment, arns, party),
+        Who.OPTIMIZER: lambda: _allow_optimizer(spec, deployment, arns),
         Who.OPERATOR: lambda: allow_operator(spec, deployment, arns, state_machine),
         Who.DEPLOYER: lambda: allow_deployer(spec, deployment, arns, stage or "dev"),
     }
@@ -120,6 +121,12 @@ def _allow_catalog(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
         "S3": storage.allow_catalog(spec, arns),
         "Kms": storage.allow_encryption(spec, deployment, arns, writes=True),
     }
+
+
+def _allow_optimizer(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
+    """Allow what Open Catalog does with the files of Iceberg tables, and Glue in place of that."""
+    tables = glue.allow_optimizer(spec, arns)
+    return _allow_catalog(spec, deployment, arns) | {"Glue": _add_lake_formation(tables, deployment)}
 
 
 def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party | None) -> Named:

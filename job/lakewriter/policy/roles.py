@@ -7,7 +7,13 @@ from typing import Final
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.parties import require_separate
 from lakewriter.policy.role_documents import Document, Who, find_who, make_documents
-from lakewriter.policy.trust_policies import Principal, make_closed_trust, make_job_trust, make_role_trust
+from lakewriter.policy.trust_policies import (
+    Principal,
+    make_closed_trust,
+    make_job_trust,
+    make_optimizer_trust,
+    make_role_trust,
+)
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -15,6 +21,10 @@ from lakewriter.spec.trust import Party, Snowflake, SnowflakePrincipal
 
 USER: Final = "user"
 """The name of the user with an access key among the roles."""
+
+
+OPTIMIZERS: Final = "optimizers"
+"""The name of the role of Glue's optimizers among the roles."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,8 @@ class Role:
 def list_roles(
     spec: Spec, deployment: Deployment, arns: Arns, *, show: Callable[[SecretText], str] = lambda secret: secret.text
 ) -> Iterator[Role]:
-    """List the job's role, the role it assumes, one for each entry of ``trust``, the IAM user, Snowflake's two.
+    """List the job's role, the role it assumes, one for each entry of ``trust``, the IAM user, Snowflake's two, and
+    that of Glue's optimizers.
 
     ``show`` returns an external id as the trust policy is to hold it; the default keeps a reference as it is.
     """
@@ -53,6 +64,8 @@ def list_roles(
     if snowflake := find_snowflake(spec, deployment):
         yield make_role("snowflake-catalog", Who.CATALOG, make_snowflake_trust(snowflake.catalog, arns))
         yield make_role("snowflake-compute", Who.READER, make_snowflake_trust(snowflake.compute, arns))
+    if spec.maintenance and spec.maintenance.makes_role:
+        yield make_role(OPTIMIZERS, Who.OPTIMIZER, make_optimizer_trust())
 
 
 def find_snowflake(spec: Spec, deployment: Deployment) -> Snowflake | None:

@@ -6,6 +6,7 @@ from lakewriter.policy.arns import Arns
 from lakewriter.policy.statements import Document, Statement, make_document
 
 SERVICE = "emr-serverless.amazonaws.com"
+OPTIMIZER_SERVICE = "glue.amazonaws.com"
 
 
 class Principal(NamedTuple):
@@ -29,6 +30,16 @@ def make_job_trust(arns: Arns, *, conditions: bool = True) -> Document:
             "ArnLike": {"aws:SourceArn": arns.applications()},
         }
     return make_document([statement])
+
+
+def make_optimizer_trust() -> Document:
+    """Trust Glue, to which nobody can pass the role but from this account.
+
+    https://docs.aws.amazon.com/glue/latest/dg/optimization-prerequisites.html
+    """
+    principal = {"Service": OPTIMIZER_SERVICE}
+    trusted = {"Sid": "TrustGlue", "Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+    return make_document([trusted])
 
 
 def make_role_trust(*parties: Principal) -> Document:

@@ -16,6 +16,8 @@ class Who(StrEnum):
     """Snowflake Open Catalog."""
     READER = "reader"
     """Snowflake's compute, and entries of ``trust`` with ``access: read``."""
+    OPTIMIZER = "optimizer"
+    """Glue's optimizers of Iceberg tables, with ``maintenance.optimizer_role``."""
     OPERATOR = "operator"
     """A person on call: the commands on loads, and their start and stop. No stack makes this role."""
     DEPLOYER = "deployer"

@@ -63,7 +63,7 @@ def find_data_directory(location: str, access: Access) -> str:
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    return open_catalog_table(plan_catalog_action(spec, table, names), clients, load)
+    return open_catalog_table(plan_catalog_action(spec, table, names), clients, load, spec.maintenance)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

@@ -246,6 +246,8 @@ def _place_files(
     """The table ready for files; where the catalog chooses their place, earlier attempts' uploads are aborted there."""
     control, access = load.control(table), load.pipeline.spec.access
     action, shape, placed = make_ready(prepared, access, names, began, control.state.read)
+    for note in prepared.table.left:
+        load.progress(table, "reading", note)
     control.left.extend(prepared.table.left)
     if placed != names:
         load.names[table.id] = placed

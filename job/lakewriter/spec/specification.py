@@ -12,6 +12,7 @@ from lakewriter.spec.collection import Collection
 from lakewriter.spec.expectations import Acceptance, Condition, Expectation, Unique
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.lineage import Lineage
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.model import Model
 from lakewriter.spec.readers import ValueEncoding
 from lakewriter.spec.row_rules import BadRows, Contract
@@ -262,6 +263,7 @@ class Spec(Model):
     keep_loads_days: int = 30
     undo: UndoRules = UndoRules()
     refresh: RefreshRules = RefreshRules()
+    maintenance: Maintenance | None = None
     lineage: Lineage | None = None
     roots: tuple[str, ...] = ()
     """The folders that the tables lie in, where they have none in common."""

@@ -16,7 +16,7 @@ VENDORS: Final = {
 }
 """Whom each vendor's document has its customers trust."""
 
-OWN_ROLES: Final = frozenset({"job", "user", "snowflake-catalog", "snowflake-compute"})
+OWN_ROLES: Final = frozenset({"job", "user", "snowflake-catalog", "snowflake-compute", "optimizers"})
 
 EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 """https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"""

@@ -22,7 +22,9 @@ def settings(tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
     def make(over: dict[str, Any]) -> Settings:
         path = tmp_path / "lake.yaml"
-        content = {**GOOD, **over, "destination": GOOD["destination"] | over.get("destination", {})}
+        destination = GOOD["destination"] | over.get("destination", {})
+        kept = {key: value for key, value in destination.items() if value is not None}
+        content = {**GOOD, **over, "destination": kept}
         path.write_text(yaml.safe_dump(content))
         stages = over.get("deployment", {}).get("stages", {})
         lakes = {stage: load(path, stage=stage) for stage in stages} or {"prod": load(path)}

@@ -42,6 +42,13 @@ REFUSED = {
     Pattern("glue:GetCatalog", "arn:aws:glue:us-east-1:123456789012:catalog"): (
         "Iceberg tables alone are asked for by it; the policies of their pipelines allow it."
     ),
+    **{
+        Pattern(f"glue:{verb}TableOptimizer", f"arn:aws:glue:us-east-1:123456789012:{path}"): (
+            "Iceberg tables alone have optimizers; the policies of pipelines with maintenance.optimizer_role allow it."
+        )
+        for verb in ("Create", "Delete", "Get", "Update")
+        for path in ("catalog", "database/supaflow_nyc_public", "table/supaflow_nyc_public/airlines")
+    },
 }
 
 

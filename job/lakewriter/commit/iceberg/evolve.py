@@ -15,17 +15,25 @@ from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_ty
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned
+from lakewriter.commit.iceberg.upkeep import Upkeep
 from lakewriter.commit.intent import IcebergAction
 from lakewriter.commit.state import REBUILD, TableState
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Partition
 
 
 class IcebergTargetTable:
-    """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``."""
+    """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
+    ``maintenance`` is what the load sees to besides, of a table in the catalog.
+    """
+
+    def __init__(
+        self, action: IcebergAction, clients: aws.Clients, load: str, maintenance: Maintenance | None = None
+    ) -> None:
         self._own = IcebergTable(action, clients, load)
+        self._upkeep = Upkeep(maintenance, self._own, clients) if maintenance else None
         self._bucket = clients.access.bucket
         self._pipeline, self._job_id, _ = load.split("/")
         self._found = self._own.load()
@@ -64,7 +72,8 @@ class IcebergTargetTable:
         if self._found is None:
             where = f" at {action.location}" if action.location else ""
             how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
-            return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}"]
+            upkeep = self._upkeep.describe(None) if self._upkeep else []
+            return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
         check_partitioned(self._found, partition, name)
         require_writable(self._found, schema, self._bucket, name)
         before = {field.name: field for field in self._found.schema().fields}
@@ -78,7 +87,7 @@ class IcebergTargetTable:
                 changes.append(f"widen column {field.name} of {name} from {old.field_type} to {field.field_type}")
             elif old.required and field.optional:
                 changes.append(f"make column {field.name} of {name} optional")
-        return changes
+        return changes + (self._upkeep.describe(self._found) if self._upkeep else [])
 
     def prepare(
         self,
@@ -96,6 +105,8 @@ class IcebergTargetTable:
         running = state.running.get(self._job_id)
         if running and running.first:
             table = self._own.clear_up_fenced(table, f"{self._pipeline}/{self._job_id}/", running.first)
+        if self._upkeep:
+            table = self._upkeep.keep(table)
 
         def fits(seen: Table) -> bool:
             return merge_schema(seen, optional, self._own.name).as_struct() == seen.schema().as_struct()

@@ -1,0 +1,213 @@
+"""Keep what ``maintenance`` asks for in an Iceberg table: properties for whoever expires its snapshots, and the
+optimizers of Glue.
+
+https://docs.aws.amazon.com/glue/latest/dg/table-optimizers.html
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pyiceberg.table import Table
+
+from lakewriter import aws
+from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.intent import IcebergAction
+from lakewriter.errors import LakeError
+from lakewriter.spec.maintenance import Maintenance
+
+MARK: Final = "lakewriter-maintenance"
+"""The table property that holds what Glue's optimizers were told last, so that a load asks for nothing that it finds
+done; no pipeline's own property has this name."""
+
+_DAY: Final = 86_400_000
+_MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
+_MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
+"""https://iceberg.apache.org/docs/latest/configuration/#table-behavior-properties"""
+
+_PURPOSES: Final = {
+    "retention": "expire snapshots",
+    "compaction": "compact small files",
+    "orphan_file_deletion": "delete forgotten files",
+}
+
+
+def make_properties(maintenance: Maintenance) -> dict[str, str]:
+    """Make the properties that Iceberg's procedures, and Glue, expire snapshots by."""
+    if maintenance.expire_snapshots_days is None:
+        return {}
+    days = maintenance.expire_snapshots_days
+    return {_MAX_AGE: str(days * _DAY), _MIN_KEPT: str(maintenance.keep_snapshots)}
+
+
+def make_configurations(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
+    """Make the configuration of each of Glue's optimizers that is wanted, by its type, without the role."""
+    if maintenance.optimizer_role is None:
+        return {}
+    made: dict[str, dict[str, Any]] = {}
+    if maintenance.expire_snapshots_days is not None:
+        kept = {
+            "snapshotRetentionPeriodInDays": maintenance.expire_snapshots_days,
+            "numberOfSnapshotsToRetain": maintenance.keep_snapshots,
+            "cleanExpiredFiles": True,
+        }
+        made["retention"] = {"retentionConfiguration": {"icebergConfiguration": kept}}
+    if maintenance.compact:
+        made["compaction"] = {}
+    if maintenance.delete_orphans_days is not None:
+        days = {"orphanFileRetentionPeriodInDays": maintenance.delete_orphans_days}
+        made["orphan_file_deletion"] = {"orphanFileDeletionConfiguration": {"icebergConfiguration": days}}
+    return made
+
+
+_SET_AGAIN: Final = f"Remove the table's property {MARK!r}: the next load sets its optimizers again."
+
+
+def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[tuple[str, str]]:
+    """Say of each of Glue's optimizers that is wanted how it is not as ``maintenance`` has it, or that it failed; with
+    what to do."""
+    for kind, wanted in make_configurations(maintenance).items():
+        found = optimizers.find(kind)
+        if found is None:
+            yield f"Glue has no optimizer to {_PURPOSES[kind]} ({kind}).", _SET_AGAIN
+            continue
+        configuration, run = found.get("configuration", {}), found.get("lastRun", {})
+        whole = {"roleArn": optimizers.role, "enabled": True, **wanted}
+        if not _is_within(whole, configuration):
+            shown, expected = (
+                json.dumps(each, sort_keys=True) for each in ({key: configuration.get(key) for key in whole}, whole)
+            )
+            yield f"Glue's optimizer {kind} was changed: it is {shown}, expected {expected}.", _SET_AGAIN
+        if run.get("eventType") == "failed":
+            why = run.get("error", "no reason is given")
+            logs = f"/aws-glue/iceberg-{kind.replace('_', '-')}/logs"
+            yield (
+                f"Glue's optimizer {kind} failed at {run.get('endTimestamp')}: {why}.",
+                f"Look into CloudWatch's {logs}. Its role needs what 'lakewriter policy LAKE --who optimizer' prints.",
+            )
+
+
+def _is_within(wanted: Any, found: Any) -> bool:
+    """Whether all that is wanted is found: Glue answers with its own defaults besides."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(_is_within(value, found.get(key)) for key, value in wanted.items())
+    return bool(wanted == found)
+
+
+class Upkeep:
+    """The maintenance that is wanted of one table; an optimizer that cannot be set stops no load."""
+
+    def __init__(self, maintenance: Maintenance, own: IcebergTable, clients: aws.Clients) -> None:
+        self._maintenance = maintenance
+        self._own = own
+        self._clients = clients
+        self._configurations = make_configurations(maintenance)
+
+    def describe(self, table: Table | None) -> list[str]:
+        """Say what ``keep`` would change, a phrase for each."""
+        name, known = self._own.name, table.properties if table else {}
+        wanted = make_properties(self._maintenance)
+        changes = [f"set {key}={value} of {name}" for key, value in wanted.items() if known.get(key) != value]
+        if self._is_told(known):
+            return changes
+        told = read_told(known)
+        changes += [f"let Glue {_PURPOSES[kind]} of {name}" for kind in self._configurations]
+        return changes + [f"stop Glue's {kind} of {name}" for kind in told if kind not in self._configurations]
+
+    def keep(self, table: Table) -> Table:
+        """Set the properties and tell the optimizers, where the table does not show that it is done; return the
+        table."""
+        wanted = make_properties(self._maintenance)
+        if not self._is_told(table.properties) and self._tell_optimizers(read_told(table.properties)):
+            wanted[MARK] = self._mark
+
+        def is_kept(seen: Table) -> bool:
+            return wanted.items() <= seen.properties.items()
+
+        def set_properties(seen: Table) -> None:
+            with seen.transaction() as transaction:
+                transaction.set_properties(wanted)
+
+        return self._own.change(table, is_kept, set_properties)
+
+    @property
+    def _mark(self) -> str:
+        told = {"role": self._maintenance.optimizer_role, "optimizers": self._configurations}
+        return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+    def _is_told(self, properties: Mapping[str, str]) -> bool:
+        return not self._configurations or properties.get(MARK) == self._mark
+
+    def _tell_optimizers(self, told: Mapping[str, Any]) -> bool:
+        """Create or change each optimizer that is wanted, and delete those that are not any more; False, with a
+        sentence in the report, where Glue refuses one: the next load tries again."""
+        try:
+            optimizers = Optimizers(self._clients, self._own.action, self._maintenance)
+            for kind, configuration in self._configurations.items():
+                optimizers.put(kind, configuration)
+            for kind in told.keys() - self._configurations.keys() & _PURPOSES.keys():
+                optimizers.delete(kind)
+        except LakeError as error:
+            self._own.left.append(f"Glue's optimizers of {self._own.name} are not as 'maintenance' has them: {error}")
+            return False
+        return True
+
+
+class Optimizers:
+    """Glue's optimizers of one table, told with the destination's credentials."""
+
+    def __init__(self, clients: aws.Clients, action: IcebergAction, maintenance: Maintenance) -> None:
+        self._clients = clients
+        self._where: dict[str, str] = {"DatabaseName": action.namespace, "TableName": action.table}
+        identity = self._ask("sts:GetCallerIdentity", clients.sts.get_caller_identity)
+        self._where["CatalogId"] = identity["Account"]
+        self.role = find_role_arn(maintenance, identity["Arn"])
+
+    def put(self, kind: str, configuration: Mapping[str, Any]) -> None:
+        """Create the optimizer, or change it to this configuration where there is one."""
+        glue, whole = self._clients.glue, {"roleArn": self.role, "enabled": True, **configuration}
+        arguments: dict[str, Any] = {**self._where, "Type": kind, "TableOptimizerConfiguration": whole}
+        absent = "AlreadyExistsException"
+        if self._ask("glue:CreateTableOptimizer", glue.create_table_optimizer, absent, **arguments) is None:
+            self._ask("glue:UpdateTableOptimizer", glue.update_table_optimizer, **arguments)
+
+    def delete(self, kind: str) -> None:
+        """Delete the optimizer; nothing to do where there is none."""
+        delete = self._clients.glue.delete_table_optimizer
+        self._ask("glue:DeleteTableOptimizer", delete, "EntityNotFoundException", **self._where, Type=kind)
+
+    def find(self, kind: str) -> dict[str, Any] | None:
+        """Return the optimizer as Glue has it, with its last run; None where there is none."""
+        get = self._clients.glue.get_table_optimizer
+        answer = self._ask("glue:GetTableOptimizer", get, "EntityNotFoundException", **self._where, Type=kind)
+        return dict(answer["TableOptimizer"]) if answer else None
+
+    def _ask(self, doing: str, request: Any, absent: str = "", **arguments: Any) -> Any:
+        """Call AWS; None for the error code ``absent``."""
+        doing = f"{doing} on {self._where['DatabaseName']}.{self._where['TableName']}"
+        try:
+            return request(**arguments)
+        except aws.ClientError as error:
+            if aws.read_error_code(error) == absent:
+                return None
+            raise aws.explain(error, doing=doing, access=self._clients.access) from error
+        except aws.BotoCoreError as error:
+            raise aws.explain(error, doing=doing, access=self._clients.access) from error
+
+
+def find_role_arn(maintenance: Maintenance, caller: str) -> str:
+    """Find the ARN of the optimizers' role: a name is one of the account of the caller, whose own ARN this is."""
+    role = maintenance.optimizer_role or ""
+    if not maintenance.makes_role:
+        return role
+    _, partition, _, _, account, _ = caller.split(":", 5)
+    return f"arn:{partition}:iam::{account}:role/{role}"
+
+
+def read_told(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Read what the optimizers were told last, by their types; empty where nothing was."""
+    try:
+        told = json.loads(properties.get(MARK, "{}")).get("optimizers", {})
+    except (ValueError, AttributeError):
+        return {}
+    return told if isinstance(told, dict) else {}
