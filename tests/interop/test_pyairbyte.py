@@ -1,7 +1,6 @@
 """PyAirbyte as the client, with a real source: each is a program of its own, as is this destination."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,31 +10,11 @@ import pytest
 
 from tests.cli.platform import Platform
 from tests.cli.scenarios import FORMS
+from tests.interop.installed import install
 from tests.support import java
 
 ROOT: Final = Path(__file__).parents[2]
-CACHE: Final = ROOT / "build" / "pyairbyte"
 PACKAGES: Final = {"client": "airbyte==0.71.3", "source": "airbyte-source-faker==7.2.1"}
-"""Each in an environment of its own: they may want different versions of what they share."""
-
-
-def install(name: str) -> Path:
-    """The environment's programs; the test is skipped, with the reason, where its package cannot be had."""
-    if os.environ.get("LAKEWRITER_INTEROP") != "all":
-        pytest.skip("PyAirbyte is not here: set LAKEWRITER_INTEROP=all to install it into build/pyairbyte")
-    folder = CACHE / PACKAGES[name].replace("==", "-")
-    done = folder / "installed"
-    if not done.exists():
-        uv = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
-        for command in (
-            [uv, "venv", "--clear", "--python", sys.executable, str(folder)],
-            [uv, "pip", "install", "--python", str(folder), PACKAGES[name]],
-        ):
-            tried = subprocess.run(command, capture_output=True, text=True, check=False)
-            if tried.returncode:
-                pytest.skip(f"{PACKAGES[name]} cannot be installed: {tried.stderr[-500:]}")
-        done.touch()
-    return folder / "bin"
 
 
 @pytest.mark.spark
@@ -43,7 +22,7 @@ def install(name: str) -> Path:
 def test_a_real_source_through_pyairbyte(tmp_path, aws, bucket, spark, form, strategies):
     """It gives every sync generation 1, so "replace" keeps what the first sync wrote, with any destination that goes by
     the generations of the protocol."""
-    client, source = install("client"), install("source")
+    client, source = install(PACKAGES["client"]), install(PACKAGES["source"])
     platform = Platform(tmp_path, aws, spark)
     config, _ = platform.given(format=FORMS[form])
     program = tmp_path / "destination"
