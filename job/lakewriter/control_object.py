@@ -34,6 +34,11 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def is_false(value: bool) -> bool:
+    """The same of a mark."""
+    return not value
+
+
 def is_empty(value: Sized) -> bool:
     """The same of a list."""
     return not len(value)

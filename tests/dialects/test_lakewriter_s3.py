@@ -229,7 +229,10 @@ def test_unfit_settings(tmp_path, settings, said):
 
 
 UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append' or 'refresh'. "
+    ({"mode": "replace_partitions"}, {}, "tables.0.mode: table 'Orders' has mode 'replace_partitions', and no "
+     "partition_by: it has no partitions. Set catalog: iceberg and partition_by, or mode: refresh."),
+    ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append', 'refresh' or "
+     "'replace_partitions'. "
      "Set mode: refresh: readers see the old rows until they see all new ones."),
     ({"mode": "refresh", "cursor": "at"}, {}, "tables.0.cursor: table 'Orders' is refreshed and has a cursor: rows "
      "before it would be lost. Leave the cursor out, or append."),

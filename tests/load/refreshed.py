@@ -23,8 +23,10 @@ FOLDER = "data/crm/users/"
 class Refreshed:
     """A pipeline with one table, ``users``, each of whose loads brings the rows given."""
 
-    def __init__(self, folder, aws, catalog, keep_days=3, grace_minutes=0, destination=None, **table):
+    def __init__(self, folder, aws, catalog, keep_days=3, grace_minutes=0, destination=None, spark=None, **table):
         self.folder, self.aws, self.catalog = folder, aws, catalog
+        # Only a table with partitions needs Spark itself.
+        self.spark = spark or local_session(2)
         self.rules = {"refresh": {"keep_days": keep_days}, "undo": {"grace_minutes": grace_minutes}}
         self.table, self.destination = table, destination or {}
         self.write()
@@ -62,7 +64,7 @@ class Refreshed:
         (self.folder / "users").mkdir(exist_ok=True)
         pq.write_table(pa.table(columns), self.folder / "users" / "0.parquet")
         spec = self.spec
-        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: local_session(2))
+        return load(spec, job_id=job, clients=Clients(spec.access), spark=lambda: self.spark)
 
     def load(self, job, **columns):
         report = self.try_load(job, **columns)

@@ -149,10 +149,15 @@ class FilesOnly:
 
 
 def open_catalog_table(
-    action: CatalogAction, clients: aws.Clients, load: str, maintenance: Maintenance | None = None
+    action: CatalogAction,
+    clients: aws.Clients,
+    load: str,
+    maintenance: Maintenance | None = None,
+    *,
+    keeps_partitions: bool = False,
 ) -> CatalogTable:
-    """Open the table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``. ``maintenance`` is for
-    Iceberg tables."""
+    """Open the table that the action names; ``load`` is ``{pipeline}/{job_id}/{attempt}``. The rest is for Iceberg
+    tables: their maintenance, and whether the load replaces partitions."""
     if isinstance(action, FilesAction):
         return NoTable()
     if isinstance(action, GlueAction):
@@ -160,7 +165,7 @@ def open_catalog_table(
     # Importing PyIceberg takes a second: only loads of Iceberg tables wait for it.
     from lakewriter.commit.iceberg.evolve import IcebergTargetTable
 
-    return IcebergTargetTable(action, clients, load, maintenance)
+    return IcebergTargetTable(action, clients, load, maintenance, keeps_partitions=keeps_partitions)
 
 
 def open_iceberg_writer(intent: Intent, clients: aws.Clients) -> "IcebergTables":

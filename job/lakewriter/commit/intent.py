@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.sync_records import SourceState, SyncIntent
-from lakewriter.control_object import RECEIPT_PARTS, ControlObject, is_empty, is_none, parse
+from lakewriter.control_object import RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
 from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import TableHealth, TableReport
@@ -154,7 +154,8 @@ class Intent(ControlObject):
 
     Its ``kind`` is a load, which adds the files of its receipts; a refresh, whose files are all that the table has
     after it; or an undo, which takes what ``undoes`` names out of the table and deletes the objects in ``removes``. A
-    refresh, and the undo of one, ``switch`` the table's generation. ``repeats`` are the job ids that a load after an
+    refresh, and the undo of one, ``switch`` the table's generation; with ``keeps_partitions`` it replaces those
+    partitions of an Iceberg table alone that it has files in. ``repeats`` are the job ids that a load after an
     undo stands for.
 
     ``inferred`` are the table's columns after the load, for documents without a schema. A load of few files has their
@@ -191,6 +192,7 @@ class Intent(ControlObject):
     repeats: tuple[str, ...] = Field((), exclude_if=is_empty)
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
     switch: Switch | None = Field(None, exclude_if=is_none)
+    keeps_partitions: bool = Field(False, exclude_if=is_false)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)

@@ -71,22 +71,30 @@ class Undo:
         if position is None:
             return []
         chosen = reversed(table.loads[position:]) if self._through else [table.loads[position]]
-        undoings = []
+        undoings: list[Undoing] = []
         for load in chosen:
-            plan = self._plan_load(table, load.job_id)
+            plan = self._plan_load(table, load.job_id, tuple(each.job_id for each in undoings))
             undoings.append(Undoing(table.control.table_id, load.job_id, plan))
             # The next one is planned as if this one were gone.
             left = tuple(each for each in table.loads if each != load)
             table = replace(table, state=plan.leave(table.state), loads=left)
         return undoings
 
-    def _plan_load(self, table: TableLoads, job_id: str) -> UndoPlan:
+    def _plan_load(self, table: TableLoads, job_id: str, gone: tuple[str, ...] = ()) -> UndoPlan:
         position = table.find(job_id)
         if position is None:
             raise make_refusal(table.control, job_id, "its report is gone")
         load, before, after = table.loads[position], table.loads[:position], table.loads[position + 1 :]
         planner = UndoPlanner(
-            table.control, self._pipeline, table.state, before, after, self._choices, table.is_whole, self._is_partial
+            table.control,
+            self._pipeline,
+            table.state,
+            before,
+            after,
+            self._choices,
+            table.is_whole,
+            self._is_partial,
+            gone,
         )
         return planner.plan(_read_intent(table.control, load))
 

@@ -102,7 +102,7 @@ class UndoPlan:
 class UndoPlanner:
     """Plans undos of one table on ``state``. ``before`` and ``after`` are its live loads that began before and after
     the load, the oldest first; ``is_whole`` says that the records of all its loads are kept,
-    ``is_partial`` that other tables of the pipeline are left out."""
+    ``is_partial`` that other tables of the pipeline are left out; ``gone`` are the loads that are undone before."""
 
     control: Control
     pipeline: Pipeline
@@ -112,6 +112,7 @@ class UndoPlanner:
     choices: Choices
     is_whole: bool
     is_partial: bool = False
+    gone: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
 
     def plan(self, intent: Intent) -> UndoPlan:
@@ -232,7 +233,7 @@ class UndoPlanner:
         """The snapshot before the refresh becomes the current one again, while it is kept and nothing came after."""
         intent = plan.intent
         writer = open_iceberg_writer(intent, self.pipeline.clients)
-        why, before = writer.look_before(intent)
+        why, before = writer.look_before(intent, self.gone)
         if why is not None:
             raise self._refuse(intent, why)
         keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
@@ -248,7 +249,8 @@ class UndoPlanner:
         missing = writer.find_missing(intent)
         if missing and any(load.refreshes for load in self.after):
             later = self._name_after(lambda load: bool(load.refreshes))
-            raise self._refuse(intent, f"{later} has replaced it: nothing of it is in the table", "Undo that first")
+            what = f"{len(missing)} of its {format_count(len(intent.files), 'file')}"
+            raise self._refuse(intent, f"{later} has replaced {what}", "Undo that first")
         if missing and writer.explain_absence(intent) is not None:
             self.notes.append("its snapshot was rolled back: nothing of it is in the table")
         elif missing:

@@ -16,7 +16,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
-from lakewriter.spec.specification import Encoding, Spec, TableSpec
+from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
@@ -63,7 +63,8 @@ def find_data_directory(location: str, access: Access) -> str:
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """The table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    return open_catalog_table(plan_catalog_action(spec, table, names), clients, load, spec.maintenance)
+    action, keeps = plan_catalog_action(spec, table, names), table.mode is Mode.REPLACE_PARTITIONS
+    return open_catalog_table(action, clients, load, spec.maintenance, keeps_partitions=keeps)
 
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:

@@ -221,7 +221,7 @@ def _divide_messages(load: Load, table: TableSpec, checked: Checked) -> None:
 def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
-    exclusive = table.mode is Mode.REFRESH or (sync is not None and sync.intent.exclusive)
+    exclusive = table.mode.replaces_at_once or (sync is not None and sync.intent.exclusive)
     return bool(table.cursor or counts or load.kind.batch or exclusive or has_inferred_columns(table))
 
 
@@ -324,7 +324,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
     repeats = load.attempt.repeats.of
-    refreshes = table.mode is Mode.REFRESH
+    refreshes = table.mode.replaces_at_once
     features = {
         INFERRED: inferred is not None,
         RECEIPT_PARTS: bool(receipts.parts),
@@ -360,6 +360,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
             load.pipeline.last_loads,
         ),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
+        keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
 

@@ -72,11 +72,17 @@ class Read(Model):
 
 class Mode(StrEnum):
     """What a load does to the rows that are there: it adds to them, replaces them file by file after it, or replaces
-    them at once."""
+    them at once, all of them or those of the partitions that it has rows for."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
     REFRESH = "refresh"
+    REPLACE_PARTITIONS = "replace_partitions"
+
+    @property
+    def replaces_at_once(self) -> bool:
+        """Whether readers see the rows from before the load or those after it, and never both."""
+        return self in {Mode.REFRESH, Mode.REPLACE_PARTITIONS}
 
 
 class IndexKind(StrEnum):

@@ -1,6 +1,6 @@
 """Append a load to an Iceberg table, or replace its files: one snapshot, committed with the number of the load."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -8,6 +8,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
 
 from lakewriter import aws
 from lakewriter.commit.change_count import name_count_property
@@ -24,12 +25,18 @@ from lakewriter.commit.iceberg.manifests import (
     read_live_entries,
 )
 from lakewriter.commit.iceberg.obstacles import require_committable
-from lakewriter.commit.iceberg.partition_specs import make_partition
+from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import is_current, show_again, take_out
-from lakewriter.commit.iceberg.snapshot_presence import explain_absence, is_same_table, make_summary, read_load
+from lakewriter.commit.iceberg.snapshot_presence import (
+    explain_absence,
+    find_shown,
+    is_same_table,
+    make_summary,
+    read_load,
+)
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
-from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError
+from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.receipt import Receipt
 from lakewriter.report import TableHealth, format_count
 from lakewriter.spec.specification import MIB
@@ -101,14 +108,15 @@ class IcebergTables:
         snapshot = _find_snapshot(_require_same_table(self._own.load(), intent), intent)
         return snapshot.snapshot_id if snapshot is not None else None
 
-    def look_before(self, intent: Intent) -> tuple[str | None, int | None]:
+    def look_before(self, intent: Intent, gone: Collection[str] = ()) -> tuple[str | None, int | None]:
         """Return why what was there before a full refresh cannot be shown again, and the id of its snapshot.
 
+        ``gone`` are job ids of loads that are taken back before it.
         Both are None where the refresh made the table's first snapshot, or none, since it has no rows.
         """
         table = _require_same_table(self._own.load(), intent)
-        current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
-        if current is None and not intent.files:
+        current, snapshot = find_shown(table, intent.pipeline, gone), _find_snapshot(table, intent)
+        if not intent.files and (current is None or intent.keeps_partitions):
             return None, None
         if snapshot is None:
             return "its snapshot has expired", None
@@ -197,13 +205,29 @@ def _add_files(table: Table, intent: Intent, number: int) -> None:
     require_committable(table, intent, schema, ".".join(table.name()))
     summary = make_summary(intent)
     is_replacement = intent.kind == "refresh" and table.current_snapshot() is not None
+    replaced = _list_replaced(table, intent, schema) if is_replacement and intent.keeps_partitions else None
     with table.transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
-        if not is_replacement and not intent.files:
-            # Of a table without a snapshot, a refresh without rows.
+        if not intent.files and (not is_replacement or replaced is not None):
+            # A refresh without rows, of a table without a snapshot, or one that replaces no partition.
             return
         kind = StreamedReplacement if is_replacement else StreamedAppend
-        kind(transaction, table.io, lambda: make_data_files(intent.files, schema, table.spec()), summary).commit()
+        added = kind(transaction, table.io, lambda: make_data_files(intent.files, schema, table.spec()), summary)
+        if isinstance(added, StreamedReplacement):
+            added.partitions = replaced
+        added.commit()
+
+
+def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Record]:
+    """The partitions that the load has files in."""
+    try:
+        require_one_spec(table, ".".join(table.name()))
+    except SchemaIncompatibleError as error:
+        raise PendingUnrecoverableError(
+            error.message, remedy=f"Give the load up: lakewriter abandon LAKE {intent.job_id}. {error.remedy}"
+        ) from error
+    partition_type = table.spec().partition_type(schema)
+    return frozenset(make_partition(receipt, partition_type) for receipt in intent.files.without_statistics())
 
 
 def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpec) -> Iterator[DataFile]:

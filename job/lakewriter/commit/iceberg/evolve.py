@@ -14,7 +14,7 @@ from lakewriter.commit.change_count import name_count_property, read_count
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.obstacles import require_writable
-from lakewriter.commit.iceberg.partition_specs import check_partitioned
+from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.iceberg.upkeep import Upkeep
 from lakewriter.commit.intent import IcebergAction
 from lakewriter.commit.state import REBUILD, TableState
@@ -26,12 +26,19 @@ from lakewriter.spec.specification import Partition
 class IcebergTargetTable:
     """The Iceberg table that a load finds; ``load`` is ``{pipeline}/{job_id}/{attempt}``.
 
-    ``maintenance`` is what the load sees to besides, of a table in the catalog.
+    ``maintenance`` is what the load sees to besides. ``keeps_partitions`` says that it replaces partitions.
     """
 
     def __init__(
-        self, action: IcebergAction, clients: aws.Clients, load: str, maintenance: Maintenance | None = None
+        self,
+        action: IcebergAction,
+        clients: aws.Clients,
+        load: str,
+        maintenance: Maintenance | None = None,
+        *,
+        keeps_partitions: bool = False,
     ) -> None:
+        self._keeps_partitions = keeps_partitions
         self._own = IcebergTable(action, clients, load)
         self._upkeep = Upkeep(maintenance, self._own, clients) if maintenance else None
         self._bucket = clients.access.bucket
@@ -74,11 +81,12 @@ class IcebergTargetTable:
             how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
             upkeep = self._upkeep.describe(None) if self._upkeep else []
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
-        check_partitioned(self._found, partition, name)
+        self._check_partitions(self._found, partition)
         require_writable(self._found, schema, self._bucket, name)
         before = {field.name: field for field in self._found.schema().fields}
         after = merge_schema(self._found, schema, name)
-        changes = []
+        replaced = f"replace the partitions of {name} that the load has rows for, and keep the others"
+        changes = [replaced] if self._keeps_partitions else []
         for field in after.fields:
             old = before.get(field.name)
             if old is None:
@@ -99,7 +107,7 @@ class IcebergTargetTable:
         """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
         optional = pa.schema([field.with_nullable(True) for field in schema])
         table = self._own.make(optional, partition)
-        check_partitioned(table, partition, self._own.name)
+        self._check_partitions(table, partition)
         require_writable(table, schema, self._bucket, self._own.name)
         self._check_count(table, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
@@ -123,6 +131,11 @@ class IcebergTargetTable:
             "spec_id": table.spec().spec_id,
         }
         return self._own.action.model_copy(update=made), add_field_ids(schema, table.schema())
+
+    def _check_partitions(self, table: Table, partition: Partition) -> None:
+        check_partitioned(table, partition, self._own.name)
+        if self._keeps_partitions:
+            require_one_spec(table, self._own.name)
 
     def _check_count(self, table: Table, began: TableState, latest: Callable[[], TableState]) -> None:
         """Raise ``STATE_LOST`` where the table has more loads of this pipeline than the state knows.

@@ -1,6 +1,6 @@
 """Write the manifests of a load of any number of files, and read manifests, one entry at a time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from pyiceberg.avro.file import AvroFile
@@ -20,6 +20,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update.snapshot import _MergeAppendFiles
+from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
 
 ENTRIES: Final = 250
@@ -94,12 +95,14 @@ class StreamedAppend(_MergeAppendFiles):
 
 
 class StreamedReplacement(StreamedAppend):
-    """Replaces all data files of a table in one snapshot; of those that go, one manifest's are held at a time.
+    """Replaces data files of a table in one snapshot; of those that go, one manifest's are held at a time.
 
+    ``partitions`` are those that go, all of them by default; their files have the table's present partition spec.
     Files with deletes stay: they say nothing of files that are newer than they are.
     """
 
     operation: ClassVar = Operation.OVERWRITE
+    partitions: Collection[Record] | None = None
 
     def _manifests(self) -> list[ManifestFile]:
         added = list(self._write_manifests())
@@ -116,19 +119,26 @@ class StreamedReplacement(StreamedAppend):
         entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
         if not entries:
             return None
+        if not any(map(self._goes, entries)):
+            return manifest
         with self.new_manifest_writer(spec) as writer:
             for entry in entries:
-                self._sum.remove_file(entry.data_file, schema, spec)
+                goes = self._goes(entry)
+                if goes:
+                    self._sum.remove_file(entry.data_file, schema, spec)
                 writer.add_entry(
                     ManifestEntry.from_args(
-                        status=ManifestEntryStatus.DELETED,
-                        snapshot_id=self._snapshot_id,
+                        status=ManifestEntryStatus.DELETED if goes else ManifestEntryStatus.EXISTING,
+                        snapshot_id=self._snapshot_id if goes else entry.snapshot_id,
                         sequence_number=entry.sequence_number,
                         file_sequence_number=entry.file_sequence_number,
                         data_file=entry.data_file,
                     )
                 )
         return writer.to_manifest_file()
+
+    def _goes(self, entry: ManifestEntry) -> bool:
+        return self.partitions is None or entry.data_file.partition in self.partitions
 
 
 def _has_data(manifest: ManifestFile) -> bool:

@@ -44,6 +44,21 @@ def check_partitioned(table: Table, partition: Partition, name: str) -> None:
         )
 
 
+def require_one_spec(table: Table, name: str) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a table with files of earlier partition fields: one of these may have rows of
+    several of today's partitions."""
+    snapshot = table.current_snapshot()
+    manifests = snapshot.manifests(table.io) if snapshot else []
+    live = [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+    earlier = {each.partition_spec_id for each in live} - {table.spec().spec_id}
+    if earlier:
+        raise SchemaIncompatibleError(
+            f"table {name} has files that were partitioned in another way (by {table.specs()[min(earlier)]}): which of "
+            "today's partitions their rows are in cannot be told.",
+            remedy="Rewrite them (Spark: CALL system.rewrite_data_files), or use mode: refresh once.",
+        )
+
+
 def make_partition(receipt: Receipt, partition_type: StructType) -> Record:
     """Make the file's partition as a manifest has it, with dates and timestamps as numbers."""
     return Record(

@@ -4,7 +4,6 @@ The objects stay, since older snapshots have them: they go when those snapshots 
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFile, DataFileContent
@@ -13,12 +12,9 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.manifests import StreamedAppend
-from lakewriter.commit.iceberg.snapshot_presence import make_summary, read_load
+from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_shown, make_summary, read_load
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.errors import CommitUnknownError
-
-UNDOES: Final = "lakewriter.undoes"
-"""In the summary of an undo's snapshot: the job id of the load that it takes back."""
 
 
 def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
@@ -31,9 +27,9 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
 
 
 def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
-    """Whether the snapshot of the load that the intent takes back is the current one."""
-    current = table.current_snapshot()
-    return current is not None and read_load(current) == f"{intent.pipeline}/{load.job_id}/{load.attempt}"
+    """Whether readers see the load that the intent takes back, and nothing that came after it."""
+    shown = find_shown(table, intent.pipeline)
+    return shown is not None and read_load(shown) == f"{intent.pipeline}/{load.job_id}/{load.attempt}"
 
 
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:

@@ -6,7 +6,7 @@ current snapshot show that none of them can have been the load's. The table's co
 rollback leaves properties as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -20,6 +20,9 @@ LOAD: Final = "lakewriter.load"
 
 REFRESHES: Final = "lakewriter.refreshes"
 """In the summary of a full refresh, whose files are all that the table has."""
+
+UNDOES: Final = "lakewriter.undoes"
+"""In the summary of an undo's snapshot: the job id of the load that it takes back."""
 
 SLACK: Final = timedelta(minutes=1)
 """How far the clocks of two writers may differ: Iceberg lets a snapshot be that much older than its parent."""
@@ -73,6 +76,23 @@ def read_load(snapshot: Snapshot) -> str | None:
 def is_refresh(snapshot: Snapshot) -> bool:
     """Whether the snapshot is a full refresh's."""
     return snapshot.summary is not None and REFRESHES in snapshot.summary.additional_properties
+
+
+def find_shown(table: Table, pipeline: str, gone: Collection[str] = ()) -> Snapshot | None:
+    """Find the last snapshot whose rows readers see: not an undo's, nor that of a load which one has taken back.
+
+    ``gone`` are job ids of further loads of the pipeline that are to be taken back first.
+    """
+    undone = set(gone)
+    current = table.current_snapshot()
+    for snapshot in walk_ancestors(table, current) if current is not None else ():
+        own, _, rest = (read_load(snapshot) or "").partition("/")
+        undoes = snapshot.summary.additional_properties.get(UNDOES) if own == pipeline and snapshot.summary else None
+        if undoes is not None:
+            undone.add(undoes)
+        elif own != pipeline or rest.partition("/")[0] not in undone:
+            return snapshot
+    return None
 
 
 def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:

@@ -177,10 +177,10 @@ def _require_supported(sources: Sequence[TableSource]) -> Sequence[TableSource]:
                 f"table {source.source_table!r} has partition_by, which only Iceberg tables have.",
                 remedy="Leave it out; s3_path_format says where the files of a load lie.",
             )
-        if source.mode is Mode.REFRESH:
+        if source.mode.replaces_at_once:
             raise FaultError(
                 ("tables", number, "mode"),
-                f"table {source.source_table!r} has mode 'refresh'; expected 'append' or 'overwrite'.",
+                f"table {source.source_table!r} has mode {source.mode.value!r}; expected 'append' or 'overwrite'.",
                 remedy="Set mode: overwrite: readers see old and new files until the old ones are deleted; or load it "
                 "into a destination of type lakewriter-s3.",
             )

@@ -127,7 +127,8 @@ class TableEntry(FileModel):
     """The columns that row ids are computed from, where there is no ``primary_key``."""
     mode: Mode = Mode.APPEND
     """``append`` adds rows to those of earlier loads. Where the destination can, ``overwrite`` replaces them, file by
-    file at its end; ``refresh`` replaces them at once, so that readers see one load."""
+    file at its end; ``refresh`` replaces them at once, so that readers see one load, and ``replace_partitions`` those
+    partitions of an Iceberg table that the load has rows for."""
     cursor: str | None = None
     """A column that grows with every change, such as ``updated_at``: later loads read only rows above the highest value
     loaded."""

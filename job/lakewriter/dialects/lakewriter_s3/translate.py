@@ -121,10 +121,17 @@ def _refuse_unfit(form: LakewriterS3, number: int, source: TableSource) -> None:
     if source.mode is Mode.OVERWRITE:
         raise FaultError(
             ("tables", number, "mode"),
-            f"table {source.source_table!r} has mode 'overwrite'; expected 'append' or 'refresh'.",
+            f"table {source.source_table!r} has mode 'overwrite'; expected 'append', 'refresh' or "
+            "'replace_partitions'.",
             remedy="Set mode: refresh: readers see the old rows until they see all new ones.",
         )
-    if source.mode is Mode.REFRESH and source.cursor is not None:
+    if source.mode is Mode.REPLACE_PARTITIONS and not source.partition_by:
+        raise FaultError(
+            ("tables", number, "mode"),
+            f"table {source.source_table!r} has mode 'replace_partitions', and no partition_by: it has no partitions.",
+            remedy="Set catalog: iceberg and partition_by, or mode: refresh.",
+        )
+    if source.mode.replaces_at_once and source.cursor is not None:
         raise FaultError(
             ("tables", number, "cursor"),
             f"table {source.source_table!r} is refreshed and has a cursor: rows before it would be lost.",
