@@ -57,11 +57,4 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "        return True\n",
         "glue",
     ),
-    "partition-of-ended-change": leave_out(
-        "a process that comes late adds and drops no partition",
-        "commit.glue",
-        "        if not self._is_pending():\n",
-        "        if False:\n",
-        "glue",
-    ),
 }
