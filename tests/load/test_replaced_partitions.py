@@ -91,6 +91,25 @@ def test_an_undo_brings_the_partitions_back(tmp_path, aws, bucket, spark):
     assert users.differences() == []
 
 
+def test_an_undo_does_not_go_back_behind_that_of_an_older_load(tmp_path, aws, bucket, spark):
+    """What was before the load has the rows that the other undo has taken out."""
+    users = make(tmp_path, aws, spark)
+    users.load("a", id=[1], kind=["x"])
+    users.load("b", id=[2], kind=["y"])
+    users.load("c", id=[3], kind=["z"])
+    users.write(mode="append")
+    users.load("d", id=[4], kind=["z"])
+    users.undo("d").run()
+    users.load("e", id=[5], kind=["v"])
+    users.write(mode="replace_partitions")
+    users.load("f", id=[6], kind=["w"])
+    users.undo("e").run()
+    assert users.ids() == [1, 2, 3, 6]
+    with pytest.raises(SpecInvalidError, match=r"the table has changed since, by load 'crm/undo\.e/"):
+        users.undo("f").plan()
+    assert users.ids() == [1, 2, 3, 6]
+
+
 def test_it_takes_turns_with_the_other_modes(tmp_path, aws, bucket, spark):
     users = make(tmp_path, aws, spark)
     users.load("a", id=[1, 2], kind=["x", "y"])

@@ -29,7 +29,7 @@ from lakewriter.commit.iceberg.partition_specs import make_partition, require_on
 from lakewriter.commit.iceberg.removal import is_current, show_again, take_out
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
-    find_shown,
+    find_change_since,
     is_same_table,
     make_summary,
     read_load,
@@ -115,13 +115,14 @@ class IcebergTables:
         Both are None where the refresh made the table's first snapshot, or none, since it has no rows.
         """
         table = _require_same_table(self._own.load(), intent)
-        current, snapshot = find_shown(table, intent.pipeline, gone), _find_snapshot(table, intent)
+        current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
         if not intent.files and (current is None or intent.keeps_partitions):
             return None, None
         if snapshot is None:
             return "its snapshot has expired", None
-        if current is None or current.snapshot_id != snapshot.snapshot_id:
-            of = read_load(current) if current is not None else None
+        changed = find_change_since(table, intent.load, gone)
+        if current is None or changed is not None:
+            of = read_load(changed) if changed is not None else None
             return f"the table has changed since, by {f'load {of!r}' if of else 'another writer'}", None
         parent = snapshot.parent_snapshot_id
         if parent is not None and table.snapshot_by_id(parent) is None:

@@ -12,7 +12,7 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.manifests import StreamedAppend
-from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_shown, make_summary, read_load
+from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_change_since, make_summary
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.errors import CommitUnknownError
 
@@ -28,8 +28,8 @@ def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFi
 
 def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
     """Whether readers see the load that the intent takes back, and nothing that came after it."""
-    shown = find_shown(table, intent.pipeline)
-    return shown is not None and read_load(shown) == f"{intent.pipeline}/{load.job_id}/{load.attempt}"
+    own = f"{intent.pipeline}/{load.job_id}/{load.attempt}"
+    return table.current_snapshot() is not None and find_change_since(table, own) is None
 
 
 def show_again(table: Table, intent: Intent, load: UndoneLoad, snapshot_id: int, number: int) -> None:

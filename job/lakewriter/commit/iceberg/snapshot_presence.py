@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakewriter.commit.intent import IcebergAction, Intent
 
@@ -78,21 +78,29 @@ def is_refresh(snapshot: Snapshot) -> bool:
     return snapshot.summary is not None and REFRESHES in snapshot.summary.additional_properties
 
 
-def find_shown(table: Table, pipeline: str, gone: Collection[str] = ()) -> Snapshot | None:
-    """Find the last snapshot whose rows readers see: not an undo's, nor that of a load which one has taken back.
+def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Snapshot | None:
+    """Find a snapshot that changed what readers see since that of a load, its metadata being ``load``; None where the
+    load's is the last one.
 
-    ``gone`` are job ids of further loads of the pipeline that are to be taken back first.
+    Loads that were undone since, and their undos, are no change. ``gone`` are job ids of the pipeline's loads that are
+    to be undone before. The undo of an older load is a change: whoever went back behind it would show that again.
     """
-    undone = set(gone)
+    pipeline, undone, taken_out = load.partition("/")[0], set(gone), dict[str, Snapshot]()
     current = table.current_snapshot()
     for snapshot in walk_ancestors(table, current) if current is not None else ():
-        own, _, rest = (read_load(snapshot) or "").partition("/")
-        undoes = snapshot.summary.additional_properties.get(UNDOES) if own == pipeline and snapshot.summary else None
+        seen, summary = read_load(snapshot) or "", snapshot.summary
+        own, _, rest = seen.partition("/")
+        job_id = rest.partition("/")[0]
+        undoes = summary.additional_properties.get(UNDOES) if own == pipeline and summary else None
         if undoes is not None:
             undone.add(undoes)
-        elif own != pipeline or rest.partition("/")[0] not in undone:
-            return snapshot
-    return None
+            if summary is not None and summary.operation is not Operation.APPEND:
+                taken_out[undoes] = snapshot
+        elif own == pipeline and job_id in undone:
+            taken_out.pop(job_id, None)
+        else:
+            return next(iter(taken_out.values()), None) if seen == load else snapshot
+    return current
 
 
 def walk_ancestors(table: Table, current: Snapshot) -> Iterator[Snapshot]:
