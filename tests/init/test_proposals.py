@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from lakewriter.init.proposals import describe_columns, propose_cursor, propose_key
+from lakewriter.init.proposals import Proposal, describe_columns, propose_checks, propose_cursor, propose_key
 
 PAIR = "2 distinct values in 2 rows, none null"
 
@@ -71,3 +71,44 @@ def test_cursors(rows, expected):
     data = pa.table(rows)
     found = propose_cursor(data, describe_columns(data))
     assert (found and (found.columns[0], found.evidence, found.is_certain)) == expected
+
+
+SEEN = pa.table(
+    {
+        "id": list(range(40)),
+        "status": ["new", "paid", "sent", "paid"] * 10,
+        "note": [None, *(f"n{each}" for each in range(39))],
+        "updated_at": pa.array([f"2026-03-01T10:{each:02}:00Z" for each in range(40)]),
+    }
+)
+FRESH = {"column": "updated_at", "within": "26 hours"}
+CHECKS = [
+    # key, cursor, whole; checks that are certain, checks that are not
+    (
+        Proposal(("id",), "40"), None, True,
+        [{"rows": {"at_least": 1}}, {"not_null": ["id"]}],
+        [{"unique": "id"}, {"not_null": ["status", "updated_at"]},
+         {"accepted_values": {"column": "status", "values": ["new", "paid", "sent"]}}],
+    ),
+    (
+        Proposal(("id", "status"), "40", is_certain=False), Proposal(("updated_at",), "grows"), False,
+        [],
+        [{"rows": {"at_least": 1}}, {"not_null": ["id", "status"]}, {"unique": ["id", "status"]},
+         {"not_null": ["updated_at"]}, {"accepted_values": {"column": "status", "values": ["new", "paid", "sent"]}},
+         {"fresh": FRESH}],
+    ),
+    (
+        Proposal((), "none"), Proposal(("id",), "grows", is_certain=False), True,
+        [{"rows": {"at_least": 1}}],
+        [{"not_null": ["id", "status", "updated_at"]},
+         {"accepted_values": {"column": "status", "values": ["new", "paid", "sent"]}}],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "cursor", "is_whole", "certain", "others"), CHECKS)
+def test_checks(key, cursor, is_whole, certain, others):
+    """``note`` has a null, and too many values."""
+    found = propose_checks(SEEN, describe_columns(SEEN), key, cursor, is_whole=is_whole)
+    assert [each.check for each in found if each.is_certain] == certain
+    assert [each.check for each in found if not each.is_certain] == others

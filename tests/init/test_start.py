@@ -75,7 +75,7 @@ KINDS = ["supaflow-s3", "supaflow-s3-data-lake", "airbyte-s3", "heropixel-s3", "
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_for_every_destination(folder, kind):
-    loaded = load(write(folder, ["data"], kind=kind, bucket="acme-lake", region="eu-west-1"))
+    loaded = load(write(folder, ["data"], kind=kind, bucket="acme-lake", region="eu-west-1", expects=True))
     (table,) = loaded.spec.tables
     assert (loaded.spec.access.bucket, loaded.spec.access.region) == ("acme-lake", "eu-west-1")
     key = tuple(key.strip("/") for key in table.collection.keys) if table.collection else table.primary_key
@@ -292,3 +292,36 @@ def test_tables_of_one_name_are_told_apart(folder):
     (folder / "more" / "orders.csv").write_text(ORDERS, "utf-8")
     spec = load(write(folder, ["data", "more"])).spec
     assert [table.name for table in spec.tables] == ["orders", "orders_2"]
+
+
+KINDS_CSV = "code,label\na,A\nb,B\n"
+EXPECTED = """\
+    expect:  # judged before a load is seen
+      - {rows: {at_least: 1}}  # a load without rows fails
+      - {not_null: [code]}  # the primary key; 2 distinct values in 2 rows, none null
+      # - {unique: code}  # Spark looks at the rows for it, which takes longer
+      # - {not_null: [label]}  # none is null in all 2 rows; keep those that never may be
+"""
+
+
+def test_checks_are_proposed_if_asked(folder):
+    (folder / "data" / "orders.csv").unlink()
+    (folder / "data" / "kinds.csv").write_text(KINDS_CSV, "utf-8")
+    assert "expect" not in write(folder, ["data"]).read_text("utf-8")
+    (folder / "lake.yaml").unlink()
+    file = write(folder, ["data"], expects=True)
+    assert file.read_text("utf-8").endswith(EXPECTED)
+    (table,) = load(file).spec.tables
+    assert [each.name for each in table.expect] == ["rows", "not_null.code"]
+    # All that is proposed is right, if a person takes it.
+    file.write_text(file.read_text("utf-8").replace("# - {", "- {"), "utf-8")
+    assert len(load(file).spec.tables[0].expect) == 4
+
+
+def test_checks_need_rows(folder):
+    drafted = make_draft(
+        [str(folder / name) for name in ("messages.jsonl", "configured_catalog.json")], Wishes(folder, expects=True)
+    ).draft
+    assert drafted.notes == (
+        "--expect proposes checks from rows of files, and none were given: see docs/expectations.md",
+    )

@@ -22,8 +22,9 @@ from lakewriter.cli.shared import report_errors
 @click.option("--region", help="The bucket's region. By default that of the environment, or us-east-1.")
 @click.option("--pipeline", help="The pipeline's name. By default that of the first PATH.")
 @click.option("--schema", "schemas", multiple=True, help="Of a database, this schema only. May be repeated.")
+@click.option("--expect", "expects", is_flag=True, help="Also propose what each load is expected to be.")
 @report_errors
-def init(paths: tuple[str, ...], output: Path, schemas: tuple[str, ...], **wishes: str | None) -> int:
+def init(paths: tuple[str, ...], output: Path, schemas: tuple[str, ...], *, expects: bool, **wishes: str | None) -> int:
     """Write a lake.yaml for what PATH holds, with types, a key and a cursor, and why they are proposed.
 
     PATH is a file or folder of CSV, JSON, Parquet or ORC, on this machine or in S3; Airbyte's destination or
@@ -32,4 +33,4 @@ def init(paths: tuple[str, ...], output: Path, schemas: tuple[str, ...], **wishe
     """
     from lakewriter.cli.init_view import run_init
 
-    return run_init(paths, output, schemas, **wishes)
+    return run_init(paths, output, schemas, expects=expects, **wishes)

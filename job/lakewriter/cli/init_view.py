@@ -28,19 +28,18 @@ def run_init(
     output: Path,
     schemas: tuple[str, ...],
     *,
-    kind: str | None,
-    bucket: str | None,
-    region: str | None,
-    pipeline: str | None,
+    expects: bool,
+    **wishes: str | None,
 ) -> int:
-    """Look at ``places``, write the file, and say what comes next."""
+    """Look at ``places``, write the file, and say what comes next; ``wishes`` are the options with a text."""
     if output != _PRINT and output.exists():
         raise SpecInvalidError(
             f"{output} exists, and is not overwritten.", remedy="Name another file with --output, or move it away."
         )
     asks = output != _PRINT and sys.stdin.isatty() and sys.stdout.isatty()
     places = places or _ask_for_places(asks=asks)
-    wishes = Wishes(
+    kind, bucket, region, pipeline = (wishes[name] for name in ("kind", "bucket", "region", "pipeline"))
+    wished = Wishes(
         folder=Path() if output == _PRINT else output.parent,
         kind=kind,
         bucket=bucket or _ask("Bucket (blank: later)", asks=asks and not _has_vendor_file(places)),
@@ -48,8 +47,9 @@ def run_init(
         pipeline=pipeline,
         schemas=schemas,
         spark=_make_spark(),
+        expects=expects,
     )
-    drafted = make_draft(places, wishes)
+    drafted = make_draft(places, wished)
     text = write_draft(drafted.draft, shlex.join(["lakewriter", "init", *map(_hide_password, places)]))
     if output == _PRINT:
         click.echo(text, nl=False)

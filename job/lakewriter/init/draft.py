@@ -11,7 +11,8 @@ from lakewriter.dialects.descriptions import describe
 from lakewriter.dialects.registry import BY_TYPE
 from lakewriter.errors import SpecInvalidError
 from lakewriter.init.listing import is_remote
-from lakewriter.init.yaml_draft import Line, write_comment, write_lines, write_mapping
+from lakewriter.init.proposals import CheckProposal
+from lakewriter.init.yaml_draft import Line, write_comment, write_item, write_lines, write_mapping
 
 SCHEMA_FILE: Final = "lake.schema.json"
 NO_BUCKET: Final = "change-me"
@@ -39,6 +40,7 @@ class TableDraft:
     """Why columns of text that look like more stay what they are."""
     names: Mapping[str, Any] | None = None
     """The keys that name it, where they are not the dialect's for ``name`` and ``schema``."""
+    expect: tuple[CheckProposal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def _write_table(kind: str, table: TableDraft, *, is_first: bool) -> list[Line |
     if table.columns:
         lines += write_mapping("columns", table.columns, 2)
     lines += [text for why in table.texts for text in write_comment(why, 2)]
-    return lines
+    return lines + _write_expect(table)
 
 
 def _write_key(table: TableDraft) -> list[Line | str]:
@@ -147,6 +149,19 @@ def _write_cursor(table: TableDraft) -> list[Line | str]:
         return []
     column, evidence, is_certain = table.cursor
     return [Line(2, "cursor", column, f"later loads read only what is newer; {evidence}", is_off=not is_certain)]
+
+
+def _write_expect(table: TableDraft) -> list[Line | str]:
+    """The checks, of which those that only a person can decide are commented out."""
+    if not table.expect:
+        return []
+    is_off = not any(each.is_certain for each in table.expect)
+    lines: list[Line | str] = [
+        Line(2, "expect", comment="judged before a load is seen", is_mapping=True, is_off=is_off)
+    ]
+    for each in table.expect:
+        lines += write_item(each.check, each.evidence, 3, is_off=not each.is_certain)
+    return lines
 
 
 def require_plain_names(tables: Sequence[TableDraft]) -> tuple[TableDraft, ...]:

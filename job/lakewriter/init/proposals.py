@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,10 @@ _MADE: Final = re.compile(
 _MOSTLY: Final = re.compile(r"[\d,]+ of [\d,]+ values? are ")
 _MOST_KEY_COLUMNS: Final = 3
 _MOST_CANDIDATES: Final = 8
+_MOST_VALUES: Final = 8
+"""A column of text with more distinct values is none of a few."""
+_ROWS_A_VALUE: Final = 10
+"""So many rows for each distinct value, or they may be few by chance."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,15 @@ class Proposal:
     columns: tuple[str, ...]
     evidence: str
     is_certain: bool = True
+
+
+@dataclass(frozen=True)
+class CheckProposal:
+    """An entry of ``expect``; ``evidence`` and ``is_certain`` are as in ``Proposal``."""
+
+    check: Mapping[str, Any]
+    evidence: str
+    is_certain: bool = False
 
 
 def describe_columns(rows: pa.Table) -> tuple[Column, ...]:
@@ -182,3 +195,42 @@ def explain_texts(columns: Sequence[Column]) -> tuple[str, ...]:
 def is_named_for_changes(name: str) -> bool:
     """True if a column's name is that of the time at which a row was last changed."""
     return _CHANGES.fullmatch(name) is not None
+
+
+def propose_checks(
+    rows: pa.Table, columns: Sequence[Column], key: Proposal, cursor: Proposal | None, *, is_whole: bool
+) -> tuple[CheckProposal, ...]:
+    """Propose what each load is expected to be. What the rows cannot promise of later ones is not certain."""
+    among = f"{'all' if is_whole else 'the first'} {format_count(rows.num_rows, 'row')}"
+    reads_new = cursor is not None and cursor.is_certain
+    why = "a load with a cursor may find nothing new" if reads_new else "a load without rows fails"
+    proposed = [CheckProposal({"rows": {"at_least": 1}}, why, is_certain=not reads_new)]
+    keys = list(key.columns)
+    if keys:
+        proposed.append(CheckProposal({"not_null": keys}, f"the primary key; {key.evidence}", key.is_certain))
+        unique = keys[0] if len(keys) == 1 else keys
+        proposed.append(CheckProposal({"unique": unique}, "Spark looks at the rows for it, which takes longer"))
+    full = [column.name for column in columns if column.name not in keys and not rows[column.name].null_count]
+    if full and rows.num_rows:
+        proposed.append(CheckProposal({"not_null": full}, f"none is null in {among}; keep those that never may be"))
+    proposed += _list_accepted_values(rows, columns, among)
+    if cursor is not None and _is_time(columns, cursor.columns[0]):
+        fresh = {"column": cursor.columns[0], "within": "26 hours"}
+        proposed.append(CheckProposal({"fresh": fresh}, f"for a load each day; {cursor.evidence}"))
+    return tuple(proposed)
+
+
+def _list_accepted_values(rows: pa.Table, columns: Sequence[Column], among: str) -> Iterator[CheckProposal]:
+    for column in columns:
+        values = rows[column.name]
+        if not pt.is_string(values.type) or column.declared is not None:
+            continue
+        found = sorted(value for value in values.unique().to_pylist() if value is not None)
+        if 2 <= len(found) <= _MOST_VALUES and rows.num_rows >= _ROWS_A_VALUE * len(found):
+            accepted = {"column": column.name, "values": found}
+            yield CheckProposal({"accepted_values": accepted}, f"{len(found)} distinct values in {among}")
+
+
+def _is_time(columns: Sequence[Column], name: str) -> bool:
+    kind = next((column.declared or column.type for column in columns if column.name == name), "")
+    return kind in ("date", "timestamp")

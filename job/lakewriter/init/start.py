@@ -12,7 +12,15 @@ from lakewriter.init.databases import draft_database
 from lakewriter.init.draft import Draft, TableDraft, make_destination, make_relative, name_pipeline, require_plain_names
 from lakewriter.init.estuary_flow import draft_bindings, make_first_binding
 from lakewriter.init.file_tables import FileTable, find_tables
-from lakewriter.init.proposals import describe_columns, explain_texts, propose_cursor, propose_key, propose_types
+from lakewriter.init.proposals import (
+    CheckProposal,
+    describe_columns,
+    explain_texts,
+    propose_checks,
+    propose_cursor,
+    propose_key,
+    propose_types,
+)
 from lakewriter.init.samples import Sample, read_sample
 from lakewriter.init.vendor_files import VendorFile, holds_messages, make_catalog, read_vendor_file
 from lakewriter.report import format_count, format_size
@@ -21,13 +29,15 @@ CATALOG_FILE: Final = "configured_catalog.json"
 _LAKEWRITER: Final = "lakewriter-s3"
 _AIRBYTE: Final = "airbyte-s3"
 _ESTUARY: Final = "estuary-s3-parquet"
+_NO_ROWS: Final = "--expect proposes checks from rows of files, and none were given: see docs/expectations.md"
 
 
 @dataclass(frozen=True)
 class Wishes:
     """What the user has said: the destination's type, bucket and region, the pipeline's name, and where the file goes.
 
-    ``spark`` starts Spark, which only a database needs; ``schemas`` are those to read of it.
+    ``spark`` starts Spark, which only a database needs; ``schemas`` are those to read of it. ``expects`` has checks of
+    each load proposed.
     """
 
     folder: Path
@@ -37,6 +47,7 @@ class Wishes:
     pipeline: str | None = None
     schemas: tuple[str, ...] = ()
     spark: Callable[[], Any] | None = None
+    expects: bool = False
 
 
 @dataclass
@@ -66,11 +77,13 @@ def make_draft(places: Sequence[str], wishes: Wishes) -> Drafted:
         return _draft_messages(given, name, wishes)
     if "airbyte destination" in given.vendor and without_data:
         return _draft_messages(given, name, wishes)
-    tables = [draft_table(table, wishes.folder) for table in given.files]
+    tables = [draft_table(table, wishes.folder, expects=wishes.expects) for table in given.files]
     for url in given.databases:
         tables += draft_database(url, wishes.schemas, wishes.spark)
     destination, comments, kind = _choose_destination(given, wishes)
     notes = tuple(problem for table in given.files for problem in table.problems)
+    if wishes.expects and not given.files:
+        notes += (_NO_ROWS,)
     if "flow" in given.vendor:
         tables, unmatched = draft_bindings(given.vendor["flow"], tables)
         notes += unmatched
@@ -162,11 +175,13 @@ def _draft_messages(given: _Given, name: str, wishes: Wishes) -> Drafted:
     else:
         messages = ("-", "standard input; or files that hold the messages. Or in place of this key, a connector that "
                     "the job runs: command: [source-faker, read, --config, c.json, --catalog, k.json]")  # fmt: skip
+    if wishes.expects:
+        notes += (_NO_ROWS,)
     source = {"messages": messages, "catalog": (catalog, "the streams, and what is to be done with each")}
     return Drafted(Draft(name, destination, source=source, comments=comments, notes=notes), beside)
 
 
-def draft_table(table: FileTable, folder: Path) -> TableDraft:
+def draft_table(table: FileTable, folder: Path, *, expects: bool = False) -> TableDraft:
     """Draft the entry of a table of files, with what a look at its rows proposes."""
     sample = read_sample(table.files, table.head)
     columns = describe_columns(sample.rows)
@@ -177,6 +192,9 @@ def draft_table(table: FileTable, folder: Path) -> TableDraft:
     read: dict[str, Any] = {"format": table.head.format, "path": paths[0] if len(paths) == 1 else paths}
     if sample.options:
         read["options"] = dict(sample.options)
+    checks: tuple[CheckProposal, ...] = ()
+    if expects and key:
+        checks = propose_checks(sample.rows, columns, key, cursor, is_whole=sample.is_whole)
     return TableDraft(
         name=table.name,
         read=read,
@@ -186,6 +204,7 @@ def draft_table(table: FileTable, folder: Path) -> TableDraft:
         columns={name: (kind, reason) for name, (kind, reason) in types.items()},
         notes=sample.notes,
         texts=explain_texts(columns),
+        expect=checks,
     )
 
 

@@ -38,6 +38,14 @@ class Line:
         return [*write_comment(comment, self.depth), text]
 
 
+def write_item(value: Any, comment: str, depth: int, *, is_off: bool) -> list[str]:
+    """An item of a list, with its comment behind it or above it; ``is_off`` puts it into a comment."""
+    text = f"{_INDENT * depth}{'# ' if is_off else ''}- {write_flow(value)}"
+    if len(text) + len(comment) + 4 <= WIDTH:
+        return [f"{text}  # {comment}"]
+    return [*write_comment(comment, depth), text]
+
+
 def write_comment(text: str, depth: int = 0) -> list[str]:
     """Lines of a comment, wrapped."""
     start = f"{_INDENT * depth}# "
