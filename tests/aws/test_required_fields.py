@@ -22,6 +22,8 @@ OBJECT = {"Bucket": "acme-lake", "Key": "k"}
 UPLOAD = OBJECT | {"UploadId": "u"}
 PARTS = {"Parts": [{"PartNumber": 1, "ETag": '"e"'}]}
 TABLE = {"DatabaseName": "d", "Name": "t"}
+OPTIMIZER = {"CatalogId": "123456789012", "DatabaseName": "d", "TableName": "t", "Type": "retention"}
+CONFIGURED = OPTIMIZER | {"TableOptimizerConfiguration": {"enabled": True}}
 
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     # service, operation, arguments
@@ -37,6 +39,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("glue", "get_database", {"Name": "d"}),
     ("glue", "get_partition", {"DatabaseName": "d", "TableName": "t", "PartitionValues": ["1"]}),
     ("glue", "get_partitions", {"DatabaseName": "d", "TableName": "t"}),
+    ("glue", "get_table_optimizer", OPTIMIZER),
     ("sts", "get_caller_identity", {}),
     ("iam", "get_role", {"RoleName": "LakeWriter"}),
 ]
@@ -47,6 +50,9 @@ WITHOUT_FIELDS: list[tuple[str, str, dict[str, Any]]] = [
     ("glue", "create_table", {"DatabaseName": "d", "TableInput": {"Name": "t"}}),
     ("glue", "update_table", {"DatabaseName": "d", "TableInput": {"Name": "t"}}),
     ("glue", "create_database", {"DatabaseInput": {"Name": "d"}}),
+    ("glue", "create_table_optimizer", CONFIGURED),
+    ("glue", "update_table_optimizer", CONFIGURED),
+    ("glue", "delete_table_optimizer", OPTIMIZER),
     ("glue", "batch_create_partition", {"DatabaseName": "d", "TableName": "t", "PartitionInputList": []}),
 ]
 

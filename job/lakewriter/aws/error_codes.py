@@ -56,7 +56,7 @@ _CODES: Final[Mapping[Meaning, str]] = {
         InvalidWriteOffset
         MalformedPolicyDocument NoSuchEntity NoSuchKey NoSuchUpload NotImplemented PackedPolicyTooLarge
         ParameterNotFound ParameterVersionNotFound ResourceNotFoundException ResourceNumberLimitExceededException
-        TooManyParts VersionMismatchException
+        TooManyParts ValidationException VersionMismatchException
     """,
 }
 

@@ -33,7 +33,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "glue.GetPartition": ("Partition.Values",),
     "glue.GetPartitions": ("Partitions", "Partitions[].Values"),
     # Without a version id the next UpdateTable would overwrite the changes of others.
-    "glue.GetTableOptimizer": ("TableOptimizer.type",),
+    "glue.GetTableOptimizer": ("TableOptimizer",),
     "glue.GetTable": ("Table.Name", "Table.VersionId"),
     "glue.UpdateTable": (),
     "glue.UpdateTableOptimizer": (),
