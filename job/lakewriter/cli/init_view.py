@@ -38,13 +38,12 @@ def run_init(
         )
     asks = output != _PRINT and sys.stdin.isatty() and sys.stdout.isatty()
     places = places or _ask_for_places(asks=asks)
-    kind, bucket, region, pipeline = (wishes[name] for name in ("kind", "bucket", "region", "pipeline"))
     wished = Wishes(
         folder=Path() if output == _PRINT else output.parent,
-        kind=kind,
-        bucket=bucket or _ask("Bucket (blank: later)", asks=asks and not _has_vendor_file(places)),
-        region=region or choose_region(),
-        pipeline=pipeline,
+        kind=wishes["kind"],
+        bucket=wishes["bucket"] or _ask("Bucket (blank: later)", asks=asks and not _has_vendor_file(places)),
+        region=wishes["region"] or choose_region(),
+        pipeline=wishes["pipeline"],
         schemas=schemas,
         spark=_make_spark(),
         expects=expects,

@@ -30,17 +30,19 @@ class Line:
         text = f"{start}{self.key}:" + ("" if self.is_mapping else f" {write_flow(self.value)}")
         if self.is_off:
             text = f"{_INDENT * self.depth}# {text.strip()}"
-        comment = " ".join(self.comment.split())
-        if not comment:
-            return [text]
-        if len(text) + len(comment) + 4 <= WIDTH:
-            return [f"{text}  # {comment}"]
-        return [*write_comment(comment, self.depth), text]
+        return _add_comment(text, self.comment, self.depth)
 
 
 def write_item(value: Any, comment: str, depth: int, *, is_off: bool) -> list[str]:
-    """An item of a list, with its comment behind it or above it; ``is_off`` puts it into a comment."""
-    text = f"{_INDENT * depth}{'# ' if is_off else ''}- {write_flow(value)}"
+    """An item of a list, or the comment above it and the item; ``is_off`` puts the item into a comment."""
+    return _add_comment(f"{_INDENT * depth}{'# ' if is_off else ''}- {write_flow(value)}", comment, depth)
+
+
+def _add_comment(text: str, comment: str, depth: int) -> list[str]:
+    """Put the comment behind the text, or above it where both are too long for a line."""
+    comment = " ".join(comment.split())
+    if not comment:
+        return [text]
     if len(text) + len(comment) + 4 <= WIDTH:
         return [f"{text}  # {comment}"]
     return [*write_comment(comment, depth), text]
