@@ -66,10 +66,6 @@ def expire(table: Table) -> dict[str, str]:
     return {key: value for key, value in table.seen.properties.items() if key.startswith("history.")}
 
 
-def asked(aws: StrictAws) -> list[str]:
-    return [action for action, _, _ in aws.calls if "Optimizer" in action]
-
-
 @pytest.mark.parametrize(("maintenance", "properties", "optimizers"), CASES)
 def test_the_first_load_sets_it(table: Table, aws: StrictAws, maintenance, properties, optimizers) -> None:
     keep(table, maintenance)
@@ -95,7 +91,7 @@ def test_what_changes_in_the_file_changes_in_glue(table: Table, aws: StrictAws) 
     table.maintenance = less
     assert table._before("b").describe_changes(ROWS.schema) == [
         "let Glue expire snapshots of db.t",
-        "let Glue delete forgotten files of db.t",
+        "let Glue delete orphan files of db.t",
         "stop Glue's compaction of db.t",
     ]
     keep(table, less, "b")
@@ -104,7 +100,7 @@ def test_what_changes_in_the_file_changes_in_glue(table: Table, aws: StrictAws) 
 
 
 def test_without_the_key_all_stays(table: Table, aws: StrictAws) -> None:
-    """The role is no longer allowed to change it."""
+    """Loads may not change it then."""
     keep(table, ALL)
     before = told(aws)
     keep(table, None, "b")
@@ -118,7 +114,7 @@ def test_a_new_table_is_planned_with_it(table: Table) -> None:
         "set history.expire.min-snapshots-to-keep=2 of db.t",
         "let Glue expire snapshots of db.t",
         "let Glue compact small files of db.t",
-        "let Glue delete forgotten files of db.t",
+        "let Glue delete orphan files of db.t",
     ]
 
 

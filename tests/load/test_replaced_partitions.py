@@ -92,7 +92,7 @@ def test_an_undo_brings_the_partitions_back(tmp_path, aws, bucket, spark):
 
 
 def test_an_undo_does_not_go_back_behind_that_of_an_older_load(tmp_path, aws, bucket, spark):
-    """What was before the load has the rows that the other undo has taken out."""
+    """The snapshot before load f has the rows of e, which was undone after it."""
     users = make(tmp_path, aws, spark)
     users.load("a", id=[1], kind=["x"])
     users.load("b", id=[2], kind=["y"])

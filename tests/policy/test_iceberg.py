@@ -83,13 +83,13 @@ SET = [
 ]  # fmt: skip
 
 
-def maintained(folder: Path, who: Who, **top: Any) -> dict[str, Any]:
+def make_maintained(folder: Path, who: Who, **top: Any) -> dict[str, Any]:
     found = lake(folder, top=MAINTAINED | top, **GLUE)
     return make_documents(found.spec, found.deployment, who, ARNS)
 
 
 def test_the_job_sets_optimizers_and_passes_their_role_alone(tmp_path: Path) -> None:
-    assert maintained(tmp_path, Who.JOB)["Glue"]["Statement"][2:] == [
+    assert make_maintained(tmp_path, Who.JOB)["Glue"]["Statement"][2:] == [
         statement("SetOptimizers", SET, OWN_TABLES),
         statement(
             "PassOptimizerRole",
@@ -110,7 +110,7 @@ NO_OPTIMIZERS = [
 @pytest.mark.parametrize("top", NO_OPTIMIZERS)
 def test_without_a_role_nothing_is_allowed_for_it(tmp_path: Path, top: dict[str, Any]) -> None:
     found = lake(tmp_path, top=top, **GLUE)
-    sids = [each["Sid"] for each in maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"]]
+    sids = [each["Sid"] for each in make_maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"]]
     assert sids == ["ReadCatalog", "WriteTables"]
     assert [role.name for role in list_roles(found.spec, found.deployment, ARNS)] == ["job"]
 
@@ -150,7 +150,7 @@ def test_a_role_that_is_there_is_not_described(tmp_path: Path) -> None:
     top = {"maintenance": {"compact": True, "optimizer_role": arn}}
     found = lake(tmp_path, top=top, **GLUE)
     assert [role.name for role in list_roles(found.spec, found.deployment, ARNS)] == ["job"]
-    passed = maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"][-1]
+    passed = make_maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"][-1]
     assert passed["Resource"] == [arn]
 
 

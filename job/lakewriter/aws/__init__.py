@@ -5,6 +5,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lakewriter.aws.answers import explain
 from lakewriter.aws.clients import (
     Clients,
+    ask,
     fill_region,
     find_account,
     find_bucket_region,
@@ -21,6 +22,7 @@ __all__ = [
     "BotoCoreError",
     "ClientError",
     "Clients",
+    "ask",
     "explain",
     "fill_region",
     "find_account",

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -30,6 +30,16 @@ _BROKEN_ANSWERS: Final = 5
 def read_error_code(error: ClientError) -> str:
     """Read the service's error code."""
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def ask(request: Callable[[], Any], *, doing: str, access: Access, absent: Collection[str] = ()) -> Any:
+    """Make one AWS call and return its answer, None for an error code in ``absent``; ``doing`` is as in ``explain``."""
+    try:
+        return request()
+    except (ClientError, BotoCoreError) as error:
+        if isinstance(error, ClientError) and read_error_code(error) in absent:
+            return None
+        raise explain(error, doing=doing, access=access) from error
 
 
 def read_status(error: ClientError) -> int:

@@ -311,16 +311,12 @@ class GlueTables:
     def _ask(self, action: str, on: GlueAction, *, absent: tuple[str, ...] = (), **arguments: Any) -> Any:
         """Call Glue; return the answer, or None for an error code in ``absent``."""
         method = "".join("_" + c.lower() if c.isupper() else c for c in action).lstrip("_")
-        try:
+        doing = f"glue:{action} on {on.database}.{on.table}"
+
+        def request() -> Any:
             return getattr(self._clients.glue, method)(**arguments)
-        except aws.ClientError as error:
-            if aws.read_error_code(error) in absent:
-                return None
-            doing = f"glue:{action} on {on.database}.{on.table}"
-            raise aws.explain(error, doing=doing, access=self._clients.access) from error
-        except aws.BotoCoreError as error:
-            doing = f"glue:{action} on {on.database}.{on.table}"
-            raise aws.explain(error, doing=doing, access=self._clients.access) from error
+
+        return aws.ask(request, doing=doing, access=self._clients.access, absent=absent)
 
 
 def _retry_until_done(what: str, step: Callable[[], T | None]) -> T:

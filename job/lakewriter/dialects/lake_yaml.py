@@ -131,7 +131,7 @@ class LakeFile(FileModel):
     refresh: RefreshEntry = RefreshEntry()
     """What a full refresh keeps, of tables with ``mode: refresh``."""
     maintenance: MaintenanceEntry | None = None
-    """What becomes of the old snapshots, small files and forgotten files of Iceberg tables. Without it all stay."""
+    """Bounds what Iceberg tables keep: old snapshots, small files and orphan files. Without it all stay."""
     delta_encodings: bool = False
     """Writes Parquet's DELTA encodings where a column's values mostly differ. Files get smaller, but not every reader
     knows them."""

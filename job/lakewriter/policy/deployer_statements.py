@@ -10,7 +10,7 @@ from typing import Final
 
 from lakewriter.naming import name_deployment
 from lakewriter.policy.arns import Arns
-from lakewriter.policy.glue_statements import find_optimizer_role, list_own_paths
+from lakewriter.policy.glue_statements import list_own_paths
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
@@ -72,7 +72,8 @@ def allow_deployer(spec: Spec, deployment: Deployment, arns: Arns, stage: str) -
 
 def _allow_execution(spec: Spec, deployment: Deployment, arns: Arns, name: str) -> list[Statement]:
     path = deployment.role_path.lstrip("/")
-    named = [find_optimizer_role(spec.maintenance, arns)] if spec.maintenance and spec.maintenance.makes_role else []
+    maintenance = spec.maintenance
+    named = [maintenance.find_role_arn(arns.partition, arns.account)] if maintenance and maintenance.makes_role else []
     identities = [arns.role(f"{path}{name}*").replace(":role/", f":{kind}/") for kind in ("role", "policy", "user")]
     passed = {"StringEquals": {"iam:PassedToService": [f"{service}.amazonaws.com" for service in _PASSED]}}
     buckets = [arns.bucket(spec.access.bucket), arns.bucket(f"{name}*")]

@@ -8,7 +8,6 @@ from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.parties import Reach, list_databases, list_prefix_paths
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
-from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
 
 _DATABASE: Final = "glue:GetDatabase"
@@ -76,20 +75,15 @@ def allow_optimizer(spec: Spec, arns: Arns) -> list[Statement]:
     ]
 
 
-def find_optimizer_role(maintenance: Maintenance, arns: Arns) -> str:
-    """Find the ARN of the optimizers' role."""
-    role = maintenance.optimizer_role or ""
-    return arns.role(role) if maintenance.makes_role else role
-
-
 def _allow_upkeep(spec: Spec, arns: Arns) -> list[Statement]:
     """Allow setting Glue's optimizers of the file's tables, where the file has them, with their role alone."""
     if spec.maintenance is None or spec.maintenance.optimizer_role is None:
         return []
+    role = spec.maintenance.find_role_arn(arns.partition, arns.account)
     to_glue = {"StringEquals": {"iam:PassedToService": OPTIMIZER_SERVICE}}
     return [
         allow("SetOptimizers", _OPTIMIZER, _make_resources(arns, _list_table_paths(spec))),
-        allow("PassOptimizerRole", ["iam:PassRole"], [find_optimizer_role(spec.maintenance, arns)], to_glue),
+        allow("PassOptimizerRole", ["iam:PassRole"], [role], to_glue),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the old snapshots, the small files and the forgotten files of Iceberg tables."""
+"""Bounds of what Iceberg tables keep: old snapshots, small files and orphan files."""
 
 from lakewriter.spec.model import Model
 
@@ -20,3 +20,8 @@ class Maintenance(Model):
     def makes_role(self) -> bool:
         """Whether the stack makes the role of the optimizers: it has a name and no ARN."""
         return self.optimizer_role is not None and not self.optimizer_role.startswith("arn:")
+
+    def find_role_arn(self, partition: str, account: str) -> str:
+        """Find the ARN of the optimizers' role; one that has a name is in this account."""
+        role = self.optimizer_role or ""
+        return f"arn:{partition}:iam::{account}:role/{role}" if self.makes_role else role

@@ -10,7 +10,7 @@ from tests.infra.destination.lakes import DESTINATION, attached, lake, of_type, 
 pytestmark = pytest.mark.synth
 
 
-def maintained(role: str, deployment: dict[str, Any] | None = None, **destination: Any) -> dict[str, Any]:
+def make_maintained(role: str, deployment: dict[str, Any] | None = None, **destination: Any) -> dict[str, Any]:
     kept = {key: value for key, value in DESTINATION.items() if key != "update_aws_glue_catalog"}
     content = lake(deployment) | {"maintenance": {"compact": True, "optimizer_role": role}}
     return content | {"destination": kept | {"table_format": "ICEBERG"} | destination}
@@ -25,7 +25,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("role", "name", "path"), NAMES)
 def test_the_role_has_the_name_of_the_file(synthesise: Synthesise, role: str, name: str, path: str) -> None:
-    template = synthesise(maintained(role, {"role_path": "/lake/"})).template
+    template = synthesise(make_maintained(role, {"role_path": "/lake/"})).template
     made = of_type(template, "IAM::Role")["OptimizerRole"]
     assert (made["RoleName"], made["Path"]) == (name, path)
     assert made["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "glue.amazonaws.com"}
@@ -39,7 +39,7 @@ def test_the_role_has_the_name_of_the_file(synthesise: Synthesise, role: str, na
 
 
 def test_the_job_passes_it_and_no_other(synthesise: Synthesise) -> None:
-    template = synthesise(maintained("data/nyc")).template
+    template = synthesise(make_maintained("data/nyc")).template
     (passed,) = (
         statement
         for policy in of_type(template, "IAM::ManagedPolicy").values()
@@ -51,7 +51,7 @@ def test_the_job_passes_it_and_no_other(synthesise: Synthesise) -> None:
 
 
 def test_lake_formation_grants_it_the_tables(synthesise: Synthesise) -> None:
-    template = synthesise(maintained("nyc", {"lake_formation": True})).template
+    template = synthesise(make_maintained("nyc", {"lake_formation": True})).template
     grants = [
         grant["Permissions"]
         for grant in of_type(template, "LakeFormation::PrincipalPermissions").values()
@@ -71,7 +71,7 @@ ELSEWHERE = [
 def test_a_role_of_others_is_not_made(
     synthesise: Synthesise, role: str, destination: dict[str, Any], told: str
 ) -> None:
-    found = synthesise(maintained(role, **destination))
+    found = synthesise(make_maintained(role, **destination))
     assert "OptimizerRole" not in of_type(found.template, "IAM::Role")
     assert "OptimizerRoleARN" not in found.template["Outputs"]
     assert [told in warning for warning in found.warnings if "optimizer" in warning] == ([True] if told else [])

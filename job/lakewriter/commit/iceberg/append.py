@@ -212,11 +212,14 @@ def _add_files(table: Table, intent: Intent, number: int) -> None:
         if not intent.files and (not is_replacement or replaced is not None):
             # A refresh without rows, of a table without a snapshot, or one that replaces no partition.
             return
-        kind = StreamedReplacement if is_replacement else StreamedAppend
-        added = kind(transaction, table.io, lambda: make_data_files(intent.files, schema, table.spec()), summary)
-        if isinstance(added, StreamedReplacement):
-            added.partitions = replaced
-        added.commit()
+
+        def make_files() -> Iterator[DataFile]:
+            return make_data_files(intent.files, schema, table.spec())
+
+        if is_replacement:
+            StreamedReplacement(transaction, table.io, make_files, summary, replaced).commit()
+        else:
+            StreamedAppend(transaction, table.io, make_files, summary).commit()
 
 
 def _list_replaced(table: Table, intent: Intent, schema: Schema) -> frozenset[Record]:

@@ -102,7 +102,17 @@ class StreamedReplacement(StreamedAppend):
     """
 
     operation: ClassVar = Operation.OVERWRITE
-    partitions: Collection[Record] | None = None
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        io: FileIO,
+        files: Callable[[], Iterator[DataFile]],
+        properties: dict[str, str],
+        partitions: Collection[Record] | None = None,
+    ) -> None:
+        super().__init__(transaction, io, files, properties)
+        self._partitions = partitions
 
     def _manifests(self) -> list[ManifestFile]:
         added = list(self._write_manifests())
@@ -138,7 +148,7 @@ class StreamedReplacement(StreamedAppend):
         return writer.to_manifest_file()
 
     def _goes(self, entry: ManifestEntry) -> bool:
-        return self.partitions is None or entry.data_file.partition in self.partitions
+        return self._partitions is None or entry.data_file.partition in self._partitions
 
 
 def _has_data(manifest: ManifestFile) -> bool:

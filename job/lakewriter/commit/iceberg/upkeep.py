@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/glue/latest/dg/table-optimizers.html
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pyiceberg.table import Table
@@ -28,7 +28,7 @@ _MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
 _PURPOSES: Final = {
     "retention": "expire snapshots",
     "compaction": "compact small files",
-    "orphan_file_deletion": "delete forgotten files",
+    "orphan_file_deletion": "delete orphan files",
 }
 
 
@@ -159,49 +159,34 @@ class Optimizers:
     def __init__(self, clients: aws.Clients, action: IcebergAction, maintenance: Maintenance) -> None:
         self._clients = clients
         self._where: dict[str, str] = {"DatabaseName": action.namespace, "TableName": action.table}
-        identity = self._ask("sts:GetCallerIdentity", clients.sts.get_caller_identity)
+        identity = self._ask("sts:GetCallerIdentity", lambda: clients.sts.get_caller_identity())
         self._where["CatalogId"] = identity["Account"]
-        self.role = find_role_arn(maintenance, identity["Arn"])
+        self.role = maintenance.find_role_arn(identity["Arn"].split(":")[1], identity["Account"])
 
     def put(self, kind: str, configuration: Mapping[str, Any]) -> None:
         """Create the optimizer, or change it to this configuration where there is one."""
         glue, whole = self._clients.glue, {"roleArn": self.role, "enabled": True, **configuration}
         arguments: dict[str, Any] = {**self._where, "Type": kind, "TableOptimizerConfiguration": whole}
-        absent = "AlreadyExistsException"
-        if self._ask("glue:CreateTableOptimizer", glue.create_table_optimizer, absent, **arguments) is None:
-            self._ask("glue:UpdateTableOptimizer", glue.update_table_optimizer, **arguments)
+        created = self._ask(
+            "glue:CreateTableOptimizer", lambda: glue.create_table_optimizer(**arguments), "AlreadyExistsException"
+        )
+        if created is None:
+            self._ask("glue:UpdateTableOptimizer", lambda: glue.update_table_optimizer(**arguments))
 
     def delete(self, kind: str) -> None:
         """Delete the optimizer; nothing to do where there is none."""
-        delete = self._clients.glue.delete_table_optimizer
-        self._ask("glue:DeleteTableOptimizer", delete, "EntityNotFoundException", **self._where, Type=kind)
+        glue, absent = self._clients.glue, "EntityNotFoundException"
+        self._ask("glue:DeleteTableOptimizer", lambda: glue.delete_table_optimizer(**self._where, Type=kind), absent)
 
     def find(self, kind: str) -> dict[str, Any] | None:
         """Return the optimizer as Glue has it, with its last run; None where there is none."""
-        get = self._clients.glue.get_table_optimizer
-        answer = self._ask("glue:GetTableOptimizer", get, "EntityNotFoundException", **self._where, Type=kind)
+        glue, absent = self._clients.glue, "EntityNotFoundException"
+        answer = self._ask("glue:GetTableOptimizer", lambda: glue.get_table_optimizer(**self._where, Type=kind), absent)
         return dict(answer["TableOptimizer"]) if answer else None
 
-    def _ask(self, doing: str, request: Any, absent: str = "", **arguments: Any) -> Any:
-        """Call AWS; None for the error code ``absent``."""
+    def _ask(self, doing: str, request: Callable[[], Any], *absent: str) -> Any:
         doing = f"{doing} on {self._where['DatabaseName']}.{self._where['TableName']}"
-        try:
-            return request(**arguments)
-        except aws.ClientError as error:
-            if aws.read_error_code(error) == absent:
-                return None
-            raise aws.explain(error, doing=doing, access=self._clients.access) from error
-        except aws.BotoCoreError as error:
-            raise aws.explain(error, doing=doing, access=self._clients.access) from error
-
-
-def find_role_arn(maintenance: Maintenance, caller: str) -> str:
-    """Find the ARN of the optimizers' role: a name is one of the account of the caller, whose own ARN this is."""
-    role = maintenance.optimizer_role or ""
-    if not maintenance.makes_role:
-        return role
-    _, partition, _, _, account, _ = caller.split(":", 5)
-    return f"arn:{partition}:iam::{account}:role/{role}"
+        return aws.ask(request, doing=doing, access=self._clients.access, absent=absent)
 
 
 def read_told(properties: Mapping[str, str]) -> dict[str, Any]:

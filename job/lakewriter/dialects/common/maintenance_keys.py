@@ -1,4 +1,4 @@
-"""The key ``maintenance``: what becomes of old snapshots, small files and forgotten files of Iceberg tables."""
+"""The key ``maintenance``: bounds of what Iceberg tables keep."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _ROLE: Final = r"^(arn:aws[a-z-]*:iam::\d{12}:role/)?([\w+=,.@-]+/)*[\w+=,.@-]{1
 
 
 class MaintenanceEntry(FileModel):
-    """What becomes of the old snapshots, small files and forgotten files of Iceberg tables. Without it all stay."""
+    """Bounds what Iceberg tables keep: old snapshots, small files and orphan files. Without it all stay."""
 
     expire_snapshots_days: int | None = Field(None, ge=1, le=3650)
     """Days that a snapshot is kept, as the table's property ``history.expire.max-snapshot-age-ms``. Time travel, and
