@@ -18,7 +18,9 @@ RECEIPT_PARTS: Final = "receipt_parts"
 """Receipts in objects of their own: who neglects them takes a load of many files for one of few, or none."""
 CHANGES: Final = "changes"
 """Changes that are no loads, and job ids that they have taken back: who neglects them loads such an id again."""
-KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS, CHANGES})
+QUARANTINED: Final = "quarantine"
+"""Rows that a load keeps out of its table: who neglects them publishes the load without them."""
+KNOWN_NEEDS: Final[frozenset[str]] = frozenset({INFERRED, RECEIPT_PARTS, CHANGES, QUARANTINED})
 """The names in ``needs`` that this release understands. A name is added with the code that acts on it."""
 
 MOST_LEVELS: Final = 100
@@ -36,6 +38,11 @@ def is_none(value: object) -> bool:
 
 def is_false(value: bool) -> bool:
     """The same of a mark."""
+    return not value
+
+
+def is_blank(value: str) -> bool:
+    """The same of a text."""
     return not value
 
 

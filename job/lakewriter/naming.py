@@ -14,6 +14,8 @@ MAX_NAME: Final = 255
 CONTROL_DIRECTORY: Final = "_lakewriter"
 BAD_ROWS: Final = "/bad_rows/"
 """In the keys of rows that a load set aside."""
+QUARANTINE: Final = "__quarantine"
+"""Ends the name and the folder of the table that holds another one's bad rows."""
 LOAD_METADATA: Final = "lakewriter-load"
 """Object metadata key; its value is ``{pipeline}/{job_id}/{attempt}``."""
 

@@ -1,6 +1,6 @@
 """What a file decides of a source that changes and of bad rows: a table's own words, then the pipeline's."""
 
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import pytest
@@ -8,10 +8,11 @@ import pytest
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.dialects.common.tables import TableEntry
 from lakewriter.dialects.lake_yaml import LakeFile, load_spec
-from lakewriter.errors import SpecInvalidError
+from lakewriter.errors import NameCollisionError, SpecInvalidError
 from lakewriter.spec.row_rules import BadRows, Contract
 from tests.dialects.files import TABLE, lake
 from tests.dialects.flows import BINDING, bindings
+from tests.load.syncs import SyncLake, catalog, stream
 
 RULES: list[tuple[dict[str, Any], dict[str, Any], Contract | None, BadRows | None]] = [
     # of the pipeline, of the table, what the table goes by
@@ -23,6 +24,9 @@ RULES: list[tuple[dict[str, Any], dict[str, Any], Contract | None, BadRows | Non
     ({}, {"contract": {"columns": "discard"}}, Contract(columns="discard"), None),
     ({"on_bad_row": "set_aside"}, {}, None, BadRows(action="set_aside", at_most=0.001)),
     ({"on_bad_row": "set_aside"}, {"on_bad_row": "fail"}, None, BadRows()),
+    ({"on_bad_row": "quarantine"}, {}, None, BadRows(action="quarantine", at_most=0.001)),
+    ({"on_bad_row": "set_aside"}, {"on_bad_row": {"action": "quarantine", "at_most": 0.2}}, None,
+     BadRows(action="quarantine", at_most=0.2)),
     ({}, {"on_bad_row": {"action": "set_aside", "at_most": 0}}, None, BadRows(action="set_aside", at_most=0)),
     ({"on_bad_row": {"action": "set_aside", "at_most": 0.5}}, {"on_bad_row": "set_aside"}, None,
      BadRows(action="set_aside", at_most=0.001)),
@@ -93,6 +97,46 @@ def test_rows_are_set_aside_of_lines_and_of_columns(tmp_path, read):
     assert table.sets_aside
 
 
+QUARANTINE = {"on_bad_row": "quarantine"}
+
+
+def test_normal_names_end_like_no_quarantine(tmp_path):
+    """Runs of ``_`` in a name become one."""
+    tables = [TABLE | QUARANTINE, TABLE | {"table": "accounts__quarantine"}]
+    accounts, other = load_spec(lake(tmp_path, tables=tables)).tables
+    assert (accounts.quarantine, other.path) == (f"{accounts.path}__quarantine", f"{accounts.path}_quarantine")
+
+
+def test_streams_that_begin_alike_have_no_quarantine(tmp_path):
+    """A folder that a template ends within: the files of every name that begins so are the stream's."""
+    streams = [stream("users"), stream("users_old")]
+    files = SyncLake(tmp_path, cast(Any, None), cast(Any, None))
+    source = {"messages": "m.jsonl", "catalog": catalog(*streams)}
+    kept = {"format": {"format_type": "CSV"}, "s3_path_format": "${STREAM_NAME}/${YEAR}"}
+    files.write(kept, on_bad_row="quarantine", source=source)
+    assert [table.quarantine for table in files.spec.tables] == ["data/users__quarantine", "data/users_old__quarantine"]
+    files.write(
+        kept,
+        on_bad_row="quarantine",
+        source=source | {"catalog": catalog(stream("users"), stream("users__quarantine"))},
+    )
+    with pytest.raises(
+        NameCollisionError, match=r"bad rows of table 'users' .* which table 'users__quarantine' has"
+    ) as caught:
+        files.spec  # noqa: B018
+    assert "set_aside" in caught.value.remedy
+    files.write(kept | {"s3_path_format": "${STREAM_NAME}_${YEAR}"}, on_bad_row="quarantine", source=source)
+    with pytest.raises(NameCollisionError, match="bad rows of table 'users'"):
+        files.spec  # noqa: B018
+
+
+def test_quarantine_lies_beside_the_folder_of_a_binding(tmp_path):
+    spec = load_spec(bindings(tmp_path, BINDING | {"documents": "value"} | QUARANTINE))
+    [table] = spec.tables
+    assert table.quarantine == f"{table.path}__quarantine"
+    assert spec.prefixes == (*spec.roots, table.quarantine)
+
+
 DOCUMENTS = BINDING | {
     "documents": "value",
     "contract": {"columns": "discard", "types": "freeze"},
@@ -124,7 +168,7 @@ def test_defaults_may_be_written_down(tmp_path):
     assert (table.contract, table.on_bad_row) == (Contract(), BadRows())
 
 
-@pytest.mark.parametrize("value", ["fail", "set_aside", {"action": "set_aside", "at_most": 0.01}])
+@pytest.mark.parametrize("value", ["fail", "set_aside", "quarantine", {"action": "set_aside", "at_most": 0.01}])
 def test_schema_takes_the_action_alone(value):
     schema = LakeFile.model_json_schema()
     jsonschema.validate(value, schema["$defs"]["BadRowEntry"])

@@ -20,6 +20,7 @@ from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import UNDO
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
+from lakewriter.spec.quarantine import QuarantineNames
 
 _COMPARED_FIELDS: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
@@ -54,7 +55,10 @@ def make_begin_record(attempt: Attempt, names: Mapping[str, ObjectNames]) -> dic
 
 
 def _make_begun_table(names: ObjectNames) -> BegunTable:
-    return BegunTable(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
+    begun = BegunTable(location=names.location, pattern=names.pattern().pattern, shared=names.shared)
+    if (quarantine := QuarantineNames.of(names)) is None:
+        return begun
+    return begun.model_copy(update={"quarantine": quarantine.folder, "quarantine_pattern": quarantine.pattern})
 
 
 def register(control: Control, attempt: Attempt, open_clients: OpenClients) -> TableState | None:
@@ -126,20 +130,26 @@ def _read_begin_records(control: Control, attempt: Attempt, seen: TableState | N
 
 
 def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: BegunTable) -> list[Upload]:
-    """List the incomplete uploads whose keys match the attempt's pattern: S3 says nothing of an upload but its key.
+    """List the incomplete uploads whose keys match the attempt's patterns: S3 says nothing of an upload but its key.
+    Those in the quarantine are the attempt's in any case; of the others:
 
     Empty where another load that makes the same keys is running, since the uploads may be that load's: one of this
     table with the same counter, or another pipeline's load of the same job id. Both write a record before they stage,
     so a load that has none after the listing owns none of the listed uploads. Uploads that stay are removed by the
     bucket's lifecycle rule.
     """
-    pattern = re.compile(files.pattern)
-    listed = control.store.list_uploads(f"{files.location}/" if files.location else "")
-    uploads = [upload for upload in listed if pattern.fullmatch(upload.key)]
+    bad_rows = _list_matching(control, files.quarantine, files.quarantine_pattern) if files.quarantine else []
+    uploads = _list_matching(control, files.location, files.pattern)
     if not uploads or uuid_pattern(attempt_id) in files.pattern:
-        return uploads
+        return [*bad_rows, *uploads]
     has_rival = bool(control.state.read().list_running_except(job_id)) if files.shared else control.has_namesake(job_id)
-    return [] if has_rival else uploads
+    return bad_rows if has_rival else [*bad_rows, *uploads]
+
+
+def _list_matching(control: Control, location: str, pattern: str) -> list[Upload]:
+    matcher = re.compile(pattern)
+    listed = control.store.list_uploads(f"{location}/" if location else "")
+    return [upload for upload in listed if matcher.fullmatch(upload.key)]
 
 
 def avoid_taken_names(store: Store, attempt: Attempt, names: ObjectNames) -> ObjectNames:
@@ -182,7 +192,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
             report = control.read_report(attempt.job_id)
             if report is not None:
                 with control.note_failed_cleanup("uploads that another attempt overtook"):
-                    _abort_if_overtaken(control, report, attempt, intent.files.without_statistics())
+                    _abort_if_overtaken(control, report, attempt, intent)
                 return
             if not _may_bind(state, attempt, intent, began):
                 raise _make_concurrent_error(control, state, attempt) from None
@@ -219,12 +229,10 @@ def require_unchanged(
         raise _make_concurrent_error(control, now, attempt)
 
 
-def _abort_if_overtaken(
-    control: Control, report: Mapping[str, Any], attempt: Attempt, receipts: Iterable[Receipt]
-) -> None:
+def _abort_if_overtaken(control: Control, report: Mapping[str, Any], attempt: Attempt, intent: Intent) -> None:
     """Abort this attempt's uploads, unless the table's report names it as the attempt that finished the job."""
     if report["attempt"] != attempt.id:
-        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
+        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.list_staged()))
 
 
 def _make_concurrent_error(control: Control, state: TableState, attempt: Attempt) -> ConcurrentLoadError:

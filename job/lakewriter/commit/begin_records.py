@@ -6,24 +6,27 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from lakewriter.commit.store import Store
-from lakewriter.control_object import ControlObject, parse
+from lakewriter.control_object import ControlObject, is_blank, parse
 from lakewriter.naming import ControlKeys
 
 
 class BegunTable(ControlObject):
     """Where an attempt puts a table's files, and the regular expression that their keys match.
 
-    ``shared`` is true where another load of the table may write the same keys.
+    ``shared`` is true where another load of the table may write the same keys. ``quarantine`` is where its files with
+    bad rows go, and ``quarantine_pattern`` what their keys match, which no other attempt's do.
     """
 
     location: str
     pattern: str
     shared: bool = False
+    quarantine: str = Field("", exclude_if=is_blank)
+    quarantine_pattern: str = Field("", exclude_if=is_blank)
 
-    @field_validator("pattern")
+    @field_validator("pattern", "quarantine_pattern")
     @classmethod
     def _is_pattern(cls, value: str) -> str:
         try:

@@ -1,12 +1,14 @@
 """All that is needed to publish one table of one load, or to withdraw it, without the lake.yaml it came from."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from lakewriter.commit.sync_records import SourceState, SyncIntent
-from lakewriter.control_object import RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
+from lakewriter.control_object import QUARANTINED, RECEIPT_PARTS, ControlObject, is_empty, is_false, is_none, parse
+from lakewriter.naming import QUARANTINE
 from lakewriter.receipt import Batch, Cursor, InferredColumn, Receipt, ReceiptPart, SetAside, Verdict
 from lakewriter.receipts.parts import Read, Receipts
 from lakewriter.report import TableHealth, TableReport
@@ -97,6 +99,15 @@ class Removal(ControlObject):
     etag: str
 
 
+class Quarantine(ControlObject):
+    """The files of a load with the rows that it keeps out of its table: a table of their own, ``catalog``, which has
+    them together with the load or not at all. Many ``receipts`` are in ``parts``."""
+
+    catalog: Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
+    receipts: tuple[Receipt, ...] = ()
+    parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
+
+
 class UndoneLoad(ControlObject):
     """The load that an undo takes back, and what becomes of its table.
 
@@ -126,6 +137,8 @@ class UndoneLoad(ControlObject):
     snapshot_before: int | None = Field(None, exclude_if=is_none)
     locations: tuple[str, ...] = ()
     """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
+    quarantined: tuple[Removal, ...] = Field((), exclude_if=is_empty)
+    """The files with its bad rows."""
 
 
 class Switch(ControlObject):
@@ -193,6 +206,7 @@ class Intent(ControlObject):
     expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
     switch: Switch | None = Field(None, exclude_if=is_none)
     keeps_partitions: bool = Field(False, exclude_if=is_false)
+    quarantine: Quarantine | None = Field(None, exclude_if=is_none)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(_dump_part)
@@ -217,8 +231,8 @@ class Intent(ControlObject):
 
     @property
     def lasting_needs(self) -> tuple[str, ...]:
-        """The needs that the table's state has once the load is closed: it names no parts then."""
-        return tuple(need for need in self.needs if need != RECEIPT_PARTS)
+        """The needs that the table's state has once the load is closed: it names no files then."""
+        return tuple(need for need in self.needs if need not in (RECEIPT_PARTS, QUARANTINED))
 
     @property
     def files(self) -> Receipts:
@@ -226,9 +240,24 @@ class Intent(ControlObject):
         lost = f"; or end the load without it: lakewriter abandon LAKE {self.job_id} --intent-lost --reason TEXT"
         return Receipts(self.receipts, self.parts, self._read, lost)
 
+    def list_staged(self) -> Iterator[Receipt]:
+        """The receipts of all that is staged, bad rows included; those of parts without statistics."""
+        yield from self.files.without_statistics()
+        if (quarantined := self.of_quarantine) is not None:
+            yield from quarantined.files.without_statistics()
+
+    @property
+    def of_quarantine(self) -> "Intent | None":
+        """The same change of the quarantine's table, whose files are those with the bad rows; None without any."""
+        if self.quarantine is None:
+            return None
+        own = {"kind": "load", "table": f"{self.table}{QUARANTINE}", "quarantine": None, "switch": None, "sync": None}
+        files = {"receipts": self.quarantine.receipts, "parts": self.quarantine.parts}
+        return self.model_copy(update=own | files | {"catalog": self.quarantine.catalog})
+
     def reading_by(self, read: Read) -> "Intent":
         """The intent with what its parts are read by, where it has any."""
-        if not self.parts:
+        if not self.parts and self.quarantine is None:
             return self
         intent = self.model_copy()
         intent._read = read

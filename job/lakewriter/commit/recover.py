@@ -80,6 +80,8 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
         case "intended":
             store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
             failure = complete_all(store, intent, control.pause)
+            if failure is None and (quarantined := intent.of_quarantine) is not None:
+                failure = complete_all(control.store, quarantined, control.pause)
             move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
         case "uploaded":
             try:
@@ -108,6 +110,7 @@ def _publish(
     if intent.undoes is not None:
         note_repeat(control, intent.undoes.job_id)
     catalog.publish(intent, number)
+    _publish_quarantine(control, pending, intent, number, open_clients)
     write_latest(control, intent, number)
     if intent.sync is not None:
         delete_all(control, intent.sync.retire)
@@ -118,6 +121,19 @@ def _publish(
         control.versions[intent.load] = catalog.version
     left = catalog.clear_up(intent, gone=gone)
     return intent.make_report(*control.left, *left, health=health)
+
+
+def _publish_quarantine(
+    control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients
+) -> None:
+    """The same for the table of its bad rows, and delete what an undo takes out of that."""
+    if intent.undoes is not None:
+        delete_all(control, ((removal.key, removal.etag) for removal in intent.undoes.quarantined))
+    if (quarantined := intent.of_quarantine) is not None:
+        is_pending = partial(_is_pending, control, pending)
+        catalog = open_catalog_writer(quarantined, open_clients(intent.access), is_pending)
+        catalog.publish(quarantined, number)
+        catalog.read_back(quarantined)
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:
@@ -131,6 +147,8 @@ def close(control: Control, pending: Pending, intent: Intent, report: TableRepor
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
     """Withdraw an intent that is in no catalog: abort its uploads, delete its objects, and write why."""
     withdraw(store, intent)
+    if (quarantined := intent.of_quarantine) is not None:
+        withdraw(control.store, quarantined)
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
         control.write_once(key, pending.failure.model_dump_json(indent=1), keep=True)

@@ -25,7 +25,12 @@ from lakewriter.dialects.common.problems import (
     list_words,
     suggest_nearest,
 )
-from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry, refuse_unsupported
+from lakewriter.dialects.common.row_rule_keys import (
+    BadRowEntry,
+    ContractEntry,
+    refuse_shared_quarantines,
+    refuse_unsupported,
+)
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import TableEntry, list_option_notes, make_absolute
 from lakewriter.dialects.common.yaml_text import Document, read
@@ -219,6 +224,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = fit_readers(translated, file.readers, delta=file.delta_encodings)
         form = dialect.form_fields(destination)
         refuse_unsupported(spec, document.data)
+        refuse_shared_quarantines(spec, document.data)
         own = [(entry.expect, entry.on_violation) for entry in file.tables]
         spec = apply_expectations(spec, own, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))

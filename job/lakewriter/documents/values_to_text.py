@@ -33,10 +33,12 @@ class Profile:
     those without a value are null, a map whose keys are not strings is an array of ``[key,value]``, binary is hex, and
     decimals, NaN and infinities are strings. The other form keeps the order, leaves out the members of structs that
     have no value, takes the text of a key for its name, and writes binary as base64, decimals as numbers, NaN and
-    infinities as null, since JSON has none of them.
+    infinities as null, since JSON has none of them. With ``whole`` these two are the strings that Spark's ``from_json``
+    reads, ``NaN`` and ``-Infinity``.
     """
 
     hashed: bool
+    whole: bool = False
 
 
 CANONICAL: Final = Profile(hashed=True)
@@ -44,6 +46,8 @@ CANONICAL: Final = Profile(hashed=True)
 COMPACT: Final = Profile(hashed=False)
 """For files. A member without a value is left out, as Spark's ``to_json`` does (``ignoreNullFields``): a struct has the
 members of all rows that were read with it, and the text of a row must not hang on the rows beside it."""
+WHOLE: Final = Profile(hashed=False, whole=True)
+"""For rows that are to be read again: no value is lost."""
 
 _LAST_PLAIN_SCALE: Final = 6
 """Arrow writes decimals of a greater scale with an exponent when they are small."""
@@ -93,7 +97,17 @@ def render_json(array: pa.Array, profile: Profile) -> pa.Array:
     if not pt.is_floating(t):
         return quote_json(render_text(array))
     plain, finite = render_text(array), pc.fill_null(pc.is_finite(array), True)
-    return pc.if_else(finite, plain, quote_json(plain) if profile.hashed else pa.scalar(None, pa.string()))
+    return pc.if_else(finite, plain, _render_non_finite(plain, profile))
+
+
+def _render_non_finite(texts: pa.Array, profile: Profile) -> pa.Array | pa.Scalar:
+    """NaN and the infinities, at their places; what stands at others is of no account."""
+    if profile.hashed:
+        return quote_json(texts)
+    if not profile.whole:
+        return pa.scalar(None, pa.string())
+    is_nan, is_low = pc.equal(texts, "nan"), pc.starts_with(texts, "-")
+    return pc.if_else(is_nan, '"NaN"', pc.if_else(is_low, '"-Infinity"', '"Infinity"'))
 
 
 def find_non_finite(array: pa.Array) -> Sequence[int]:

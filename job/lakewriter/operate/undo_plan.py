@@ -59,7 +59,7 @@ class UndoPlan:
     @property
     def requests(self) -> int:
         """About how many requests to AWS it takes: a HEAD and a DELETE for each object, and the change itself."""
-        return _REQUESTS + 2 * len(self.removes)
+        return _REQUESTS + 2 * (len(self.removes) + len(self.undone.quarantined))
 
     def make_intent(self, attempt: Attempt, began: TableState) -> Intent:
         """The undo as an intent that any process can carry out."""
@@ -126,6 +126,7 @@ class UndoPlanner:
             reason=self.choices.reason,
             next=make_next_job_id(intent.job_id),
         )
+        undone = undone.model_copy(update={"quarantined": self._find_quarantined(intent)})
         undone = self._plan_source(intent, self._plan_cursor(intent, undone))
         cursor = intent.cursor_before if undone.restores_cursor else self.state.cursor
         plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
@@ -292,6 +293,17 @@ class UndoPlanner:
             return replace(plan, removes=removes, view="partition", undone=plan.undone.model_copy(update=changes))
         self.notes.append(f"other loads have files in partition {action.partition}, which stays")
         return replace(plan, removes=removes, view="files")
+
+    def _find_quarantined(self, intent: Intent) -> tuple[Removal, ...]:
+        """The objects of the quarantine that are the load's. The load that comes next keeps their rows out again."""
+        if (quarantined := intent.of_quarantine) is None:
+            return ()
+        keys = list(quarantined.files.list_keys())
+        stored = zip(keys, call_all(self.control.store.find, keys), strict=True)
+        own = [(key, each.etag) for key, each in stored if each is not None and each.load == intent.load]
+        if gone := len(keys) - len(own):
+            self.notes.append(f"gone already: {format_count(gone, 'file')} of its bad rows in the quarantine")
+        return tuple(Removal(key=key, etag=etag) for key, etag in own)
 
     def _is_alone(self, action: GlueAction, keys: set[str]) -> bool:
         prefix = str(action.partition_location).split("/", 3)[3].rstrip("/") + "/"

@@ -156,9 +156,7 @@ class Verifier:
             objects = [each for each in objects if each.kind is not Kind.OBJECT_GONE]
         strangers, notes = _compare_or_note(lambda: self._find_path(table_id, intent).compare(intent))
         partitions, more = _compare_or_note(lambda: self._partitions.compare(intent))
-        bad_rows, _ = _compare_or_note(
-            lambda: (compare_bad_rows(control, intent, count=self._counting is not None), [])
-        )
+        bad_rows, _ = _compare_or_note(lambda: (self._compare_bad_rows(control, intent), []))
         table.mismatches += [*objects, *comparison.mismatches, *partitions, *strangers, *bad_rows]
         table.notes += [*comparison.notes, *more, *notes]
         if self._counting is None or records.is_retired:
@@ -175,6 +173,12 @@ class Verifier:
             expected = sum(file.rows for file in live)
             table.counted, wrong = count_rows(intent, readable, copies, self._counting, clients, expected)
             table.mismatches += wrong
+
+    def _compare_bad_rows(self, control: Control, intent: Intent) -> list[Mismatch]:
+        if (quarantined := intent.of_quarantine) is None:
+            return compare_bad_rows(control, intent, count=self._counting is not None)
+        objects = compare_objects(quarantined, control.store, self._clients, lambda _: True)
+        return [*objects, *self._compare_catalog(quarantined).mismatches]
 
     def _compare_catalog(self, intent: Intent) -> Comparison:
         try:

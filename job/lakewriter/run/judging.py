@@ -4,15 +4,16 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.last_loads import LastLoads
 from lakewriter.commit.state import TableState
-from lakewriter.errors import ExpectationFailedError, SpecInvalidError
+from lakewriter.errors import ExpectationFailedError, SourceFailedError, SpecInvalidError
 from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
-from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Totals, Verdict, Violations
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside, Totals, Verdict, Violations
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.shapers import AnyPlan
@@ -115,3 +116,24 @@ def accept(spec: Spec, acceptance: Acceptance) -> Spec:
                 remedy=f"The file has {', '.join(names)}." if names else "The file has no expectations.",
             )
     return spec.model_copy(update={"acceptance": acceptance})
+
+
+MOST_OF_A_BATCH: Final = 10
+"""Rows that a micro-batch may set aside whatever their share: of few rows one bad one is a large share."""
+
+
+def require_few_bad_rows(table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int = 0) -> None:
+    """``SOURCE_FAILED`` where more rows were set aside than the table lives with, and more than ``allowed``; nothing is
+    bound then."""
+    if set_aside is None or table.on_bad_row is None:
+        return
+    bad, total, most = set_aside.rows, set_aside.rows + rows, table.on_bad_row.at_most
+    if bad > max(allowed, most * total):
+        shown = "".join(f" {sample}." for sample in set_aside.samples)
+        keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"
+        kept = "" if table.quarantine is not None else f" All of them are in {keys}."
+        raise SourceFailedError(
+            f"table {table.id!r}: {bad:,} of {format_count(total, 'row')} cannot be loaded, {bad / total:.2%}, and "
+            f"on_bad_row sets aside at most {most:.2%}. The first of them:{shown}",
+            remedy=f"Correct the source, or raise on_bad_row.at_most.{kept}",
+        )

@@ -214,9 +214,10 @@ def _require_a_readable(controls: Iterable[Control]) -> None:
 
 def _name_objects(table: TableSpec, attempt: Attempt, kind: Kind) -> ObjectNames:
     sync_id = kind.sync.sync_id if kind.sync is not None else 0
-    return table.layout.bind(
+    names = table.layout.bind(
         job_id=attempt.job_id, attempt=attempt.id, start=attempt.started, sync_id=sync_id, table=table.id
     )
+    return replace(names, quarantine=table.quarantine or "")
 
 
 def _load_tables(load: Load) -> tuple[Outcome, ...]:

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+import pyarrow as pa
+
 from lakewriter.aws import Clients
+from lakewriter.column_types import to_glue_type
 from lakewriter.commit.catalog import CatalogTable, open_catalog_table
 from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import join_key, name_generation, parse_generation
+from lakewriter.naming import QUARANTINE, cut, join_key, name_generation, parse_generation
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
@@ -110,6 +113,25 @@ def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str)
         partition=None,
         partition_location=None,
         root=root,
+    )
+
+
+def plan_quarantine_action(spec: Spec, table: TableSpec, schema: pa.Schema) -> FilesAction | GlueAction:
+    """The table of the rows that are kept out of ``table``: in Glue where that is there, in whichever form, and else
+    files alone. Its files are plain Parquet, so that a load commits one Iceberg table at most."""
+    if not spec.in_glue:
+        return FilesAction()
+    location = f"s3://{join_key(spec.access.bucket, table.quarantine or '')}"
+    columns = tuple((field.name, to_glue_type(field.type)) for field in schema)
+    return GlueAction(
+        database=table.schema_name,
+        database_location=location.rpartition("/")[0],
+        table=cut(f"{table.name}{QUARANTINE}"),
+        location=location,
+        columns=columns,
+        partition_key=None,
+        partition=None,
+        partition_location=None,
     )
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from threading import Event
 from typing import Final
 
@@ -12,15 +13,14 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
-from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent, Switch
+from lakewriter.commit.intent import CatalogAction, IcebergAction, Intent, Quarantine, Switch
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.old_generations import delete_all
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
-from lakewriter.control_object import CHANGES, INFERRED, RECEIPT_PARTS
+from lakewriter.control_object import CHANGES, INFERRED, QUARANTINED, RECEIPT_PARTS
 from lakewriter.encode.parquet_footer import list_leaf_columns
-from lakewriter.errors import SourceFailedError
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
@@ -28,9 +28,22 @@ from lakewriter.receipt import SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
-from lakewriter.run.judging import Judged, judge_staged, look_for_repeated, plan_watched
+from lakewriter.run.judging import (
+    MOST_OF_A_BATCH,
+    Judged,
+    judge_staged,
+    look_for_repeated,
+    plan_watched,
+    require_few_bad_rows,
+)
 from lakewriter.run.kinds import Kind
-from lakewriter.run.placement import find_in_catalog, make_ready, number_objects, remove_partition
+from lakewriter.run.placement import (
+    find_in_catalog,
+    make_ready,
+    number_objects,
+    plan_quarantine_action,
+    remove_partition,
+)
 from lakewriter.run.prepare import (
     Prepared,
     SparkFactory,
@@ -54,6 +67,7 @@ from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import MIB, Encoding, Mode, Spec, TableSpec
+from lakewriter.staging.quarantine import QUARANTINE_SCHEMA
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
@@ -114,13 +128,15 @@ class Checked:
 
 @dataclass(frozen=True)
 class Staged:
-    """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique."""
+    """What staging came to. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
+    ``quarantined`` the receipts of files with bad rows."""
 
     planned: Planned
     action: CatalogAction
     receipts: Receipts
     seconds: float
     set_aside: SetAside | None
+    quarantined: Receipts
     repeated: Mapping[str, Violations] = field(default_factory=dict)
 
 
@@ -189,17 +205,20 @@ def conclude_staging(
     """Judge what the tasks have staged, whose receipts ``kept`` gets first; ``repeats`` says that tasks may have run
     twice and no receipt tells of it."""
     control, allowed = load.control(table), MOST_OF_A_BATCH if load.kind.batch else 0
-    kept[:] = [returned.open(control.read_body)]
+    bad_rows = Receipts(tuple(returned.quarantined))
+    kept[:] = [bad_rows, returned.open(control.read_body)]
     receipts = keep_receipts(control, _name_parts(load, table), returned.texts, returned.parts)
-    kept[:] = [receipts]
-    require_few(table, returned.set_aside, receipts.totals.rows, allowed)
+    kept[-1] = receipts
+    bad_rows = keep_receipts(control, _name_parts(load, table), returned.quarantined, ())
+    require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed)
     # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
     if repeats or receipts.totals.is_repeated:
-        attempts.abort_strays(control, planned.names, receipts.without_statistics(), load.attempt)
+        own = chain(receipts.without_statistics(), bad_rows.without_statistics())
+        attempts.abort_strays(control, planned.names, own, load.attempt)
     if isinstance(table.encoding or load.pipeline.spec.encoding, Encoding):
         load.columns[table.id] = list_leaf_columns(planned.shape.schema)
     action = planned.action if receipts else remove_partition(planned.action)
-    return Staged(planned, action, receipts, time.monotonic() - planned.since, returned.set_aside)
+    return Staged(planned, action, receipts, time.monotonic() - planned.since, returned.set_aside, bad_rows)
 
 
 def _name_parts(load: Load, table: TableSpec) -> str:
@@ -292,30 +311,10 @@ def plan_task(
 
 
 def _plan_set_aside(load: Load, table: TableSpec) -> Aside | None:
-    if not table.sets_aside:
+    if not table.sets_aside or table.quarantine is not None:
         return None
     prefix = load.control(table).keys.bad_rows(load.attempt.job_id, load.attempt.id, table.id)
     return Aside(prefix, table.primary_key or table.unique_key)
-
-
-MOST_OF_A_BATCH: Final = 10
-"""Rows that a micro-batch may set aside whatever their share: of few rows one bad one is a large share."""
-
-
-def require_few(table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int = 0) -> None:
-    """``SOURCE_FAILED`` where more rows were set aside than the table lives with, and more than ``allowed``; nothing is
-    bound then."""
-    if set_aside is None or table.on_bad_row is None:
-        return
-    bad, total, most = set_aside.rows, set_aside.rows + rows, table.on_bad_row.at_most
-    if bad > max(allowed, most * total):
-        shown = "".join(f" {sample}." for sample in set_aside.samples)
-        keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"
-        raise SourceFailedError(
-            f"table {table.id!r}: {bad:,} of {format_count(total, 'row')} cannot be loaded, {bad / total:.2%}, and "
-            f"on_bad_row sets aside at most {most:.2%}. The first of them:{shown}",
-            remedy=f"Correct the source, or raise on_bad_row.at_most. All of them are in {keys}.",
-        )
 
 
 def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
@@ -329,6 +328,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         INFERRED: inferred is not None,
         RECEIPT_PARTS: bool(receipts.parts),
         CHANGES: bool(repeats) or refreshes,
+        QUARANTINED: bool(staged.quarantined),
     }
     return Intent(
         kind="refresh" if refreshes else "load",
@@ -344,7 +344,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
         parts=tuple(receipts.parts),
         cursor_before=before,
-        cursor_after=choose_higher(before, receipts.totals.cursor),
+        cursor_after=choose_higher(before, choose_higher(receipts.totals.cursor, staged.quarantined.totals.cursor)),
         feed=planned.feed,
         staged_seconds=round(staged.seconds, 3),
         counter_after=_find_next_counter(planned.names, receipts),
@@ -353,6 +353,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         sync=planned.sync,
         inferred=inferred,
         set_aside=staged.set_aside,
+        quarantine=_make_quarantine(spec, table, staged.quarantined),
         repeats=repeats,
         expectations=judge_staged(
             Judged(table, load.attempt, began, planned.watched, receipts.totals, staged.repeated),
@@ -363,6 +364,14 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
+
+
+def _make_quarantine(spec: Spec, table: TableSpec, files: Receipts) -> Quarantine | None:
+    if not files:
+        return None
+    action = plan_quarantine_action(spec, table, QUARANTINE_SCHEMA)
+    receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
+    return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts))
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:

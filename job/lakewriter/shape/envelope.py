@@ -225,6 +225,10 @@ class EnvelopeShaper:
         """See ``Shaper``; documents have no cursor of ours."""
         return self._rows.take_cursor() if self._rows else (None, 0)
 
+    def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
+        """See ``AnyShaper``."""
+        return self._rows.read_cursor(batch) if self._rows else None
+
     def take_findings(self) -> Findings:
         """What was found since the last call."""
         taken, self._findings = self._findings, Findings()

@@ -73,7 +73,8 @@ class Flattener:
                     field, int(pc.index(array.is_null(), True).as_py()), "a key has a value always", "null"
                 )
         if self.plan.cursor is not None:
-            self._follow(batch.column(self.plan.cursor), self.plan.source_schema.field(self.plan.cursor))
+            self.cursor = choose_higher(self.cursor, self._find_highest(batch))
+            self.cursor_nulls += batch.column(self.plan.cursor).null_count
         return arrays
 
     def take_cursor(self) -> tuple[Cursor | None, int]:
@@ -82,16 +83,26 @@ class Flattener:
         self.cursor, self.cursor_nulls = None, 0
         return taken
 
+    def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
+        """See ``AnyShaper``."""
+        if self.plan.cursor is None:
+            return None
+        try:
+            return self._find_highest(batch)
+        except (pa.ArrowInvalid, ValueUnrepresentableError):
+            # It may be what keeps the row out.
+            return None
+
     def take_findings(self) -> Findings:
         """Values cut, and values of documents without a schema that have no column, since the last call."""
         taken = Findings(changes=self.changes, undeclared=self.undeclared)
         self.changes, self.undeclared = 0, Counter()
         return taken
 
-    def _follow(self, values: pa.Array, field: pa.Field) -> None:
-        stored = values.cast(to_stored_type(field.name, field.type))
-        self.cursor = choose_higher(self.cursor, find_highest(stored, field.name, self.rows))
-        self.cursor_nulls += values.null_count
+    def _find_highest(self, batch: pa.RecordBatch) -> Cursor | None:
+        field = self.plan.source_schema.field(self.plan.cursor)
+        stored = batch.column(self.plan.cursor).cast(to_stored_type(field.name, field.type))
+        return find_highest(stored, field.name, self.rows)
 
     def _read_json(self, batch: pa.RecordBatch) -> list[pa.Array]:
         self._texts = texts = batch.column(self.plan.documents).to_pylist()

@@ -28,6 +28,9 @@ class AnyShaper(Protocol):
     def take_cursor(self) -> tuple[Cursor | None, int]:
         """The highest cursor and the number of null ones since the last call; both start anew."""
 
+    def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
+        """The highest cursor of rows that are kept out of the table; None where none of them has one."""
+
     def take_findings(self) -> Findings:
         """What was found since the last call."""
 

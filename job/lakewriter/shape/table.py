@@ -262,6 +262,17 @@ class Shaper:
         self.cursor, self.cursor_nulls = None, 0
         return taken
 
+    def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
+        """See ``AnyShaper``."""
+        column = next((each for each in self.plan.columns if each.name == self.plan.cursor), None)
+        if column is None:
+            return None
+        try:
+            return find_highest(convert(batch.column(column.position), column.conversion), column.name, 0)
+        except (pa.ArrowInvalid, ValueUnrepresentableError):
+            # It may be what keeps the row out.
+            return None
+
     def take_findings(self) -> Findings:
         """Values of discarded columns; one that does not fit fails the load."""
         taken, self._findings = self._findings, Findings()

@@ -76,6 +76,10 @@ class TextRowsShaper:
         """See ``Shaper``."""
         return self._rows.take_cursor()
 
+    def read_cursor(self, batch: pa.RecordBatch) -> Cursor | None:
+        """See ``AnyShaper``."""
+        return self._rows.read_cursor(batch)
+
     def take_findings(self) -> Findings:
         """See ``Shaper``."""
         return self._rows.take_findings()

@@ -62,7 +62,7 @@ def read_marked_lines(
             raise NotListable(f"{other!r} is compressed in a way that only Spark knows")
     except (NotListable, OSError, BotoCoreError, ClientError) as error:
         raise SpecInvalidError(
-            f"table {table!r}: on_bad_row: set_aside reads the lines itself, which cannot be done here: {error}.",
+            f"table {table!r}: lines are read one by one to keep bad ones apart, which cannot be done here: {error}.",
             remedy="Give the files or their folder, without patterns and without folders inside; or on_bad_row: fail.",
         ) from error
     options = {key.lower(): value for key, value in options.items()}

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from lakewriter.source.arrow_types import match_by_position, require_utf8
 from lakewriter.source.bad_rows import BAD, CHECKS
 from lakewriter.source.byte_checks import ByteCheck
+from lakewriter.source.column_names import quote_column
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.failures import SPARK_ERRORS, Origin
 from lakewriter.source.frames import (
@@ -304,12 +305,17 @@ def open_frame(
 
 
 def _filter_rows(source: DataFrame, table: TableSpec, condition: str | None) -> DataFrame:
-    """The rows above the cursor, and those that are bad whatever it is."""
+    """The rows above the cursor, and those that are bad whatever it is. The quarantine has each once, as far as its
+    cursor can be read: it passes them."""
     if table.cursor_lag is not None:
         check_lag(table, prepare_delivery(source)[1])
     if condition is None:
         return source
-    return source.where(f"({condition}) OR {IS_BAD}" if is_marked(source) else condition)
+    if not is_marked(source):
+        return source.where(condition)
+    once = table.quarantine is not None and table.cursor is not None
+    bad = f"({IS_BAD} AND {quote_column(str(table.cursor))} IS NULL)" if once else IS_BAD
+    return source.where(f"({condition}) OR {bad}")
 
 
 def _choose_numbering(table: TableSpec, steady: bool) -> Numbering:

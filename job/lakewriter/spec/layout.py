@@ -269,7 +269,7 @@ class ObjectNames:
     The number of the sync stays apart, since parts are numbered beyond those of any sync in the same place.
     ``first`` is the number that the first file's name carries; without ``has_part_numbers`` a ``{part}`` is a UUID.
     ``backfill``, ``generation`` and a counter are the table's own and known when the attempt is registered. ``table``
-    keeps the UUIDs of one attempt's tables apart.
+    keeps the UUIDs of one attempt's tables apart. ``quarantine`` is the folder of its bad rows, blank without one.
     """
 
     directory: str
@@ -283,6 +283,7 @@ class ObjectNames:
     first: int = 0
     has_part_numbers: bool = True
     table: str = ""
+    quarantine: str = ""
 
     def object_key(self, seq: int, within: str = "") -> str:
         """The key of file number ``seq``, ``within`` the directories of its Iceberg partition; the same each time."""

@@ -21,7 +21,8 @@ class Contract(Model):
 
 
 class BadRows(Model):
-    """What becomes of a row that cannot be loaded; set aside, at most the share ``at_most`` of all rows may be."""
+    """What becomes of a row that cannot be loaded: set aside beside the load's records, or in the table's quarantine,
+    at most the share ``at_most`` of all rows may be."""
 
-    action: Literal["fail", "set_aside"] = "fail"
+    action: Literal["fail", "set_aside", "quarantine"] = "fail"
     at_most: float = SHARE

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
-from lakewriter.naming import LATEST, join_key
+from lakewriter.naming import LATEST, QUARANTINE, join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
@@ -169,8 +169,15 @@ class TableSpec(Model):
 
     @property
     def sets_aside(self) -> bool:
-        """Whether bad rows are kept beside the load, which goes on without them."""
-        return self.on_bad_row is not None and self.on_bad_row.action == "set_aside"
+        """Whether bad rows are kept apart, and the load goes on without them."""
+        return self.on_bad_row is not None and self.on_bad_row.action != "fail"
+
+    @property
+    def quarantine(self) -> str | None:
+        """The folder of the files with the table's bad rows; None where it has no quarantine."""
+        if self.on_bad_row is None or self.on_bad_row.action != "quarantine":
+            return None
+        return f"{self.path}{QUARANTINE}"
 
     @property
     def expected_columns(self) -> tuple[str, ...]:
@@ -288,8 +295,12 @@ class Spec(Model):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the tables lie under. The pipeline's own records lie under ``access.prefix`` in any case."""
-        return self.roots or (self.access.prefix,)
+        """What the tables lie under, and those of their bad rows. The pipeline's own records lie under
+        ``access.prefix`` in any case."""
+        roots = self.roots or (self.access.prefix,)
+        starts = tuple(f"{root}/" for root in roots if root)
+        quarantines = (table.quarantine for table in self.tables if table.quarantine is not None)
+        return (*roots, *(each for each in quarantines if starts and not each.startswith(starts)))
 
     @property
     def databases_below(self) -> str:

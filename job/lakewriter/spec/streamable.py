@@ -35,10 +35,14 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
                 f"table {table.id!r} has a cursor; a continuous run goes by its checkpoint.",
                 remedy="Leave cursor out, or run without --continuous.",
             )
-        if table.sets_aside and (table.collection is None or table.collection.column is None):
+        if (
+            table.on_bad_row is not None
+            and table.sets_aside
+            and (table.collection is None or table.collection.column is None)
+        ):
             yield SpecInvalidError(
-                f"table {table.id!r} has on_bad_row: set_aside, which a continuous run has for JSON documents in a "
-                "column only.",
+                f"table {table.id!r} has on_bad_row: {table.on_bad_row.action}, which a continuous run has for JSON "
+                "documents in a column only.",
                 remedy="Give the column as 'documents'; or leave on_bad_row out: a bad row then stops the table.",
             )
         if table.mode is not Mode.APPEND:

@@ -75,19 +75,22 @@ class Packer:
         return json.dumps({"stage": self._stage} | dumped)
 
 
-def dump_set_aside(set_aside: SetAside) -> str:
-    """Return as text what a task has set aside."""
-    return json.dumps({"set_aside": set_aside.model_dump(mode="json")})
+def dump_set_aside(set_aside: SetAside, quarantined: Sequence[Receipt] = ()) -> str:
+    """Return as text what a task has set aside, with the receipts of its files in the quarantine."""
+    receipts = [receipt.model_dump(mode="json") for receipt in quarantined]
+    return json.dumps({"set_aside": set_aside.model_dump(mode="json"), "quarantined": receipts})
 
 
 @dataclass(frozen=True)
 class Returned:
-    """What all tasks of a table have returned; ``stages`` are Spark's ids of those that wrote files."""
+    """What all tasks of a table have returned: ``stages`` are Spark's ids of those that wrote files, ``quarantined``
+    the receipts of files with bad rows."""
 
     texts: ReceiptTexts
     parts: tuple[ReceiptPart, ...]
     set_aside: SetAside | None
     stages: frozenset[int | None]
+    quarantined: ReceiptTexts
 
     def open(self, read: Read) -> Receipts:
         """Return the receipts, those of the parts read by ``read``."""
@@ -97,13 +100,16 @@ class Returned:
     def parse(cls, outputs: Sequence[str]) -> "Returned":
         """Parse what the tasks have yielded."""
         texts, parts, aside, stages = list[str](), list[ReceiptPart](), list[SetAside](), set[int | None]()
+        quarantined = list[str]()
         for output in map(json.loads, outputs):
             if "set_aside" in output:
                 aside.append(SetAside.model_validate(output["set_aside"]))
+                quarantined += map(json.dumps, output["quarantined"])
                 continue
             stages.add(output["stage"])
             if "part" in output:
                 parts.append(ReceiptPart.model_validate(output["part"]))
             else:
                 texts.append(json.dumps(output["receipt"]))
-        return cls(ReceiptTexts(texts), tuple(parts), SetAside.of(aside), frozenset(stages))
+        whole = SetAside.of(aside)
+        return cls(ReceiptTexts(texts), tuple(parts), whole, frozenset(stages), ReceiptTexts(quarantined))

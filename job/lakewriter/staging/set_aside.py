@@ -1,4 +1,4 @@
-"""Write the bad rows that a task sets aside as JSON lines beside the load's control objects. Knows nothing of Spark."""
+"""Keep the bad rows of a task apart: as JSON lines beside the load's control objects. Knows nothing of Spark."""
 
 import base64
 import gzip
@@ -6,6 +6,7 @@ import itertools
 import json
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, read_status
 from lakewriter.errors import ValueUnrepresentableError
-from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, SetAside
 from lakewriter.source.bad_rows import BAD, CHECKS
 
 _SHOWN: Final = 200
@@ -55,6 +56,12 @@ class Rows:
         """Return one row."""
         return self._slice(slice(number, number + 1))
 
+    def take(self, numbers: pa.Array) -> "Rows":
+        """Return the rows with these numbers."""
+        places = [self.places[number] for number in numbers.to_pylist()]
+        marks, checks = (None if each is None else each.take(numbers) for each in (self.marks, self.checks))
+        return Rows(self.batch.take(numbers), places, marks, checks)
+
     def _slice(self, part: slice) -> "Rows":
         marks = None if self.marks is None else self.marks[part]
         start, stop, _ = part.indices(self.batch.num_rows)
@@ -75,31 +82,70 @@ class Aside:
     keys: tuple[str, ...] = ()
 
 
-class BadRowWriter:
-    """Writes the bad rows of one partition; ``write`` creates an object from key and content."""
+class BadRowKeeper(ABC):
+    """Keeps the bad rows of one partition apart, and counts them. ``read_cursor`` gives the highest cursor of rows."""
 
-    def __init__(self, aside: Aside, partition: int, write: Callable[[str, bytes], None]) -> None:
-        self._aside, self._partition, self._write = aside, partition, write
+    def __init__(self) -> None:
+        self.read_cursor: Callable[[pa.RecordBatch], Cursor | None] = lambda _: None
         self._rows = 0
         self._keys: list[str] = []
         self._samples: list[str] = []
-        self._held: list[bytes] = []
-        self._size = 0
 
     def take_marked(self, rows: Rows) -> Rows:
-        """Set aside the rows that are marked as bad; return the others."""
+        """Keep the rows that are marked as bad; return the others."""
         if rows.marks is None:
             return rows
         is_bad = pc.struct_field(rows.marks, "reason").is_valid()
-        for number in pc.indices_nonzero(is_bad).to_pylist():
+        bad = pc.indices_nonzero(is_bad)
+        if not len(bad):
+            return rows
+        self._keep_marked(rows.take(bad))
+        return rows.take(pc.indices_nonzero(pc.invert(is_bad)))
+
+    @abstractmethod
+    def _keep_marked(self, rows: Rows) -> None:
+        """Keep rows that are marked as bad."""
+
+    @abstractmethod
+    def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
+        """Keep a row that cannot be written, with all its columns and the error."""
+
+    @abstractmethod
+    def close(self) -> SetAside | None:
+        """Write what is left, and return what was kept; None where nothing was."""
+
+    @abstractmethod
+    def abandon(self, cause: BaseException) -> None:
+        """Withdraw what is staged, after the ``cause``."""
+
+    def _count(self, rows: int, samples: Sequence[str]) -> None:
+        self._rows += rows
+        self._samples += samples[: MOST_BAD_ROWS_SHOWN - len(self._samples)]
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether no more rows are shown."""
+        return len(self._samples) >= MOST_BAD_ROWS_SHOWN
+
+    def _describe(self) -> SetAside | None:
+        return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None
+
+
+class BadRowWriter(BadRowKeeper):
+    """Writes them as soon as they are many; ``write`` creates an object from key and content."""
+
+    def __init__(self, aside: Aside, partition: int, write: Callable[[str, bytes], None]) -> None:
+        super().__init__()
+        self._aside, self._partition, self._write = aside, partition, write
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def _keep_marked(self, rows: Rows) -> None:
+        for number in range(rows.batch.num_rows):
             self._add(rows.take_one(number), {})
-        good = pc.indices_nonzero(pc.invert(is_bad))
-        places = [rows.places[number] for number in good.to_pylist()]
-        checks = None if rows.checks is None else rows.checks.take(good)
-        return Rows(rows.batch.take(good), places, rows.marks.take(good), checks)
 
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
-        """Set aside a row that cannot be written, with all its columns and the error."""
+        """See ``BadRowKeeper``."""
         names = row.batch.schema.names
         value = {name: to_json_value(column) for name, column in zip(names, row.batch.columns, strict=True)}
         self._add(row, {"column": error.column, "value": value, "reason": error.message})
@@ -113,9 +159,7 @@ class BadRowWriter:
             content |= {"partition": self._partition, "offset": row.places[0]}
         content = {name: value for name, value in content.items() if value is not None}
         line = json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-        self._rows += 1
-        if len(self._samples) < MOST_BAD_ROWS_SHOWN:
-            self._samples.append(_describe_row(content))
+        self._count(1, () if self.is_sampled else (describe_bad_row(content),))
         self._held.append(line)
         self._size += len(line)
         if self._size >= _OBJECT_BYTES:
@@ -130,9 +174,12 @@ class BadRowWriter:
             self._held, self._size = [], 0
 
     def close(self) -> SetAside | None:
-        """Write what is left, and return what was set aside; None where nothing was."""
+        """See ``BadRowKeeper``."""
         self._flush()
-        return SetAside(rows=self._rows, keys=tuple(self._keys), samples=tuple(self._samples)) if self._rows else None
+        return self._describe()
+
+    def abandon(self, cause: BaseException) -> None:
+        """Do nothing: what is written belongs to no load until the driver is told of it."""
 
 
 def to_json_value(array: pa.Array) -> Any:
@@ -148,7 +195,8 @@ def _to_text(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _describe_row(content: dict[str, Any]) -> str:
+def describe_bad_row(content: dict[str, Any]) -> str:
+    """Where a row stands, and what is wrong with it, for people."""
     where = content.get("file") or f"partition {content['partition']}"
     offset = f", offset {content['offset']}" if "offset" in content else ""
     column = f", column {content['column']!r}" if "column" in content else ""

@@ -1,6 +1,6 @@
 """Stage a table's files from the driver: run the same task on any feed, and collect what it returns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import overload
@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.source.feed import Feed
+from lakewriter.spec.quarantine import QuarantineNames
+from lakewriter.staging.quarantine import QuarantineWriter
 from lakewriter.staging.returned import Packer, Returned, dump_set_aside
-from lakewriter.staging.set_aside import BadRowWriter, make_object_writer
+from lakewriter.staging.set_aside import BadRowKeeper, BadRowWriter, make_object_writer
 from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
 from lakewriter.staging.task import TaskPlan, write_partition
 
@@ -80,14 +82,20 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     attempt, number = (context.attemptNumber(), context.stageId()) if context else (0, None)
     # The destination's own credentials: a catalog's are for the table's folder only.
     write = make_object_writer(get_shared_clients(plan.access)) if plan.aside or plan.spill else None
-    bad = BadRowWriter(plan.aside, partition, write) if plan.aside and write else None
+    bad = _make_keeper(plan, partition, write)
     tally = teller.begin(partition) if teller is not None else None
     packer = Packer(plan.spill, write, attempt=attempt, stage=number, tell=tally.add_file if tally else None)
     yield from write_partition(plan, partition, tally.count(batches) if tally else batches, packer.pack, bad=bad)
     if bad is not None and (aside := bad.close()) is not None:
-        yield dump_set_aside(aside)
+        yield dump_set_aside(aside, bad.receipts if isinstance(bad, QuarantineWriter) else ())
     if tally is not None:
         tally.end()
+
+
+def _make_keeper(plan: TaskPlan, partition: int, write: Callable[[str, bytes], None] | None) -> BadRowKeeper | None:
+    if (names := QuarantineNames.of(plan.names)) is not None:
+        return QuarantineWriter(plan, names, partition, get_shared_clients(plan.access))
+    return BadRowWriter(plan.aside, partition, write) if plan.aside and write else None
 
 
 def is_any_stage_repeated(returned: Returned) -> bool:

@@ -26,7 +26,7 @@ from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
 from lakewriter.staging.returned import Spill
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
-from lakewriter.staging.set_aside import Aside, BadRowWriter, Rows
+from lakewriter.staging.set_aside import Aside, BadRowKeeper, Rows
 from lakewriter.staging.upload import StagedUpload
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TaskPlan:
     counts         each partition's number of rows, where they were counted before
     transforms     give each row's Iceberg partition
     vendor         gives the credentials, where the destination has none of its own
-    aside          where bad rows are written; without it a bad row fails the load
+    aside          where bad rows are written; without it a bad row fails the load. ``names`` may have a quarantine
     statistics     whether receipts have those of the columns, which only an Iceberg table keeps
     watched        what expectations ask about
     spill          where receipts go that are too many to return; without it all are returned
@@ -80,7 +80,7 @@ def write_partition(
     pack: Callable[[Iterator[Receipt]], Iterator[Packed]],
     *,
     clients: Clients | None = None,
-    bad: BadRowWriter | None = None,
+    bad: BadRowKeeper | None = None,
 ) -> Iterator[Packed]:
     """Yield what ``pack`` makes of the receipts, one for each file as soon as it is staged, none for a partition
     without rows; ``bad`` takes bad rows.
@@ -92,13 +92,15 @@ def write_partition(
         yield from pack(writer.write_files(batches))
     except BaseException as error:
         writer.abandon(error)
+        if bad is not None:
+            bad.abandon(error)
         raise
 
 
 class _PartitionWriter:
     """Writes the files of one partition, numbered ``partition + rolls * partition_count``."""
 
-    def __init__(self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowWriter | None) -> None:
+    def __init__(self, plan: TaskPlan, partition: int, clients: Clients, bad: BadRowKeeper | None) -> None:
         self._plan = plan
         self._bad = bad
         self._partition = partition
@@ -107,6 +109,8 @@ class _PartitionWriter:
         self._next_index = plan.first_indexes[partition]
         self._shaper = make_shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
         self._observer = Observer(plan.watched)
+        if bad is not None:
+            bad.read_cursor = self._shaper.read_cursor
         self._uploads: list[StagedUpload] = []
         self._limits = _lift_file_size(plan.limits, groups=self._encoder.footer) if plan.single_file else plan.limits
 

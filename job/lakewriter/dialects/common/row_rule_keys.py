@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
+from lakewriter.errors import NameCollisionError
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.row_rules import LINES, SHARE, BadRows, Contract
 from lakewriter.spec.specification import Spec, TableSpec
@@ -36,7 +37,7 @@ class ContractEntry(FileModel):
 def _allow_bare_action(schema: dict[str, Any]) -> None:
     whole = dict(schema)
     schema.clear()
-    schema["anyOf"] = [{"enum": ["fail", "set_aside"]}, whole]
+    schema["anyOf"] = [{"enum": ["fail", "set_aside", "quarantine"]}, whole]
 
 
 class BadRowEntry(FileModel):
@@ -44,10 +45,12 @@ class BadRowEntry(FileModel):
 
     model_config = ConfigDict(json_schema_extra=_allow_bare_action)
 
-    action: Literal["fail", "set_aside"]
-    """``fail`` ends the table's load; ``set_aside`` keeps the row apart, with what is wrong with it, and goes on."""
+    action: Literal["fail", "set_aside", "quarantine"]
+    """``fail`` ends the table's load. The others keep the row apart, with what is wrong with it, and go on:
+    ``set_aside`` beside the load's records, ``quarantine`` in a table of its own, ``{table}__quarantine``."""
     at_most: float | None = Field(None, ge=0, le=1)
-    """For ``set_aside``: the share of bad rows, from 0 to 1, above which the load fails after all. By default 0.001."""
+    """For rows that are kept apart: their share, from 0 to 1, above which the load fails after all. By default
+    0.001."""
 
     @model_validator(mode="before")
     @classmethod
@@ -57,7 +60,7 @@ class BadRowEntry(FileModel):
     @model_validator(mode="after")
     def _share_of_what_is_set_aside(self) -> "BadRowEntry":
         if self.at_most is not None and self.action == "fail":
-            raise ValueError("'at_most' is only for the action 'set_aside'")
+            raise ValueError("'at_most' is only for the actions 'set_aside' and 'quarantine'")
         return self
 
     @property
@@ -75,6 +78,39 @@ def refuse_unsupported(spec: Spec, data: Mapping[str, Any]) -> None:
                 f"table {table.source_table!r} has {rule}: {value}, which cannot be kept {why}.",
                 remedy=f"Leave it out; {_DEFAULTS[rule.partition('.')[0]]}",
             )
+
+
+def refuse_shared_quarantines(spec: Spec, data: Mapping[str, Any]) -> None:
+    """``NAME_COLLISION`` for a quarantine that another table's readers would see, or whose readers would see another
+    table or quarantine."""
+    numbers = [number for number, table in enumerate(spec.tables) if table.quarantine is not None]
+    places = {place: table.source_table for table in spec.tables for place in _list_places(table)}
+    quarantines = {f"{spec.tables[number].quarantine}/": number for number in numbers}
+    if not numbers:
+        return
+    for number, table in enumerate(spec.tables):
+        for place in _list_places(table):
+            starts = [place[:length] for length in range(len(place) + 1)]
+            inner = [quarantines[start] for start in starts if quarantines.get(start, number) != number]
+            if inner:
+                raise _make_shared_error(data, inner[0], spec.tables[inner[0]], table.source_table)
+            outer = [places[start] for start in starts[:-1] if start in places]
+            if place in quarantines and outer:
+                raise _make_shared_error(data, number, table, outer[0])
+
+
+def _list_places(table: TableSpec) -> tuple[str, ...]:
+    """What the keys of a table and those of its quarantine begin with."""
+    return (table.layout.prefix, *([f"{table.quarantine}/"] if table.quarantine is not None else []))
+
+
+def _make_shared_error(data: Mapping[str, Any], number: int, table: TableSpec, other: str) -> FaultError:
+    return FaultError(
+        _locate_rule(data, number, "on_bad_row"),
+        f"the bad rows of table {table.source_table!r} would lie in {table.quarantine!r}, which table {other!r} has.",
+        remedy="Give each table a folder of its own, or use on_bad_row: set_aside.",
+        kind=NameCollisionError,
+    )
 
 
 def _locate_rule(data: Mapping[str, Any], number: int, rule: str) -> Location:
@@ -106,8 +142,8 @@ def _list_unsupported(table: TableSpec, *, in_catalog: bool) -> list[tuple[str, 
         given = {"columns": table.contract.columns, "types": table.contract.types}
         why = "where no catalog tells the table's columns"
         unsupported += [(f"contract.{key}", value, why) for key, value in given.items() if value != "evolve"]
-    if table.sets_aside and (why := _explain_unmarkable(table)):
-        unsupported.append(("on_bad_row", "set_aside", why))
+    if table.on_bad_row is not None and table.sets_aside and (why := _explain_unmarkable(table)):
+        unsupported.append(("on_bad_row", table.on_bad_row.action, why))
     if table.on_bad_row is not None and table.on_bad_row.action == "fail" and table.stream:
         unsupported.append(("on_bad_row", "fail", "for messages"))
     return unsupported

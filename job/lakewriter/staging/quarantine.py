@@ -1,0 +1,189 @@
+"""Stage the rows that a task keeps out of its table as Parquet files of the table's quarantine."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.aws import Clients
+from lakewriter.documents.values_to_text import WHOLE, render_json
+from lakewriter.encode.formats import make_encoder
+from lakewriter.errors import ValueUnrepresentableError
+from lakewriter.naming import LOAD_METADATA
+from lakewriter.receipt import Cursor, Receipt, SetAside
+from lakewriter.shape.cursor import choose_higher
+from lakewriter.source.bad_rows import FIELDS
+from lakewriter.spec.quarantine import ON_BAD_ROW, QuarantineNames
+from lakewriter.spec.specification import MIB, Encoding
+from lakewriter.staging.rolling import measure_batch
+from lakewriter.staging.set_aside import BadRowKeeper, Rows, describe_bad_row
+from lakewriter.staging.task import TaskPlan
+from lakewriter.staging.upload import StagedUpload
+
+QUARANTINE_SCHEMA: Final = pa.schema(
+    [
+        pa.field("_lake_check", pa.string()),
+        pa.field("_lake_reasons", pa.list_(pa.string())),
+        pa.field("_lake_source", pa.string()),
+        pa.field("_lake_offset", pa.int64()),
+        pa.field("_lake_row", pa.string()),
+        pa.field("_lake_line", pa.string()),
+        pa.field("_lake_job_id", pa.string()),
+        pa.field("_lake_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""The columns of every quarantine.
+
+_lake_check    the check that keeps the row out, the first of several
+_lake_reasons  all that is wrong with it, in words
+_lake_source   the file that it was read from, or its partition of the source
+_lake_offset   where it begins: the byte in the file, or the number in the partition
+_lake_row      the source's columns as JSON; null for a line that could not be read
+_lake_line     such a line, as it stands; null for other rows
+_lake_job_id   the load that kept it out
+_lake_at       when that load began
+"""
+
+_FILE_BYTES: Final = 32 * MIB
+"""Bytes of rows that are held for one file, before they are encoded."""
+
+
+@dataclass
+class _Held:
+    """The rows of one check that are not written yet."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    size: int = 0
+
+
+class QuarantineWriter(BadRowKeeper):
+    """Stages the bad rows of one partition: a file for each check, or some where they are many."""
+
+    def __init__(self, plan: TaskPlan, names: QuarantineNames, partition: int, clients: Clients) -> None:
+        super().__init__()
+        self._plan, self._names, self._partition, self._clients = plan, names, partition, clients
+        self._encoder = make_encoder(Encoding())
+        self._held: dict[str, _Held] = {}
+        self._uploads: list[StagedUpload] = []
+        self.receipts: list[Receipt] = []
+        self._cursor: Cursor | None = None
+
+    def _keep_marked(self, rows: Rows) -> None:
+        assert rows.marks is not None
+        marks = dict(zip(FIELDS, rows.marks.flatten(), strict=True))
+        is_line = marks["column"].is_null()
+        lines = pc.if_else(is_line, marks["value"], pa.scalar(None, pa.string()))
+        texts = pc.if_else(is_line, pa.scalar(None, pa.string()), self._render_misfits(rows, marks))
+        where = pc.binary_join_element_wise(marks["column"], marks["reason"], ": ")
+        reasons = pc.coalesce(where, marks["reason"])
+        self._keep(ON_BAD_ROW, rows, [[reason] for reason in reasons.to_pylist()], texts, lines)
+
+    def _render_misfits(self, rows: Rows, marks: Mapping[str, pa.Array]) -> pa.Array:
+        """The rows as JSON, with the source's own text of the one value that does not convert to its column's type."""
+        texts = render_rows(rows.batch).to_pylist()
+        misfits = zip(texts, marks["column"].to_pylist(), marks["value"].to_pylist(), strict=True)
+        return pa.array([text if name is None else _set_member(text, name, value) for text, name, value in misfits])
+
+    def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
+        """See ``BadRowKeeper``."""
+        self._keep(ON_BAD_ROW, row, [[error.message]], render_rows(row.batch), pa.nulls(1, pa.string()))
+
+    def _keep(self, check: str, rows: Rows, reasons: Sequence[Sequence[str]], texts: pa.Array, lines: pa.Array) -> None:
+        count = rows.batch.num_rows
+        self._cursor = choose_higher(self._cursor, self.read_cursor(rows.batch))
+        files, offsets = self._find_places(rows)
+        start = self._plan.start.astimezone(UTC)
+        columns = {
+            "_lake_check": pa.repeat(check, count),
+            "_lake_reasons": pa.array(reasons, pa.list_(pa.string())),
+            "_lake_source": files,
+            "_lake_offset": offsets,
+            "_lake_row": texts,
+            "_lake_line": lines,
+            "_lake_job_id": pa.repeat(self._plan.job_id, count),
+            "_lake_at": pa.array([start] * count, QUARANTINE_SCHEMA.field("_lake_at").type),
+        }
+        batch = pa.RecordBatch.from_pydict(columns, QUARANTINE_SCHEMA)
+        self._count(count, [] if self.is_sampled else _describe_rows(batch))
+        held = self._held.setdefault(check, _Held())
+        held.batches.append(batch)
+        held.size += measure_batch(batch)
+        if held.size >= _FILE_BYTES:
+            self._write(check)
+
+    def _find_places(self, rows: Rows) -> tuple[pa.Array, pa.Array]:
+        """Where rows begin: in the source's files where that is known, and else in the partition."""
+        numbers, partition = pa.array(rows.places, pa.int64()), f"partition {self._partition}"
+        if rows.marks is None:
+            return pa.repeat(partition, len(numbers)), numbers
+        files, offsets = rows.marks.field("file"), rows.marks.field("offset")
+        return pc.fill_null(files, partition), pc.if_else(files.is_null(), numbers, offsets)
+
+    def _write(self, check: str) -> None:
+        held, plan = self._held.pop(check), self._plan
+        table = pa.Table.from_batches(held.batches).combine_chunks()
+        # As of the table's own files, the numbers of a task that runs again are the same.
+        seq = self._partition + len(self._uploads) * plan.partition_count
+        key = self._names.make_key(check, seq)
+        metadata = {LOAD_METADATA: plan.load}
+        upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
+        self._uploads.append(upload)
+        self._encoder.write(QUARANTINE_SCHEMA, iter(table.to_batches()), upload, table.num_rows)
+        upload_id, parts, size = upload.finish()
+        self._keys.append(key)
+        self.receipts.append(
+            Receipt(
+                bucket=plan.access.bucket,
+                key=key,
+                upload_id=upload_id,
+                parts=parts,
+                checksum_algorithm=plan.access.checksum_algorithm,
+                size=size,
+                rows=table.num_rows,
+                partition=self._partition,
+                seq=seq,
+                first_index=0,
+                engine=self._encoder.name,
+                row_groups=1,
+                requests={},
+                # Over all receipts of a task these are all its rows: the next load does not read them again.
+                cursor=self._cursor,
+            )
+        )
+
+    def close(self) -> SetAside | None:
+        """See ``BadRowKeeper``; nothing of it is visible yet."""
+        for check in list(self._held):
+            self._write(check)
+        return self._describe()
+
+    def abandon(self, cause: BaseException) -> None:
+        """See ``BadRowKeeper``."""
+        for upload in self._uploads:
+            upload.abandon(cause)
+
+
+def render_rows(batch: pa.RecordBatch) -> pa.Array:
+    """Each row as a JSON object of the source's columns, those that are null left out."""
+    rows = pa.StructArray.from_arrays(batch.columns, names=batch.schema.names)
+    return render_json(rows, WHOLE)
+
+
+def _set_member(text: str, name: str, value: str | None) -> str:
+    # Of a row its columns without a value are left out, so this one is not there. Numbers stay as they are written.
+    comma = "" if text == "{}" else ","
+    return f"{text[:-1]}{comma}{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}}}"
+
+
+def _describe_rows(batch: pa.RecordBatch) -> list[str]:
+    return [describe_bad_row(_to_content(row)) for row in batch.slice(0, 5).to_pylist()]
+
+
+def _to_content(row: Mapping[str, Any]) -> dict[str, Any]:
+    value = row["_lake_line"] if row["_lake_line"] is not None else row["_lake_row"]
+    place = {"file": row["_lake_source"], "offset": row["_lake_offset"]}
+    return place | {"value": value, "reason": "; ".join(row["_lake_reasons"])}
