@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from infra.settings import Settings
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.policy.checkpoint import locate_checkpoints
-from lakewriter.policy.prefixes import find_key_prefix
+from lakewriter.policy.prefixes import list_key_prefixes
 from lakewriter.spec.streamable import unfit
 
 
@@ -24,7 +24,7 @@ def check_continuous(settings: Settings) -> Iterator[str]:
             f"checkpoint: {spec.checkpoint!r} is on this machine; expected s3://..., in a folder of the pipeline's own."
         )
         return
-    taken = {find_key_prefix(table): f"table {table.id!r}" for table in spec.tables}
+    taken = {start: f"table {table.id!r}" for table in spec.tables for start in list_key_prefixes(table)}
     taken[f"{join_key(spec.access.prefix, CONTROL_DIRECTORY)}/"] = "the job's own records"
     bucket, path = location
     owner = next((name for start, name in taken.items() if f"{path}/".startswith(start)), None)

@@ -11,7 +11,7 @@ from infra.destination.bucket import LakeBucket
 from infra.settings import Settings
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.bucket import make_bucket_policy
-from lakewriter.policy.prefixes import find_key_prefix, list_table_prefixes
+from lakewriter.policy.prefixes import list_key_prefixes, list_table_prefixes
 
 _MOST_SHOWN: Final = 3
 
@@ -56,7 +56,7 @@ def warn_of_shared_prefix(lake: LakeBucket, *, settings: Settings) -> None:
         return
     spec = settings.spec
     places = ", ".join(f"s3://{spec.access.bucket}/{start}*" for start in list_table_prefixes(spec))
-    starts = [find_key_prefix(table) for table in spec.tables]
+    starts = [start for table in spec.tables for start in list_key_prefixes(table)]
     tables = ", ".join(f"{start}*" for start in starts[:_MOST_SHOWN])
     more = f" and {len(starts) - _MOST_SHOWN} more" if len(starts) > _MOST_SHOWN else ""
     Annotations.of(lake).add_warning_v2(

@@ -54,6 +54,14 @@ def test_a_refresh_replaces_the_object_that_names_its_files(tmp_path: Path) -> N
     assert statement["Resource"] == [f"{BUCKET}/production/crm/table_{n}/g*" for n in range(300)]
 
 
+def test_nobody_replaces_bad_rows(tmp_path: Path) -> None:
+    table = {"table": "users", "schema": "crm", "read": {"format": "csv", "path": "s3://acme-landing/a.csv"}}
+    path = own_lake(tmp_path, table | {"on_bad_row": "quarantine"}, table | {"table": "leads"})
+    (statement,) = deny_replacement(load(path).spec, ARNS)
+    folders = ["users", "users__quarantine", "leads"]
+    assert statement["Resource"] == [f"{BUCKET}/production/crm/{folder}/*" for folder in folders]
+
+
 def test_parliament_finds_nothing(tmp_path: Path) -> None:
     assert findings(make_bucket_policy(lake(tmp_path).spec, ARNS, kept_out=[ROLE])) == []
 

@@ -39,6 +39,16 @@ def test_job_writes_its_own_table(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("catalog", "partitions"), [("glue", TABLES[5:]), ("iceberg", [])])
+def test_job_writes_the_quarantine_of_its_table(tmp_path: Path, catalog: str, partitions: list[str]) -> None:
+    whole = load(lake(tmp_path, catalog=catalog, database="Sales", top={"on_bad_row": "quarantine"}))
+    found = by_sid(make_documents(whole.spec, whole.deployment, Who.JOB, ARNS)["Glue"])["WriteTables"]
+    assert found == statement("WriteTables", [*TABLES[:5], *partitions], [
+        f"{GLUE}:catalog", f"{GLUE}:database/sales_public", f"{GLUE}:table/sales_public/orders",
+        f"{GLUE}:table/sales_public/orders__quarantine", f"{GLUE}:table/sales_public/lakewriter_check_*",
+    ])  # fmt: skip
+
+
 def test_reader_reads_databases_that_begin_alike(tmp_path: Path) -> None:
     whole = load(lake(tmp_path, catalog="glue", database="Sales"))
     (tables,) = make_documents(whole.spec, whole.deployment, Who.READER, ARNS)["Glue"]["Statement"]

@@ -6,7 +6,7 @@ from typing import Final
 from lakewriter.naming import CONTROL_DIRECTORY, join_key
 from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.control_objects import list_control_objects
-from lakewriter.policy.prefixes import find_key_prefix
+from lakewriter.policy.prefixes import find_key_prefix, list_key_prefixes
 from lakewriter.policy.statements import Conditions, Document, Statement, make_document
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
@@ -78,11 +78,12 @@ def _deny(sid: str, actions: Sequence[str], resources: Sequence[str], conditions
     }
 
 
-def _find_append_only(table: TableSpec) -> str:
-    """What keys begin with under which no object is replaced; blank for a table whose full refreshes do so."""
-    if table.latest is not None:
-        return f"{table.path}/g"
-    return find_key_prefix(table) if table.mode is Mode.APPEND else ""
+def _list_append_only(table: TableSpec) -> list[str]:
+    """What keys begin with under which no object is replaced: not those of a table whose full refreshes do so, but
+    those of its quarantine."""
+    own = f"{table.path}/g" if table.latest is not None else find_key_prefix(table)
+    places = [own] if table.latest is not None or table.mode is Mode.APPEND else []
+    return [*places, *list_key_prefixes(table)[1:]]
 
 
 def _find_append_only_prefixes(spec: Spec, budget: int) -> list[str]:
@@ -95,7 +96,7 @@ def _find_append_only_prefixes(spec: Spec, budget: int) -> list[str]:
     def is_apart(start: str) -> bool:
         return not records.startswith(start)
 
-    exact = [start for table in spec.tables if (start := _find_append_only(table)) and is_apart(start)]
+    exact = [start for table in spec.tables for start in _list_append_only(table) if start and is_apart(start)]
     if sum(len(start) + len(spec.access.bucket) + 30 for start in exact) <= budget:
         return exact
     # Each full refresh replaces the object that names its files.

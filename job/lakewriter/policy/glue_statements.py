@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from lakewriter.naming import CHECK_TABLE
-from lakewriter.policy.arns import Arns, escape
+from lakewriter.policy.arns import Arns
 from lakewriter.policy.parties import Reach, list_databases, list_prefix_paths
+from lakewriter.policy.prefixes import list_table_names
 from lakewriter.policy.statements import Statement, allow, deny
 from lakewriter.policy.trust_policies import OPTIMIZER_SERVICE
 from lakewriter.spec.specification import Spec
@@ -164,7 +165,7 @@ def _make_resources(arns: Arns, paths: Sequence[str]) -> list[str]:
 
 def _list_table_paths(spec: Spec) -> list[str]:
     """List exactly the file's tables; if they do not fit into a policy, all tables of each database."""
-    exact = [f"table/{escape(table.schema_name)}/{escape(table.name)}" for table in spec.tables]
+    exact = list_table_names(spec)
     databases = list(list_databases(spec))
     named = [f"database/{name}" for name in databases]
     checked = [f"table/{name}/{CHECK_TABLE}*" for name in databases]

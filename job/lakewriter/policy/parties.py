@@ -7,7 +7,12 @@ from typing import Final
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import CHECK_TABLE, join_key
 from lakewriter.policy.arns import escape
-from lakewriter.policy.prefixes import find_key_prefix, list_table_prefixes
+from lakewriter.policy.prefixes import (
+    find_key_prefix,
+    list_key_prefixes,
+    list_table_names,
+    list_table_prefixes,
+)
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.trust import Party
@@ -34,7 +39,7 @@ class Reach:
 
 def find_reach(spec: Spec, party: Party) -> Reach:
     """Find the reach of a party by its contract; without one, all under the destination's prefix."""
-    job = [find_key_prefix(table) for table in spec.tables]
+    job = [start for table in spec.tables for start in list_key_prefixes(table)]
     if party.tables:
         starts = [start for name in party.tables for start in _find_starts(spec, name)]
         catalog = [path for name in party.tables for path in _list_catalog_paths(name)]
@@ -92,8 +97,7 @@ def find_overlaps(spec: Spec, deployment: Deployment) -> Iterator[str]:
 def _find_shared(spec: Spec, key: str, party: Party) -> Iterator[str]:
     starts = find_reach(spec, party).starts
     given = "tables" if party.tables else "paths"
-    for table in spec.tables:
-        job = find_key_prefix(table)
+    for table, job in ((each, start) for each in spec.tables for start in list_key_prefixes(each)):
         if _is_below(job, starts) and (party.tables or party.paths):
             yield (
                 f"{key}.{given}: table {table.id!r} of this file lies there, at {job!r}, and no party writes among the "
@@ -129,7 +133,7 @@ def _list_catalog_paths(name: str) -> Iterator[str]:
 
 def _list_job_catalog(spec: Spec) -> tuple[str, ...]:
     databases = list(list_databases(spec))
-    exact = [f"table/{escape(table.schema_name)}/{escape(table.name)}" for table in spec.tables]
+    exact = list_table_names(spec)
     checked = [f"table/{name}/{CHECK_TABLE}*" for name in databases]
     every = [f"table/{name}/*" for name in databases]
     tables = [*exact, *checked] if _fits([*databases, *exact, *checked]) else every

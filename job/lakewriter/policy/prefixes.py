@@ -1,6 +1,7 @@
 """List the key prefixes that the tables of a file and the records of its loads lie under."""
 
 from lakewriter.naming import ControlKeys
+from lakewriter.policy.arns import escape
 from lakewriter.spec.specification import Spec, TableSpec
 
 
@@ -18,6 +19,18 @@ def list_written_prefixes(spec: Spec) -> tuple[str, ...]:
     """List the prefixes that a load writes under: those of its tables, and the control objects' if outside of them."""
     records, prefixes = f"{ControlKeys(spec.access.prefix, spec.pipeline).root}/", list_table_prefixes(spec)
     return prefixes if records.startswith(prefixes) else (*prefixes, records)
+
+
+def list_key_prefixes(table: TableSpec) -> tuple[str, ...]:
+    """List what the keys of a table begin with, and those of its quarantine."""
+    return (find_key_prefix(table), *([f"{table.quarantine}/"] if table.quarantine is not None else []))
+
+
+def list_table_names(spec: Spec) -> list[str]:
+    """List the file's tables in the Data Catalog, with their quarantines, as the last parts of ARNs."""
+    return [
+        f"table/{escape(table.schema_name)}/{escape(name)}" for table in spec.tables for name in table.names_in_catalog
+    ]
 
 
 def find_key_prefix(table: TableSpec) -> str:

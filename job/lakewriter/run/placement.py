@@ -13,7 +13,7 @@ from lakewriter.commit.intent import CatalogAction, FilesAction, GlueAction, Ice
 from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
-from lakewriter.naming import QUARANTINE, cut, join_key, name_generation, parse_generation
+from lakewriter.naming import join_key, name_generation, parse_generation
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
@@ -126,7 +126,7 @@ def plan_quarantine_action(spec: Spec, table: TableSpec, schema: pa.Schema) -> F
     return GlueAction(
         database=table.schema_name,
         database_location=location.rpartition("/")[0],
-        table=cut(f"{table.name}{QUARANTINE}"),
+        table=table.names_in_catalog[-1],
         location=location,
         columns=columns,
         partition_key=None,

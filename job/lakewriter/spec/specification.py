@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
-from lakewriter.naming import LATEST, QUARANTINE, join_key
+from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, RestService
 from lakewriter.spec.collection import Collection
@@ -178,6 +178,11 @@ class TableSpec(Model):
         if self.on_bad_row is None or self.on_bad_row.action != "quarantine":
             return None
         return f"{self.path}{QUARANTINE}"
+
+    @property
+    def names_in_catalog(self) -> tuple[str, ...]:
+        """Its name, and that of its quarantine where it has one."""
+        return (self.name, *([cut(f"{self.name}{QUARANTINE}")] if self.quarantine is not None else []))
 
     @property
     def expected_columns(self) -> tuple[str, ...]:
