@@ -91,7 +91,7 @@ class Verdict(ControlObject):
     """What one expectation came to in one load; ``holds`` is None where that is not known.
 
     check     its name
-    outcome   what followed from it; what is not known is a warning
+    outcome   what followed from it; what is not known is a warning, ``set_aside`` says that rows were kept out
     found     what the load has, in words, and ``expected`` what it should have
     samples   values or rows that do not conform, in words
     by        who accepted it as it is, and ``reason`` why
@@ -101,7 +101,7 @@ class Verdict(ControlObject):
     kind: str
     column: str | None = None
     holds: bool | None
-    outcome: Literal["passed", "failed", "warned", "accepted"]
+    outcome: Literal["passed", "failed", "warned", "accepted", "set_aside"]
     found: str
     expected: str
     samples: tuple[str, ...] = ()

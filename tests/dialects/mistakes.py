@@ -368,8 +368,16 @@ MISTAKES = [
      "lake.yaml:2: contract.types: table 'flights' has contract.types: freeze, which cannot be kept where no catalog "
      "tells the table's columns. Leave it out; columns that the source adds are then added, and types that grow "
      "without loss widen."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: ignore}]\n", [
+     "lake.yaml:10: tables.0.expect.0.on_violation: 'ignore' is not allowed; expected 'fail', 'warn' or 'set_aside'."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, on_violation: set_aside}]\n", [
-     "lake.yaml:10: tables.0.expect.0.on_violation: 'set_aside' is not allowed; expected 'fail' or 'warn'."]),
+     "lake.yaml:10: tables.0.expect.0: table 'flights' keeps rows out by 'not_null.a', and has no quarantine for them. "
+     "Set on_bad_row: quarantine; its at_most bounds the share of rows that are kept out."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{unique: a, on_violation: set_aside}]\n", [
+     "lake.yaml:10: tables.0.expect.0: 'on_violation: set_aside' is for 'not_null', 'range', 'accepted_values', 'sql', "
+     "which tell one row from another."]),
+    (S, "    schema: public\n", "    schema: public\n    expect: [{not_null: a, name: on_bad_row}]\n", [
+     "lake.yaml:10: tables.0.expect.0.name: 'name' 'on_bad_row' is that of rows which cannot be loaded."]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{not_nul: a}]\n", [
      "lake.yaml:10: tables.0.expect.0.not_nul: unknown key, with value 'a'; did you mean 'not_null'?"]),
     (S, "    schema: public\n", "    schema: public\n    expect: [{}]\n", [

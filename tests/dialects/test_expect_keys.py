@@ -53,6 +53,17 @@ def test_entries(entry, expectations):
     assert list(ExpectEntry.model_validate(entry).list_expectations("fail")) == expectations
 
 
+def test_rows_are_kept_out_by_checks_of_rows_alone():
+    """As a table's default, ``set_aside`` is for those that can keep it; the others fail the load."""
+    rules = {name: [each.on_violation for each in ExpectEntry.model_validate(entry).list_expectations("set_aside")]
+             for entry, _ in ENTRIES if "on_violation" not in entry for name in entry if name != "name"}  # fmt: skip
+    kept_out, failed = ["set_aside"], ["fail"]
+    assert rules == {
+        "rows": failed, "not_null": kept_out * 2, "null_share": failed, "range": kept_out, "fresh": failed,
+        "accepted_values": kept_out, "unique": failed, "sql": kept_out,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(("entry", "_"), ENTRIES)
 def test_schema_takes_the_entries(tmp_path, entry, _):
     file = lake(tmp_path, tables=[TABLE | {"expect": [entry]}], top={"expect": [entry | {"tables": ["accounts"]}]})

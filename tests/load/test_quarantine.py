@@ -12,8 +12,13 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify
+from lakewriter.run.judging import accept, list_departures
+from lakewriter.run.load import run
+from lakewriter.spec.expectations import Acceptance
 from tests.load.lakes import BUCKET, PREFIX, Lake, table
-from tests.load.syncs import SyncLake, catalog, record, status, stream
+from tests.load.materializations import Materialization, binding
+from tests.load.syncs import SyncLake, catalog, record, state, status, stream
+from tests.load.test_expectations import DESTINATIONS, FORMATS, S3, load_at, outcomes
 from tests.support.call import Call
 
 pytestmark = pytest.mark.spark
@@ -254,3 +259,136 @@ def test_iceberg_table_has_a_quarantine_of_files_in_glue(lake):
     assert list_differences(lake, "abc123") == []
     Undo(Pipeline.open(lake.spec, Clients(lake.spec.access)), "abc123", Choices("a drill")).run()
     assert list_quarantined(lake.aws) == []
+
+
+CHECKS: list[dict[str, Any]] = [
+    {"not_null": "name", "on_violation": "set_aside"},
+    {"range": {"column": "amount", "at_least": 0, "at_most": 100}, "on_violation": "set_aside"},
+    {"accepted_values": {"column": "kind", "values": ["a", "b"]}, "on_violation": "set_aside"},
+    {"rows": {"at_most": 3}},
+]
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "name": "x", "amount": 5, "kind": "a"},
+    {"id": 2, "name": None, "amount": 5, "kind": "a"},
+    {"id": 3, "name": "x", "amount": -1, "kind": "b"},
+    {"id": 4, "name": "x", "amount": None, "kind": None},
+    {"id": 5, "name": None, "amount": 101, "kind": "c"},
+    {"id": 6, "name": "x", "amount": 100, "kind": "b"},
+]
+KEPT_OUT = [
+    ("not_null.name", 2, ["not_null.name: no nulls in name"]),
+    ("range.amount", 3, ["range.amount: amount 0 to 100"]),
+    ("not_null.name", 5, ["not_null.name: no nulls in name", "range.amount: amount 0 to 100",
+                          "accepted_values.kind: kind is 'a' or 'b'"]),
+]  # fmt: skip
+FOUND = {"not_null.name": "2 rows", "range.amount": "2 rows", "accepted_values.kind": "1 row"}
+
+
+def read_quarantine(aws) -> list[tuple[str, int, list[str]]]:
+    files = [pq.read_table(pa.BufferReader(aws.objects(BUCKET)[key])).to_pylist() for key in list_quarantined(aws)]
+    rows = [(row["_lake_check"], find_id(row["_lake_row"]), row["_lake_reasons"]) for each in files for row in each]
+    return sorted(rows, key=lambda row: row[1])
+
+
+def find_id(row: str) -> int:
+    """Of a document the source's column has its text."""
+    content = json.loads(row)
+    return int((json.loads(content["value"]) if "value" in content else content)["id"])
+
+
+def require_kept_out(result, aws, feed: str | None = None) -> None:
+    assert result.status == "done", result.message
+    assert (result.rows, result.set_aside.rows) == (3, 3)
+    assert {each.check: each.found for each in result.expectations if each.outcome == "set_aside"} == FOUND
+    assert outcomes(result)["rows"] == "passed"
+    assert read_quarantine(aws) == KEPT_OUT
+    assert feed is None or result.feed == feed
+
+
+@pytest.mark.parametrize("feed", ["splits", "rows"])
+@pytest.mark.parametrize("destination", DESTINATIONS, ids=str)
+def test_rows_that_fail_a_check_are_kept_out(lake, destination, feed):
+    pq.write_table(pa.Table.from_pylist(ROWS), lake.folder / "in.parquet")
+    path = {"format": "parquet", "path": "in.parquet"}
+    read = path if feed == "splits" else {"sql": "SELECT * FROM v", "views": {"v": path}}
+    entry = {"table": "t", "schema": "s", "read": read, "expect": CHECKS, "index": "sparse", "on_bad_row": RULE}
+    lake.file.write_text(json.dumps({"pipeline": "p", "destination": S3 | destination, "tables": [entry]}), "utf-8")
+    [result] = load_at(lake.spec, "a", lake._spark).tables
+    require_kept_out(result, lake.aws, feed)
+    pipeline = Pipeline.open(lake.spec, Clients(lake.spec.access))
+    assert verify(pipeline.controls, "a", pipeline.clients).differences == ()
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=str)
+def test_records_that_fail_a_check_are_kept_out(tmp_path, aws, bucket, spark, form):
+    lake = SyncLake(tmp_path, aws, spark)
+    text = {"type": ["null", "string"]}
+    schema = {"properties": {"id": {"type": "integer"}, "name": text, "amount": {"type": "integer"}, "kind": text}}
+    source = {"messages": "m.jsonl", "catalog": catalog(stream("users", schema))}
+    lake.write({"format": form}, expect=CHECKS, on_bad_row=RULE, source=source)
+    lake.messages(*(record("users", row) for row in ROWS), state("users", 1), status("users", "COMPLETE"))
+    [result] = load_at(lake.spec, "a", spark).tables
+    require_kept_out(result, aws)
+
+
+def test_documents_that_fail_a_check_are_kept_out(tmp_path, aws, bucket, spark):
+    lake = Materialization(tmp_path, aws, spark)
+    lake.documents("in/a.json", ROWS)
+    kinds = {"id": "integer", "name": ["null", "string"], "amount": ["null", "integer"], "kind": ["null", "string"]}
+    schema = {"type": "object", "properties": {name: {"type": kind} for name, kind in kinds.items()}}
+    collection = {"schema": schema, "key": ["/id"]}
+    lake.write(binding("x", "in", collection=collection, expect=CHECKS, on_bad_row=RULE))
+    [result] = lake.load("a").tables
+    require_kept_out(result, aws)
+
+
+def test_rows_that_fail_a_condition_are_kept_out(lake):
+    rule = {"sql": "amount >= 0 OR kind = 'b'", "name": "order", "on_violation": "set_aside"}
+    text = "id,amount,kind\n1,5,a\n2,-1,a\n3,-1,b\n4,,a\n5,x,a\n"
+    entry = table("sums", lake.csv("sums.csv", text), primary_key=["id"], on_bad_row=RULE, expect=[rule])
+    lake.write(entry | {"columns": {"id": "int", "amount": "int"}})
+    [result] = lake.load("a").tables
+    assert (result.status, result.rows, result.set_aside.rows) == ("done", 3, 2), result.message
+    [verdict] = result.expectations
+    assert (verdict.outcome, verdict.found, verdict.samples) == ("set_aside", "1 row", ("(id=2)",))
+    reason = "order: no row of which amount >= 0 OR kind = 'b' is false"
+    assert read_quarantine(lake.aws) == [
+        ("order", 2, [reason]),
+        ("on_bad_row", 5, ["amount: it does not convert to int"]),
+    ]
+    assert lake.rows("SELECT id FROM t ORDER BY 1", "supaflow_nyc_public/sums") == [(1,), (3,), (4,)]
+
+
+def test_more_rows_than_allowed_that_fail_checks_fail_the_load(lake):
+    """The share is of all rows that are kept out; whoever accepts a check loads its rows as they are."""
+    pq.write_table(pa.Table.from_pylist(ROWS), lake.folder / "in.parquet")
+    entry = {
+        "table": "t",
+        "schema": "s",
+        "read": {"format": "parquet", "path": "in.parquet"},
+        "expect": CHECKS[:3],
+        "primary_key": ["id"],
+    }
+    lake.write(entry | {"on_bad_row": RULE | {"at_most": 0.4}})
+    [result] = lake.load("a").tables
+    assert result.code == "EXPECTATION_FAILED"
+    said = "not_null.name found 2 rows, such as (id=2), (id=5), expected no nulls in name, "
+    assert said in result.message
+    assert "and at most 40.00% of all rows (on_bad_row.at_most) kept out" in result.message
+    assert not lake.data()
+    assert not lake.aws.uploads(BUCKET)
+    # Of six rows one fails the check that is left.
+    spec = accept(lake.spec, Acceptance(checks=("not_null.name", "range.amount"), by="ann", reason="a drill"))
+    report = run(spec, job_id="a", clients=Clients(spec.access), spark=lambda: lake._spark)
+    [result] = report.tables
+    assert result.set_aside is not None, result.message
+    assert (result.status, result.rows, result.set_aside.rows) == ("done", 5, 1)
+    assert outcomes(result) == {
+        "not_null.name": "accepted", "range.amount": "accepted", "accepted_values.kind": "set_aside",
+    }  # fmt: skip
+    assert list(list_departures(report)) == [
+        "supaflow_nyc_s.t: not_null.name found 1 null in 5 rows (20.00%), expected no nulls; accepted by ann: a drill",
+        "supaflow_nyc_s.t: range.amount found -1 as the lowest value, expected 0 to 100; accepted by ann: a drill",
+        "supaflow_nyc_s.t: accepted_values.kind found 1 row, such as (id=5), expected "
+        "kind is 'a' or 'b'; these rows are in the quarantine",
+    ]

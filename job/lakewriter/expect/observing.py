@@ -48,7 +48,7 @@ class Observer:
         for place, name in enumerate(self._watched.conditions):
             assert checks is not None
             is_false = pc.invert(checks.field(place))
-            self._violations[name] += _describe_rows(typed, is_false, self._watched.keys)
+            self._violations[name] += describe_rows(typed, is_false, self._watched.keys)
 
     def take(self, rows: int, footer: pq.FileMetaData | None) -> tuple[dict[str, Observed], dict[str, Violations]]:
         """What was counted since the last call, and what the footer of a file of ``rows`` rows says."""
@@ -68,7 +68,8 @@ def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
     return Violations(rows=rows, samples=tuple(cut_sample(repr(text)) for text in render_text(first).to_pylist()))
 
 
-def _describe_rows(typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str]) -> Violations:
+def describe_rows(typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str]) -> Violations:
+    """How many rows of the batch are marked, and the first of them by their ``keys``, or whole."""
     rows = pc.sum(is_false).as_py() or 0
     if not rows:
         return Violations(rows=0)

@@ -1,7 +1,7 @@
 """Judge what a load has staged by what its table is expected to be: true, false, or not known."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from statistics import median
@@ -12,13 +12,14 @@ import pyarrow.types as pt
 from lakewriter.expect.limits import is_below, list_parts, parse_limit, read_bound
 from lakewriter.expect.watching import Watch, Watched
 from lakewriter.expect.words import (
+    write_expected,
     write_limits,
     write_null_share,
     write_row_limits,
     write_rule_for_rows,
     write_shares,
 )
-from lakewriter.receipt import Cursor, Observed, Totals, Verdict
+from lakewriter.receipt import Cursor, Observed, Totals, Verdict, Violations
 from lakewriter.report import format_count
 from lakewriter.spec.expectations import (
     Acceptance,
@@ -42,6 +43,8 @@ class Facts:
     at         the time that it runs at, or is scheduled for
     last_rows  gives the rows of the last committed loads, of at most so many
     cursors    by column the highest value of this load and all before it
+    kept_out   by check the rows that are in the quarantine
+    most_kept_out  of all rows, in words, where more are; None where that is in order
     """
 
     totals: Totals
@@ -49,6 +52,8 @@ class Facts:
     at: datetime
     last_rows: Callable[[int], Sequence[int]]
     cursors: dict[str, Cursor]
+    kept_out: Mapping[str, Violations] = field(default_factory=dict)
+    most_kept_out: str | None = None
 
     def has_check(self, name: str) -> bool:
         """Whether the tasks have looked at a check on values."""
@@ -81,7 +86,8 @@ def judge(
 
 
 def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance: Acceptance | None) -> Verdict:
-    finding = _FINDERS[type(expectation)](expectation, facts)
+    keeps_out = expectation.on_violation == "set_aside"
+    finding = _count_kept_out(expectation, facts) if keeps_out else _FINDERS[type(expectation)](expectation, facts)
     verdict = Verdict(
         check=expectation.name,
         kind=expectation.kind,
@@ -94,9 +100,17 @@ def _judge_one(table_id: str, expectation: Expectation, facts: Facts, acceptance
     )
     if finding.holds is not False or expectation.on_violation == "warn":
         return verdict
+    if keeps_out:
+        return verdict.model_copy(update={"outcome": "failed" if facts.most_kept_out else "set_aside"})
     if acceptance is None or not acceptance.covers(table_id, expectation.name):
         return verdict.model_copy(update={"outcome": "failed"})
     return verdict.model_copy(update={"outcome": "accepted", "by": acceptance.by, "reason": acceptance.reason})
+
+
+def _count_kept_out(expectation: Expectation, facts: Facts) -> Finding:
+    seen = facts.kept_out.get(expectation.name, Violations(rows=0))
+    most = f", and {facts.most_kept_out} kept out" if seen.rows and facts.most_kept_out else ""
+    return Finding(not seen.rows, format_count(seen.rows, "row"), f"{write_expected(expectation)}{most}", seen.samples)
 
 
 def _count_rows(expectation: RowCount, facts: Facts) -> Finding:

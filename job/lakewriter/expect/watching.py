@@ -9,6 +9,7 @@ import pyarrow.types as pt
 
 from lakewriter.documents.types import ORIGINAL
 from lakewriter.errors import SpecInvalidError
+from lakewriter.expect.failing_rows import RowCheck, RowRule, make_rule
 from lakewriter.expect.limits import parse_limit, parse_values
 from lakewriter.shape.envelope import EnvelopePlan
 from lakewriter.shape.shapers import AnyPlan
@@ -23,6 +24,13 @@ _COMPARED: Final = (pt.is_boolean, *_ORDERED)
 _EXACT_IN_FOOTER: Final = (pt.is_integer, pt.is_decimal, pt.is_boolean, *_OF_TIME)
 """Types of which a Parquet footer tells all there is to know: floats may be NaN, the bounds of long text are cut, and
 of a nested value it counts the leaves."""
+
+_ANSWERS: Final[Mapping[type, tuple[Sequence[object], str]]] = {
+    Range: (_ORDERED, "a number, a date, a timestamp or text"),
+    Fresh: (_OF_TIME, "a date or a timestamp"),
+    AcceptedValues: (_COMPARED, "a number, a truth value, a date, a time or text"),
+}
+"""The types that a check compares, and what they are in words."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,7 @@ class Watched:
     conditions  the names of those in SQL, in the order in which Spark has looked at them
     keys        written names of the columns that tell one row from others, for messages
     unique      looked at by Spark in a second reading
+    rules       the checks that keep rows out of the table
     """
 
     columns: Mapping[str, Watch] = field(default_factory=dict)
@@ -75,6 +84,7 @@ class Watched:
     conditions: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     unique: tuple[UniqueCheck, ...] = ()
+    rules: tuple[RowRule, ...] = ()
 
 
 NOTHING: Final = Watched()
@@ -89,9 +99,12 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
     watches: dict[str, Watch] = {}
     values: list[ValueCheck] = []
     unique: list[UniqueCheck] = []
+    rules: list[RowRule] = []
     for expectation in table.expect:
         what = f"expectation {expectation.name!r} of {table.id!r}"
-        if isinstance(expectation, AcceptedValues):
+        if expectation.on_violation == "set_aside":
+            rules.append(_plan_rule(expectation, table, _find_checked(expectation, plan, (schema, names), what), what))
+        elif isinstance(expectation, AcceptedValues):
             values += _plan_values(expectation, _find_column(expectation.column, plan, (schema, names), what), what)
         elif isinstance(expectation, Unique):
             unique.append(_plan_unique(expectation, plan, (schema, names), what))
@@ -102,7 +115,23 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
             watches[expectation.column] = replace(watch, bounds=watch.bounds or before.bounds, in_footer=is_told)
     conditions, written = tuple(each.name for each in table.conditions), dict(names)
     keys = tuple(written[key] for key in table.primary_key or table.unique_key if key in written)
-    return Watched(watches, tuple(values), conditions, keys, tuple(unique))
+    return Watched(watches, tuple(values), conditions, keys, tuple(unique), tuple(rules))
+
+
+def _find_checked(expectation: Expectation, plan: AnyPlan, columns: "Columns", what: str) -> pa.Field | None:
+    """The written column of a check that keeps rows out; None for a condition."""
+    if expectation.column is None:
+        return None
+    found = _find_column(expectation.column, plan, columns, what)
+    if not pt.is_null(found.type):
+        _require_comparable(expectation, found.type, what)
+    return found
+
+
+def _plan_rule(expectation: Expectation, table: TableSpec, column: pa.Field | None, what: str) -> RowRule:
+    assert isinstance(expectation, RowCheck)
+    place = [each.name for each in table.conditions].index(expectation.name) if column is None else 0
+    return make_rule(expectation, column, place, what)
 
 
 Columns = tuple[pa.Schema, list[tuple[str, str]]]
@@ -146,14 +175,11 @@ def _find_watch(expectation: Expectation, plan: AnyPlan, columns: Columns, what:
     found = _find_column(column, plan, columns, what)
     if pt.is_null(found.type):
         return Watch(column, found.type)
+    _require_comparable(expectation, found.type, what)
     if isinstance(expectation, Range):
-        if not _is_any(found.type, _ORDERED):
-            raise _make_type_error(what, column, found.type, "a number, a date, a timestamp or text")
         for limit in (expectation.at_least, expectation.at_most):
             if limit is not None:
                 parse_limit(found.type, limit, what)
-    if isinstance(expectation, Fresh) and not _is_any(found.type, _OF_TIME):
-        raise _make_type_error(what, column, found.type, "a date or a timestamp")
     return Watch(found.name, found.type, bounds=isinstance(expectation, Range | Fresh))
 
 
@@ -161,9 +187,15 @@ def _plan_values(expectation: AcceptedValues, found: pa.Field, what: str) -> Ite
     """None for a column without values: null is not looked at."""
     if pt.is_null(found.type):
         return
-    if not _is_any(found.type, _COMPARED):
-        raise _make_type_error(what, expectation.column, found.type, "a number, a truth value, a date, a time or text")
+    _require_comparable(expectation, found.type, what)
     yield ValueCheck(expectation.name, found.name, parse_values(found.type, expectation.values, what))
+
+
+def _require_comparable(expectation: Expectation, t: pa.DataType, what: str) -> None:
+    """``SPEC_INVALID`` for a type that has no answer to what is asked."""
+    kinds, expected = _ANSWERS.get(type(expectation), ((), ""))
+    if kinds and not _is_any(t, kinds):
+        raise _make_type_error(what, expectation.column or "", t, expected)
 
 
 def _plan_unique(expectation: Unique, plan: AnyPlan, columns: Columns, what: str) -> UniqueCheck:

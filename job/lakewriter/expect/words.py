@@ -22,8 +22,12 @@ _MOST_VALUES: Final = 10
 
 def describe_expectation(expectation: Expectation) -> str:
     """One expectation as a plan shows it: its name, and what it asks."""
-    warns = " (warns)" if expectation.on_violation == "warn" else ""
-    return f"{expectation.name}: {_WORDS[type(expectation)](expectation)}{warns}"
+    return f"{expectation.name}: {write_expected(expectation)}{_AFTERWARDS[expectation.on_violation]}"
+
+
+def write_expected(expectation: Expectation) -> str:
+    """What one expectation asks."""
+    return _WORDS[type(expectation)](expectation)
 
 
 def _describe_last(expectation: RowsOfLastLoads) -> str:
@@ -74,6 +78,8 @@ def _write_limit(limit: object) -> str:
 def _write_share(share: float) -> str:
     return f"{(Decimal(str(share)) * 100).normalize():f}%"
 
+
+_AFTERWARDS: Final = {"fail": "", "warn": " (warns)", "set_aside": " (keeps rows out)"}
 
 _WORDS: Final[dict[type, Callable[[Any], str]]] = {
     RowCount: write_row_limits,

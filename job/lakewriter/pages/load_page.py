@@ -17,8 +17,8 @@ MOST_TABLES: Final = 1000
 """Tables that a page has; their sums are of all."""
 MOST_CHECKS: Final = 500
 """Expectations that a page has, those first that were not met."""
-_ORDER: Final = ("failed", "accepted", "warned", "passed")
-_SIGNS: Final = {"failed": "✗", "accepted": "~", "warned": "!", "passed": "✓"}
+_ORDER: Final = ("failed", "accepted", "set_aside", "warned", "passed")
+_SIGNS: Final = {"failed": "✗", "accepted": "~", "set_aside": "-", "warned": "!", "passed": "✓"}
 _STEPS: Final = {
     "beginning": "begin",
     "reading": "read and check",
@@ -108,7 +108,8 @@ def list_checks(record: LoadRecord, earlier: Sequence[LoadRecord]) -> list[Check
 
 
 def _make_mark(load: LoadRecord, verdict: Verdict) -> Mark:
-    what = f"{load.job_id}, {format_moment(load.finished)}, {verdict.outcome}: {verdict.found}"
+    outcome = verdict.outcome.replace("_", " ")
+    what = f"{load.job_id}, {format_moment(load.finished)}, {outcome}: {verdict.found}"
     return Mark(verdict.outcome, _SIGNS.get(verdict.outcome, "?"), what)
 
 

@@ -20,12 +20,27 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.feed import Feed
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.expectations import Acceptance
+from lakewriter.spec.quarantine import ON_BAD_ROW
 from lakewriter.spec.specification import Encoding, Spec, TableSpec
 
 
 def plan_watched(spec: Spec, table: TableSpec, shape: AnyPlan) -> Watched:
     """What a table's expectations ask about; ``SPEC_INVALID`` for a column that its loads do not write."""
+    table = _settle(table, spec.acceptance)
     return find_watched(table, shape, is_parquet=isinstance(table.encoding or spec.encoding, Encoding))
+
+
+def _settle(table: TableSpec, acceptance: Acceptance | None) -> TableSpec:
+    """The table whose checks keep no rows out that are accepted: these are loaded as they are."""
+    if acceptance is None:
+        return table
+    accepted = tuple(
+        each.model_copy(update={"on_violation": "fail"})
+        if each.on_violation == "set_aside" and acceptance.covers(table.id, each.name)
+        else each
+        for each in table.expect
+    )
+    return table.model_copy(update={"expect": accepted})
 
 
 def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
@@ -43,7 +58,8 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is judged: a table's files, staged by an attempt that began on a state."""
+    """What is judged: a table's files, staged by an attempt that began on a state; ``kept_out`` are those with the rows
+    that are not in them, and ``allowed`` are so many whatever their share."""
 
     table: TableSpec
     attempt: Attempt
@@ -51,11 +67,13 @@ class Judged:
     watched: Watched
     totals: Totals
     repeated: Mapping[str, Violations]
+    kept_out: Totals
+    allowed: int
 
 
 def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
     """The verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being bound."""
-    table, attempt, began, totals = staged.table, staged.attempt, staged.began, staged.totals
+    table, attempt, began, totals = _settle(staged.table, spec.acceptance), staged.attempt, staged.began, staged.totals
     if not table.expect:
         return ()
     highest = choose_higher(began.cursor, totals.cursor) if table.cursor else None
@@ -65,11 +83,21 @@ def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Ver
         at=spec.scheduled_at or attempt.started,
         last_rows=partial(last_loads.read_rows, table.id, began),
         cursors={table.cursor: highest} if table.cursor and highest is not None else {},
+        kept_out=staged.kept_out.violations,
+        most_kept_out=_find_excess(staged),
     )
     verdicts = judge(table.id, table.expect, facts, spec.acceptance)
     if failed := [verdict for verdict in verdicts if verdict.outcome == "failed"]:
         raise _make_error(table, failed, verdicts, attempt.job_id)
     return verdicts
+
+
+def _find_excess(staged: Judged) -> str | None:
+    """How many rows may be kept out of the table, where more are."""
+    kept, rule = staged.kept_out.rows, staged.table.on_bad_row
+    if rule is None or kept <= max(staged.allowed, rule.at_most * (kept + staged.totals.rows)):
+        return None
+    return f"at most {rule.at_most:.2%} of all rows (on_bad_row.at_most)"
 
 
 def _make_error(
@@ -100,6 +128,8 @@ def list_departures(report: RunReport) -> Iterator[str]:
             if verdict.outcome == "accepted":
                 by = f" by {verdict.by}" if verdict.by else ""
                 yield f"{name}: {describe_verdict(verdict)}; accepted{by}: {verdict.reason}"
+            elif verdict.outcome == "set_aside":
+                yield f"{name}: {describe_verdict(verdict)}; these rows are in the quarantine"
             elif verdict.outcome == "warned":
                 is_known = "not met" if verdict.holds is False else "not known to be met"
                 yield f"{name}: {describe_verdict(verdict)}; it is {is_known}"
@@ -122,12 +152,16 @@ MOST_OF_A_BATCH: Final = 10
 """Rows that a micro-batch may set aside whatever their share: of few rows one bad one is a large share."""
 
 
-def require_few_bad_rows(table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int = 0) -> None:
-    """``SOURCE_FAILED`` where more rows were set aside than the table lives with, and more than ``allowed``; nothing is
-    bound then."""
+def require_few_bad_rows(
+    table: TableSpec, set_aside: SetAside | None, rows: int, allowed: int, kept_out: Totals
+) -> None:
+    """``SOURCE_FAILED`` where more rows cannot be loaded than the table lives with, and more than ``allowed``; nothing
+    is bound then. Those that ``kept_out`` has by a check are judged with the others of it."""
     if set_aside is None or table.on_bad_row is None:
         return
-    bad, total, most = set_aside.rows, set_aside.rows + rows, table.on_bad_row.at_most
+    unloadable = kept_out.violations.get(ON_BAD_ROW, Violations(rows=0))
+    bad = set_aside.rows if table.quarantine is None else unloadable.rows
+    total, most = set_aside.rows + rows, table.on_bad_row.at_most
     if bad > max(allowed, most * total):
         shown = "".join(f" {sample}." for sample in set_aside.samples)
         keys = f"{', '.join(set_aside.keys[:3])}{' and others' if set_aside.keys[3:] else ''}"

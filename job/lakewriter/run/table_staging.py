@@ -24,7 +24,7 @@ from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import SetAside, Violations
+from lakewriter.receipt import SetAside, Verdict, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
@@ -204,13 +204,13 @@ def conclude_staging(
 ) -> Staged:
     """Judge what the tasks have staged, whose receipts ``kept`` gets first; ``repeats`` says that tasks may have run
     twice and no receipt tells of it."""
-    control, allowed = load.control(table), MOST_OF_A_BATCH if load.kind.batch else 0
+    control, allowed = load.control(table), _count_allowed(load)
     bad_rows = Receipts(tuple(returned.quarantined))
     kept[:] = [bad_rows, returned.open(control.read_body)]
     receipts = keep_receipts(control, _name_parts(load, table), returned.texts, returned.parts)
     kept[-1] = receipts
     bad_rows = keep_receipts(control, _name_parts(load, table), returned.quarantined, ())
-    require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed)
+    require_few_bad_rows(table, returned.set_aside, receipts.totals.rows, allowed, bad_rows.totals)
     # A task that ran again, or a creation sent again, may have left an upload that no receipt tells of.
     if repeats or receipts.totals.is_repeated:
         own = chain(receipts.without_statistics(), bad_rows.without_statistics())
@@ -355,15 +355,24 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         set_aside=staged.set_aside,
         quarantine=_make_quarantine(spec, table, staged.quarantined),
         repeats=repeats,
-        expectations=judge_staged(
-            Judged(table, load.attempt, began, planned.watched, receipts.totals, staged.repeated),
-            spec,
-            load.pipeline.last_loads,
-        ),
+        expectations=_judge(load, table, began, staged),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
+
+
+def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
+    files, bad_rows = staged.receipts.totals, staged.quarantined.totals
+    judged = Judged(
+        table, load.attempt, began, staged.planned.watched, files, staged.repeated, bad_rows, _count_allowed(load)
+    )
+    return judge_staged(judged, load.pipeline.spec, load.pipeline.last_loads)
+
+
+def _count_allowed(load: Load) -> int:
+    """How many bad rows are few, whatever their share."""
+    return MOST_OF_A_BATCH if load.kind.batch else 0
 
 
 def _make_quarantine(spec: Spec, table: TableSpec, files: Receipts) -> Quarantine | None:

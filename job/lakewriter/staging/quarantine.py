@@ -3,25 +3,27 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.aws import Clients
+from lakewriter.documents.types import DATA, DOCUMENTS
 from lakewriter.documents.values_to_text import WHOLE, render_json
 from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
+from lakewriter.expect.failing_rows import Failing
 from lakewriter.naming import LOAD_METADATA
-from lakewriter.receipt import Cursor, Receipt, SetAside
+from lakewriter.receipt import Cursor, Receipt, SetAside, Violations
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.source.bad_rows import FIELDS
+from lakewriter.spec.access import Access
 from lakewriter.spec.quarantine import ON_BAD_ROW, QuarantineNames
-from lakewriter.spec.specification import MIB, Encoding
+from lakewriter.spec.specification import MIB, Encoding, Limits
 from lakewriter.staging.rolling import measure_batch
 from lakewriter.staging.set_aside import BadRowKeeper, Rows, describe_bad_row
-from lakewriter.staging.task import TaskPlan
 from lakewriter.staging.upload import StagedUpload
 
 QUARANTINE_SCHEMA: Final = pa.schema(
@@ -52,6 +54,20 @@ _FILE_BYTES: Final = 32 * MIB
 """Bytes of rows that are held for one file, before they are encoded."""
 
 
+@dataclass(frozen=True)
+class QuarantinePlan:
+    """What one load writes into the quarantine of a table, in ``partitions`` tasks; ``load`` is the value of the
+    objects' load metadata."""
+
+    names: QuarantineNames
+    access: Access
+    limits: Limits
+    load: str
+    job_id: str
+    start: datetime
+    partitions: int
+
+
 @dataclass
 class _Held:
     """The rows of one check that are not written yet."""
@@ -63,14 +79,15 @@ class _Held:
 class QuarantineWriter(BadRowKeeper):
     """Stages the bad rows of one partition: a file for each check, or some where they are many."""
 
-    def __init__(self, plan: TaskPlan, names: QuarantineNames, partition: int, clients: Clients) -> None:
+    def __init__(self, plan: QuarantinePlan, partition: int, clients: Clients) -> None:
         super().__init__()
-        self._plan, self._names, self._partition, self._clients = plan, names, partition, clients
+        self._plan, self._partition, self._clients = plan, partition, clients
         self._encoder = make_encoder(Encoding())
         self._held: dict[str, _Held] = {}
         self._uploads: list[StagedUpload] = []
         self.receipts: list[Receipt] = []
         self._cursor: Cursor | None = None
+        self._violations: dict[str, Violations] = {}
 
     def _keep_marked(self, rows: Rows) -> None:
         assert rows.marks is not None
@@ -80,6 +97,7 @@ class QuarantineWriter(BadRowKeeper):
         texts = pc.if_else(is_line, pa.scalar(None, pa.string()), self._render_misfits(rows, marks))
         where = pc.binary_join_element_wise(marks["column"], marks["reason"], ": ")
         reasons = pc.coalesce(where, marks["reason"])
+        self._add(ON_BAD_ROW, Violations(rows=rows.batch.num_rows))
         self._keep(ON_BAD_ROW, rows, [[reason] for reason in reasons.to_pylist()], texts, lines)
 
     def _render_misfits(self, rows: Rows, marks: Mapping[str, pa.Array]) -> pa.Array:
@@ -90,7 +108,27 @@ class QuarantineWriter(BadRowKeeper):
 
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
         """See ``BadRowKeeper``."""
+        self._add(ON_BAD_ROW, Violations(rows=1))
         self._keep(ON_BAD_ROW, row, [[error.message]], render_rows(row.batch), pa.nulls(1, pa.string()))
+
+    def keep_failing(self, rows: Rows, failing: Sequence[tuple[Failing, Violations]]) -> None:
+        """Keep the rows that fail a check, each with the first that it fails; ``Violations`` describe all that do."""
+        taken = pa.repeat(False, rows.batch.num_rows)
+        reasons = [
+            pc.if_else(each.mask, each.rule.reason, pa.scalar(None, pa.string())).to_pylist() for each, _ in failing
+        ]
+        for each, violations in failing:
+            self._add(each.rule.name, violations)
+            own = pc.indices_nonzero(pc.and_(each.mask, pc.invert(taken)))
+            taken = pc.or_(taken, each.mask)
+            if not len(own):
+                continue
+            bad = rows.take(own)
+            why = [[reason for texts in reasons if (reason := texts[number])] for number in own.to_pylist()]
+            self._keep(each.rule.name, bad, why, render_rows(bad.batch), pa.nulls(len(own), pa.string()))
+
+    def _add(self, check: str, violations: Violations) -> None:
+        self._violations[check] = self._violations.get(check, Violations(rows=0)) + violations
 
     def _keep(self, check: str, rows: Rows, reasons: Sequence[Sequence[str]], texts: pa.Array, lines: pa.Array) -> None:
         count = rows.batch.num_rows
@@ -127,8 +165,8 @@ class QuarantineWriter(BadRowKeeper):
         held, plan = self._held.pop(check), self._plan
         table = pa.Table.from_batches(held.batches).combine_chunks()
         # As of the table's own files, the numbers of a task that runs again are the same.
-        seq = self._partition + len(self._uploads) * plan.partition_count
-        key = self._names.make_key(check, seq)
+        seq = self._partition + len(self._uploads) * plan.partitions
+        key = plan.names.make_key(check, seq)
         metadata = {LOAD_METADATA: plan.load}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
@@ -152,8 +190,10 @@ class QuarantineWriter(BadRowKeeper):
                 requests={},
                 # Over all receipts of a task these are all its rows: the next load does not read them again.
                 cursor=self._cursor,
+                violations=self._violations,
             )
         )
+        self._violations = {}
 
     def close(self) -> SetAside | None:
         """See ``BadRowKeeper``; nothing of it is visible yet."""
@@ -168,7 +208,9 @@ class QuarantineWriter(BadRowKeeper):
 
 
 def render_rows(batch: pa.RecordBatch) -> pa.Array:
-    """Each row as a JSON object of the source's columns, those that are null left out."""
+    """Each row as a JSON object of the source's columns, those that are null left out; a message as it came."""
+    if batch.schema.names == DOCUMENTS.names:
+        return batch.column(DATA).cast(pa.string())
     rows = pa.StructArray.from_arrays(batch.columns, names=batch.schema.names)
     return render_json(rows, WHOLE)
 

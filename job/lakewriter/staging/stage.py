@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import get_shared_clients
 from lakewriter.source.feed import Feed
 from lakewriter.spec.quarantine import QuarantineNames
-from lakewriter.staging.quarantine import QuarantineWriter
+from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
 from lakewriter.staging.returned import Packer, Returned, dump_set_aside
 from lakewriter.staging.set_aside import BadRowKeeper, BadRowWriter, make_object_writer
 from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
@@ -94,7 +94,8 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
 
 def _make_keeper(plan: TaskPlan, partition: int, write: Callable[[str, bytes], None] | None) -> BadRowKeeper | None:
     if (names := QuarantineNames.of(plan.names)) is not None:
-        return QuarantineWriter(plan, names, partition, get_shared_clients(plan.access))
+        own = QuarantinePlan(names, plan.access, plan.limits, plan.load, plan.job_id, plan.start, plan.partition_count)
+        return QuarantineWriter(own, partition, get_shared_clients(plan.access))
     return BadRowWriter(plan.aside, partition, write) if plan.aside and write else None
 
 

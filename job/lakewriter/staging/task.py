@@ -5,18 +5,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewriter.aws import Clients, get_shared_clients
 from lakewriter.aws.vended import Vendor
 from lakewriter.encode.formats import make_encoder
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.errors import SourceFailedError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.expect.observing import Observer
+from lakewriter.expect.failing_rows import find_failing
+from lakewriter.expect.observing import Observer, describe_rows
 from lakewriter.expect.watching import NOTHING, Watched
 from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import ChangedValues, Receipt
@@ -24,6 +27,7 @@ from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.spec.access import Access
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import FileEncoding, Limits
+from lakewriter.staging.quarantine import QuarantineWriter
 from lakewriter.staging.returned import Spill
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from lakewriter.staging.set_aside import Aside, BadRowKeeper, Rows
@@ -154,11 +158,24 @@ class _PartitionWriter:
                 self._bad.refuse(rows, error)
                 return
         else:
-            self._observer.observe(self._shaper.typed, rows.checks)
-            yield shaped
+            yield from self._leave_failing_out(rows, shaped)
             return
         for half in rows.split():
             yield from self._shape_good_rows(half)
+
+    def _leave_failing_out(self, rows: Rows, shaped: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the shaped rows that no check keeps out; those it does go into the quarantine."""
+        typed, checks, watched = self._shaper.typed, rows.checks, self._plan.watched
+        failing = find_failing(watched.rules, typed, checks) if watched.rules and typed is not None else []
+        if failing and typed is not None:
+            assert isinstance(self._bad, QuarantineWriter)
+            self._bad.keep_failing(rows, [(each, describe_rows(typed, each.mask, watched.keys)) for each in failing])
+            good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
+            shaped, typed = shaped.filter(good), typed.filter(good)
+            checks = None if checks is None else checks.filter(good)
+        self._observer.observe(typed, checks)
+        if shaped.num_rows:
+            yield shaped
 
     def _split_by_partition(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
         """Yield the rows of one Iceberg partition at a time."""

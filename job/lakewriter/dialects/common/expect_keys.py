@@ -24,6 +24,7 @@ from lakewriter.spec.expectations import (
     Unique,
 )
 from lakewriter.spec.model import FileModel
+from lakewriter.spec.quarantine import ON_BAD_ROW
 from lakewriter.spec.specification import Spec, TableSpec
 
 _PERCENTAGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?%")
@@ -172,8 +173,9 @@ class ExpectEntry(FileModel):
     """What messages, reports and ``run --accept`` call it. By default the check and its column, such as
     ``range.distance``."""
     on_violation: OnViolation | None = None
-    """``fail`` publishes nothing of the load where the expectation does not hold; ``warn`` publishes it and says so. By
-    default the table's ``on_violation``."""
+    """``fail`` publishes nothing of the load where the expectation does not hold; ``warn`` publishes it and says so;
+    ``set_aside`` keeps the rows that do not conform in the table's quarantine, for ``not_null``, ``range``,
+    ``accepted_values`` and ``sql``. By default the table's ``on_violation``."""
     rows: RowsEntry | None = None
     """How many rows a load has."""
     not_null: Column | Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
@@ -201,11 +203,19 @@ class ExpectEntry(FileModel):
             raise ValueError(f"expected one of {', '.join(map(repr, CHECKS))}{shown}")
         if self.sql is not None and self.name is None:
             raise ValueError("'sql' needs 'name' beside it, which messages call it")
+        if self.on_violation == "set_aside" and given[0] not in ROW_CHECKS:
+            raise ValueError(
+                f"'on_violation: set_aside' is for {', '.join(map(repr, ROW_CHECKS))}, which tell one row from another"
+            )
+        if self.name == ON_BAD_ROW:
+            raise ValueError(f"'name' {ON_BAD_ROW!r} is that of rows which cannot be loaded")
         return self
 
     def list_expectations(self, default: OnViolation) -> Iterator[Expectation]:
         """The neutral form: a list of columns is an expectation for each."""
-        rule: dict[str, Any] = {"on_violation": self.on_violation or default}
+        tells_rows = any(getattr(self, key) is not None for key in ROW_CHECKS)
+        inherited: OnViolation = "fail" if default == "set_aside" and not tells_rows else default
+        rule: dict[str, Any] = {"on_violation": self.on_violation or inherited}
         if self.not_null is not None:
             columns = (self.not_null,) if isinstance(self.not_null, str) else self.not_null
             for column in columns:
@@ -246,6 +256,8 @@ class ExpectEntry(FileModel):
 
 
 CHECKS: Final = ("rows", "not_null", "null_share", "range", "fresh", "accepted_values", "unique", "sql")
+ROW_CHECKS: Final = ("not_null", "range", "accepted_values", "sql")
+"""The checks of which each row holds or does not."""
 
 
 class SharedExpectEntry(ExpectEntry):
@@ -296,6 +308,13 @@ def _list_all(
                     f"stream {table.source_table!r} has {expectation.kind}, which Spark looks at, and messages do not "
                     "pass through it.",
                     remedy="Leave it out for streams; all other checks are for them too.",
+                )
+            if expectation.on_violation == "set_aside" and table.quarantine is None:
+                raise FaultError(
+                    location,
+                    f"table {table.source_table!r} keeps rows out by {expectation.name!r}, and has no quarantine for "
+                    "them.",
+                    remedy="Set on_bad_row: quarantine; its at_most bounds the share of rows that are kept out.",
                 )
             names[expectation.name] = location
             yield expectation
