@@ -156,6 +156,19 @@ def render_objects(fields: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Arra
     return join([*pieces, "}"])
 
 
+def render_members(fields: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
+    """JSON objects of columns of JSON text, without the members that are null, which come last."""
+    pieces: list[Any] = [pa.repeat(pa.scalar("{"), rows)]
+    whole = [(name, texts) for name, texts in fields if not texts.null_count]
+    for position, (name, texts) in enumerate(whole):
+        pieces += [("," if position else "") + _quote_one(name) + ":", texts]
+    members = [pc.fill_null(join([f",{_quote_one(name)}:", texts]), "") for name, texts in fields if texts.null_count]
+    if whole:
+        return join([*pieces, *members, "}"])
+    # Nobody knows which member is a row's first.
+    return join(["{", pc.utf8_slice_codeunits(join([pa.repeat(pa.scalar(""), rows), *members]), 1), "}"])
+
+
 def _render_structs(array: pa.StructArray, profile: Profile) -> pa.Array:
     children = zip((field.name for field in array.type), array.flatten(), strict=True)
     if profile.hashed:

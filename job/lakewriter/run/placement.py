@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-import pyarrow as pa
-
 from lakewriter.aws import Clients
 from lakewriter.column_types import to_glue_type
 from lakewriter.commit.catalog import CatalogTable, open_catalog_table
@@ -20,6 +18,7 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Encoding, Mode, Spec, TableSpec
+from lakewriter.staging.quarantine import CODEC, QUARANTINE_SCHEMA
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
@@ -116,13 +115,13 @@ def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str)
     )
 
 
-def plan_quarantine_action(spec: Spec, table: TableSpec, schema: pa.Schema) -> FilesAction | GlueAction:
+def plan_quarantine_action(spec: Spec, table: TableSpec) -> FilesAction | GlueAction:
     """The table of the rows that are kept out of ``table``: in Glue where that is there, in whichever form, and else
     files alone. Its files are plain Parquet, so that a load commits one Iceberg table at most."""
     if not spec.in_glue:
         return FilesAction()
     location = f"s3://{join_key(spec.access.bucket, table.quarantine or '')}"
-    columns = tuple((field.name, to_glue_type(field.type)) for field in schema)
+    columns = tuple((field.name, to_glue_type(field.type)) for field in QUARANTINE_SCHEMA)
     return GlueAction(
         database=table.schema_name,
         database_location=location.rpartition("/")[0],
@@ -130,6 +129,7 @@ def plan_quarantine_action(spec: Spec, table: TableSpec, schema: pa.Schema) -> F
         location=location,
         columns=columns,
         partition_key=None,
+        compression=CODEC,
         partition=None,
         partition_location=None,
     )

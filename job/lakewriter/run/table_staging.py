@@ -67,7 +67,6 @@ from lakewriter.source.messages.splits import MessagesFeed
 from lakewriter.source.packing import read_sizes
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import MIB, Encoding, Mode, Spec, TableSpec
-from lakewriter.staging.quarantine import QUARANTINE_SCHEMA
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
 from lakewriter.staging.set_aside import Aside
@@ -378,7 +377,7 @@ def _count_allowed(load: Load) -> int:
 def _make_quarantine(spec: Spec, table: TableSpec, files: Receipts) -> Quarantine | None:
     if not files:
         return None
-    action = plan_quarantine_action(spec, table, QUARANTINE_SCHEMA)
+    action = plan_quarantine_action(spec, table)
     receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
     return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts))
 

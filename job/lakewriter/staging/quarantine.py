@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakewriter.aws import Clients
 from lakewriter.documents.types import DATA, DOCUMENTS
-from lakewriter.documents.values_to_text import WHOLE, render_json
+from lakewriter.documents.values_to_text import WHOLE, render_json, render_members
 from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.expect.failing_rows import Failing
@@ -50,6 +50,8 @@ _lake_job_id   the load that kept it out
 _lake_at       when that load began
 """
 
+CODEC: Final = "zstd"
+"""JSON takes gzip more than twice the time, for larger files."""
 _FILE_BYTES: Final = 32 * MIB
 """Bytes of rows that are held for one file, before they are encoded."""
 
@@ -82,7 +84,7 @@ class QuarantineWriter(BadRowKeeper):
     def __init__(self, plan: QuarantinePlan, partition: int, clients: Clients) -> None:
         super().__init__()
         self._plan, self._partition, self._clients = plan, partition, clients
-        self._encoder = make_encoder(Encoding())
+        self._encoder = make_encoder(Encoding(codec=CODEC))
         self._held: dict[str, _Held] = {}
         self._uploads: list[StagedUpload] = []
         self.receipts: list[Receipt] = []
@@ -98,7 +100,7 @@ class QuarantineWriter(BadRowKeeper):
         where = pc.binary_join_element_wise(marks["column"], marks["reason"], ": ")
         reasons = pc.coalesce(where, marks["reason"])
         self._add(ON_BAD_ROW, Violations(rows=rows.batch.num_rows))
-        self._keep(ON_BAD_ROW, rows, [[reason] for reason in reasons.to_pylist()], texts, lines)
+        self._keep(ON_BAD_ROW, rows, _list_reasons([reasons]), texts, lines)
 
     def _render_misfits(self, rows: Rows, marks: Mapping[str, pa.Array]) -> pa.Array:
         """The rows as JSON, with the source's own text of the one value that does not convert to its column's type."""
@@ -109,14 +111,13 @@ class QuarantineWriter(BadRowKeeper):
     def refuse(self, row: Rows, error: ValueUnrepresentableError) -> None:
         """See ``BadRowKeeper``."""
         self._add(ON_BAD_ROW, Violations(rows=1))
-        self._keep(ON_BAD_ROW, row, [[error.message]], render_rows(row.batch), pa.nulls(1, pa.string()))
+        reasons = _list_reasons([pa.array([error.message])])
+        self._keep(ON_BAD_ROW, row, reasons, render_rows(row.batch), pa.nulls(1, pa.string()))
 
     def keep_failing(self, rows: Rows, failing: Sequence[tuple[Failing, Violations]]) -> None:
         """Keep the rows that fail a check, each with the first that it fails; ``Violations`` describe all that do."""
         taken = pa.repeat(False, rows.batch.num_rows)
-        reasons = [
-            pc.if_else(each.mask, each.rule.reason, pa.scalar(None, pa.string())).to_pylist() for each, _ in failing
-        ]
+        reasons = [pc.if_else(each.mask, each.rule.reason, pa.scalar(None, pa.string())) for each, _ in failing]
         for each, violations in failing:
             self._add(each.rule.name, violations)
             own = pc.indices_nonzero(pc.and_(each.mask, pc.invert(taken)))
@@ -124,26 +125,26 @@ class QuarantineWriter(BadRowKeeper):
             if not len(own):
                 continue
             bad = rows.take(own)
-            why = [[reason for texts in reasons if (reason := texts[number])] for number in own.to_pylist()]
+            why = _list_reasons([texts.take(own) for texts in reasons])
             self._keep(each.rule.name, bad, why, render_rows(bad.batch), pa.nulls(len(own), pa.string()))
 
     def _add(self, check: str, violations: Violations) -> None:
         self._violations[check] = self._violations.get(check, Violations(rows=0)) + violations
 
-    def _keep(self, check: str, rows: Rows, reasons: Sequence[Sequence[str]], texts: pa.Array, lines: pa.Array) -> None:
+    def _keep(self, check: str, rows: Rows, reasons: pa.Array, texts: pa.Array, lines: pa.Array) -> None:
         count = rows.batch.num_rows
         self._cursor = choose_higher(self._cursor, self.read_cursor(rows.batch))
         files, offsets = self._find_places(rows)
         start = self._plan.start.astimezone(UTC)
         columns = {
             "_lake_check": pa.repeat(check, count),
-            "_lake_reasons": pa.array(reasons, pa.list_(pa.string())),
+            "_lake_reasons": reasons,
             "_lake_source": files,
             "_lake_offset": offsets,
             "_lake_row": texts,
             "_lake_line": lines,
             "_lake_job_id": pa.repeat(self._plan.job_id, count),
-            "_lake_at": pa.array([start] * count, QUARANTINE_SCHEMA.field("_lake_at").type),
+            "_lake_at": pa.repeat(pa.scalar(start, QUARANTINE_SCHEMA.field("_lake_at").type), count),
         }
         batch = pa.RecordBatch.from_pydict(columns, QUARANTINE_SCHEMA)
         self._count(count, [] if self.is_sampled else _describe_rows(batch))
@@ -163,14 +164,14 @@ class QuarantineWriter(BadRowKeeper):
 
     def _write(self, check: str) -> None:
         held, plan = self._held.pop(check), self._plan
-        table = pa.Table.from_batches(held.batches).combine_chunks()
+        rows = sum(batch.num_rows for batch in held.batches)
         # As of the table's own files, the numbers of a task that runs again are the same.
         seq = self._partition + len(self._uploads) * plan.partitions
         key = plan.names.make_key(check, seq)
         metadata = {LOAD_METADATA: plan.load}
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
-        self._encoder.write(QUARANTINE_SCHEMA, iter(table.to_batches()), upload, table.num_rows)
+        self._encoder.write(QUARANTINE_SCHEMA, iter(held.batches), upload, rows)
         upload_id, parts, size = upload.finish()
         self._keys.append(key)
         self.receipts.append(
@@ -181,7 +182,7 @@ class QuarantineWriter(BadRowKeeper):
                 parts=parts,
                 checksum_algorithm=plan.access.checksum_algorithm,
                 size=size,
-                rows=table.num_rows,
+                rows=rows,
                 partition=self._partition,
                 seq=seq,
                 first_index=0,
@@ -211,8 +212,16 @@ def render_rows(batch: pa.RecordBatch) -> pa.Array:
     """Each row as a JSON object of the source's columns, those that are null left out; a message as it came."""
     if batch.schema.names == DOCUMENTS.names:
         return batch.column(DATA).cast(pa.string())
-    rows = pa.StructArray.from_arrays(batch.columns, names=batch.schema.names)
-    return render_json(rows, WHOLE)
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return render_members([(name, render_json(column, WHOLE)) for name, column in columns], batch.num_rows)
+
+
+def _list_reasons(reasons: Sequence[pa.Array]) -> pa.Array:
+    """Of each row the reasons that are not null, from an array for each check."""
+    if len(reasons) == 1:
+        return pa.ListArray.from_arrays(pa.arange(0, len(reasons[0]) + 1).cast(pa.int32()), reasons[0])
+    rows = zip(*(texts.to_pylist() for texts in reasons), strict=True)
+    return pa.array([[text for text in row if text is not None] for row in rows], pa.list_(pa.string()))
 
 
 def _set_member(text: str, name: str, value: str | None) -> str:

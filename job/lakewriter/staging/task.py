@@ -171,7 +171,9 @@ class _PartitionWriter:
             assert isinstance(self._bad, QuarantineWriter)
             self._bad.keep_failing(rows, [(each, describe_rows(typed, each.mask, watched.keys)) for each in failing])
             good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
-            shaped, typed = shaped.filter(good), typed.filter(good)
+            kept = shaped.filter(good)
+            # Of most shapers they are the same rows.
+            shaped, typed = kept, kept if typed is shaped else typed.filter(good)
             checks = None if checks is None else checks.filter(good)
         self._observer.observe(typed, checks)
         if shaped.num_rows:
