@@ -39,6 +39,8 @@ LATEST: Final = "_latest/files.json"
 names begin with ``_``; Spark reads no file with such a name, even where it is asked for it."""
 UNDO: Final = "undo."
 """Begins the job ids of undos, which no load may have."""
+REPLAY: Final = "replay."
+"""Begins the job ids of replays, which no other load may have."""
 _GENERATION = re.compile(r"g(\d{10})")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
@@ -172,6 +174,12 @@ def parse_generation(folder: str) -> int | None:
 def make_undo_job_id(job_id: str) -> str:
     """The job id of the undo of a load: ``undo.{job_id}``, shortened by a digest where it would be too long."""
     return _shorten(UNDO, job_id, "")
+
+
+def make_replay_job_id(files: Iterable[tuple[str, str]]) -> str:
+    """The job id of the load whose rows are those of ``files`` in the quarantine, each by key and etag: the same files
+    are the same load."""
+    return f"{REPLAY}{hashlib.sha256(repr(sorted(files)).encode()).hexdigest()[:_DIGEST]}"
 
 
 def make_next_job_id(job_id: str) -> str:

@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "policy": "lakewriter.cli.policy_command:policy",
     "queries": "lakewriter.cli.queries_command:queries",
     "rebuild": "lakewriter.cli.repair_commands:rebuild",
+    "replay": "lakewriter.cli.replay_command:replay",
     "report": "lakewriter.cli.page_commands:report",
     "reset": "lakewriter.cli.repair_commands:reset",
     "run": "lakewriter.cli.run_command:run",

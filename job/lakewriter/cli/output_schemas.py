@@ -17,6 +17,7 @@ from lakewriter.spec.model import Model, plain_text
 PRINTED: Final[dict[str, tuple[type[Model], ...]]] = {
     "run": (RunReport, RunStatus),
     "plan": (PlanReport,),
+    "replay": (RunReport,),
     "check": (CheckReport,),
     "verify": (Verified, printed.VerifiedLoads),
     "status": (printed.StatusReport,),

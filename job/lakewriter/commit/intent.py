@@ -101,11 +101,13 @@ class Removal(ControlObject):
 
 class Quarantine(ControlObject):
     """The files of a load with the rows that it keeps out of its table: a table of their own, ``catalog``, which has
-    them together with the load or not at all. Many ``receipts`` are in ``parts``."""
+    them together with the load or not at all. Many ``receipts`` are in ``parts``. A replay ``takes`` the files whose
+    rows it loads: they are deleted once it is published."""
 
     catalog: Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
     receipts: tuple[Receipt, ...] = ()
     parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
+    takes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
 
 
 class UndoneLoad(ControlObject):
@@ -224,7 +226,7 @@ class Intent(ControlObject):
     def exclusive(self) -> bool:
         """True if the change is valid only while no other has committed since it began: it takes loads away, or
         depends on a cursor, a counter, the batch before, a sync, or inferred columns."""
-        if self.kind != "load":
+        if self.kind != "load" or self.taken:
             return True
         goes_by = (self.cursor_after, self.counter_after, self.batch, self.inferred)
         return any(dependence is not None for dependence in goes_by) or (self.sync is not None and self.sync.exclusive)
@@ -247,9 +249,14 @@ class Intent(ControlObject):
             yield from quarantined.files.without_statistics()
 
     @property
+    def taken(self) -> tuple[Removal, ...]:
+        """The files of the quarantine whose rows it loads."""
+        return self.quarantine.takes if self.quarantine is not None else ()
+
+    @property
     def of_quarantine(self) -> "Intent | None":
         """The same change of the quarantine's table, whose files are those with the bad rows; None without any."""
-        if self.quarantine is None:
+        if self.quarantine is None or not (self.quarantine.receipts or self.quarantine.parts):
             return None
         own = {"kind": "load", "table": f"{self.table}{QUARANTINE}", "quarantine": None, "switch": None, "sync": None}
         files = {"receipts": self.quarantine.receipts, "parts": self.quarantine.parts}

@@ -9,7 +9,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, Store
 from lakewriter.commit.traces import list_reports
 from lakewriter.control_object import parse
-from lakewriter.naming import ControlKeys
+from lakewriter.naming import REPLAY, ControlKeys
 from lakewriter.report import ABANDONED_BLIND, TableReport
 
 
@@ -46,4 +46,5 @@ class LastLoads:
 
 
 def _is_load(report: TableReport) -> bool:
-    return report.undoes is None and not any(note.startswith(ABANDONED_BLIND) for note in report.notes)
+    is_whole = report.undoes is None and not report.job_id.startswith(REPLAY)
+    return is_whole and not any(note.startswith(ABANDONED_BLIND) for note in report.notes)

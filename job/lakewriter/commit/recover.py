@@ -134,6 +134,8 @@ def _publish_quarantine(
         catalog = open_catalog_writer(quarantined, open_clients(intent.access), is_pending)
         catalog.publish(quarantined, number)
         catalog.read_back(quarantined)
+    # Once readers see their rows in the table.
+    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:

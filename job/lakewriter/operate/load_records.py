@@ -14,7 +14,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
 from lakewriter.commit.traces import find_traces, parse_trace
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
-from lakewriter.naming import make_undo_job_id
+from lakewriter.naming import REPLAY, make_undo_job_id
 from lakewriter.report import ABANDONED_BLIND
 
 COMPARED: Final = (
@@ -57,12 +57,29 @@ class TableRecords:
         self.control, self.kept = control, kept
         self._reports: dict[str, dict[str, Any] | None] = {}
         self._state: TableState | LakeError | None = None
+        self._taken: frozenset[str] | None = None
 
     def find_report(self, job_id: str) -> dict[str, Any] | None:
         """Return the table's report of this load; None where there is none."""
         if job_id not in self._reports:
             self._reports[job_id] = self.control.read_report(job_id)
         return self._reports[job_id]
+
+    def list_taken(self) -> frozenset[str]:
+        """Return the keys of the quarantine whose rows replays have loaded, as far as their records are kept."""
+        if self._taken is None:
+            replays = [job_id for job_id in self.kept if job_id.startswith(REPLAY)]
+            intents = call_all(self._find_replay, replays)
+            self._taken = frozenset(removal.key for each in intents if each is not None for removal in each.taken)
+        return self._taken
+
+    def _find_replay(self, job_id: str) -> Intent | None:
+        try:
+            report = self.find_report(job_id)
+            return self.control.find_intent(job_id, report["attempt"]) if report is not None else None
+        except _DAMAGE:
+            # Said of that load itself.
+            return None
 
     @property
     def state(self) -> TableState | LakeError:

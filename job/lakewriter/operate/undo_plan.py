@@ -142,6 +142,8 @@ class UndoPlanner:
         sync = intent.sync
         if intent.undoes is not None:
             raise self._refuse(intent, "it is an undo", f"Load the rows again: --job-id {intent.undoes.next}")
+        if intent.taken:
+            raise self._refuse(intent, "its rows come from the quarantine, which has them no more")
         if sync is not None and sync.retire:
             files = format_count(len(sync.retire), "file")
             raise self._refuse(intent, f"it has replaced older generations, whose {files} are deleted")
@@ -302,7 +304,8 @@ class UndoPlanner:
         stored = zip(keys, call_all(self.control.store.find, keys), strict=True)
         own = [(key, each.etag) for key, each in stored if each is not None and each.load == intent.load]
         if gone := len(keys) - len(own):
-            self.notes.append(f"gone already: {format_count(gone, 'file')} of its bad rows in the quarantine")
+            files = format_count(gone, "file")
+            raise self._refuse(intent, f"{files} of its bad rows left the quarantine, as rows do that a replay loads")
         return tuple(Removal(key=key, etag=etag) for key, etag in own)
 
     def _is_alone(self, action: GlueAction, keys: set[str]) -> bool:

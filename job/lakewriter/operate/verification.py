@@ -177,7 +177,8 @@ class Verifier:
     def _compare_bad_rows(self, control: Control, intent: Intent) -> list[Mismatch]:
         if (quarantined := intent.of_quarantine) is None:
             return compare_bad_rows(control, intent, count=self._counting is not None)
-        objects = compare_objects(quarantined, control.store, self._clients, lambda _: True)
+        taken = self._records[control.table_id].list_taken()
+        objects = compare_objects(quarantined, control.store, self._clients, lambda key: key not in taken)
         return [*objects, *self._compare_catalog(quarantined).mismatches]
 
     def _compare_catalog(self, intent: Intent) -> Comparison:

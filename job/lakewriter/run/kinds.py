@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakewriter.commit.batches import is_due, require_no_stream
+from lakewriter.commit.intent import Removal
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState
 from lakewriter.errors import LakeError
@@ -33,10 +34,14 @@ class _Whole:
 
 @dataclass(frozen=True)
 class Plain(_Whole):
-    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed in place of ``open_feed``."""
+    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed in place of ``open_feed``.
+
+    A replay ``takes`` the files of the quarantine that its rows come from.
+    """
 
     sync: ClassVar[None] = None
     opener: FeedOpener | None = None
+    takes: tuple[Removal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ class Sync(_Whole):
     tables: Mapping[str, TablePart]
     failures: tuple[tuple[TableResult, LakeError], ...] = ()
     opener: FeedOpener | None = None
+    takes: ClassVar[tuple[Removal, ...]] = ()
 
     @property
     def sync(self) -> "Sync":
@@ -88,6 +94,7 @@ class MicroBatch:
     opener: FeedOpener
     sync: Sync | None = None
     follower: Follower | None = None
+    takes: ClassVar[tuple[Removal, ...]] = ()
 
     def is_due(self, state: TableState, table_id: str) -> bool:
         """False for a batch that is committed already; ``CHECKPOINT_LOST`` for one that does not follow the state."""

@@ -21,8 +21,9 @@ from lakewriter.commit.recover import recover
 from lakewriter.commit.repeats import Repeats, find_done, read_repeats
 from lakewriter.commit.retention import is_sweep_due, sweep
 from lakewriter.commit.state import TableState
-from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.errors import InternalError, LakeError, PendingUnrecoverableError, SpecInvalidError, StateLostError
 from lakewriter.lineage.load_follower import follow_load
+from lakewriter.naming import REPLAY
 from lakewriter.receipt import Receipt, Totals
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import RunReport, TableResult, format_count
@@ -183,6 +184,7 @@ def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Pr
     spec = pipeline.spec
     keep = timedelta(days=spec.keep_loads_days)
     # No batch is undone to be loaded again: its checkpoint has gone on.
+    _require_own_job_id(job_id, kind)
     repeats = Repeats() if isinstance(kind, MicroBatch) else read_repeats(pipeline.first_control, job_id)
     attempt = Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep, repeats)
     names = {table.id: _name_objects(table, attempt, kind) for table in spec.tables}
@@ -193,6 +195,13 @@ def open_load(pipeline: Pipeline, job_id: str, spark: SparkFactory, progress: Pr
         pipeline.first_control.require_conditions(key, record)
     follower = kind.follower or follow_load(spec, job_id=job_id, attempt=attempt.id, started=attempt.started)
     return Load(pipeline, attempt, spark, progress, names, kind, stop, follower=follower)
+
+
+def _require_own_job_id(job_id: str, kind: Kind) -> None:
+    if job_id.startswith(REPLAY) and not kind.takes:
+        raise SpecInvalidError(
+            f"job id {job_id!r} begins with {REPLAY!r}, as those of replays do.", remedy="Give the load another job id."
+        )
 
 
 def _require_a_readable(controls: Iterable[Control]) -> None:

@@ -240,7 +240,8 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
     exclusive = table.mode.replaces_at_once or (sync is not None and sync.intent.exclusive)
-    return bool(table.cursor or counts or load.kind.batch or exclusive or has_inferred_columns(table))
+    by_kind = load.kind.batch or load.kind.takes
+    return bool(table.cursor or counts or by_kind or exclusive or has_inferred_columns(table))
 
 
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
@@ -327,7 +328,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         INFERRED: inferred is not None,
         RECEIPT_PARTS: bool(receipts.parts),
         CHANGES: bool(repeats) or refreshes,
-        QUARANTINED: bool(staged.quarantined),
+        QUARANTINED: bool(staged.quarantined or load.kind.takes),
     }
     return Intent(
         kind="refresh" if refreshes else "load",
@@ -352,7 +353,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         sync=planned.sync,
         inferred=inferred,
         set_aside=staged.set_aside,
-        quarantine=_make_quarantine(spec, table, staged.quarantined),
+        quarantine=_make_quarantine(load, table, staged.quarantined),
         repeats=repeats,
         expectations=_judge(load, table, began, staged),
         switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
@@ -374,12 +375,12 @@ def _count_allowed(load: Load) -> int:
     return MOST_OF_A_BATCH if load.kind.batch else 0
 
 
-def _make_quarantine(spec: Spec, table: TableSpec, files: Receipts) -> Quarantine | None:
-    if not files:
+def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantine | None:
+    if not files and not load.kind.takes:
         return None
-    action = plan_quarantine_action(spec, table)
+    action = plan_quarantine_action(load.pipeline.spec, table)
     receipts = tuple(receipt.for_intent() for receipt in files.at_hand)
-    return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts))
+    return Quarantine(catalog=action, receipts=receipts, parts=tuple(files.parts), takes=load.kind.takes)
 
 
 def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectNames) -> Switch:

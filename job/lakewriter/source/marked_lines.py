@@ -72,11 +72,15 @@ def read_marked_lines(
     lines = _Lines(store, tuple(pieces), form, StructType(fields), header, comment.encode())
     count = max(1, len(pieces))
     listed = session.range(0, count, 1, count).mapInArrow(partial(_read, lines), _LINES)
-    return _parse(listed, form, fields, {key: value for key, value in options.items() if key not in _OWN})
+    return parse_lines(listed, schema, form, options)
 
 
-def _parse(lines: DataFrame, form: str, fields: list[StructField], options: dict[str, str]) -> DataFrame:
-    """Columns go by their places: of names Spark tells only some apart."""
+def parse_lines(lines: DataFrame, schema: StructType, form: str, options: Mapping[str, str]) -> DataFrame:
+    """The rows of lines in the columns of ``schema``, then their marks; ``lines`` have ``file``, ``offset``, ``line``
+    and ``fault``, what a reader would change. ``options`` are the reader's."""
+    # Columns go by their places: of names Spark tells only some apart.
+    fields = [field for field in schema if field.name != _CORRUPT]
+    options = {key: value for key, value in options.items() if key.lower() not in _OWN}
     named = fields if form == "json" else [StructField(f"c{place}", own.dataType) for place, own in enumerate(fields)]
     schema = StructType([*named, StructField(_CORRUPT, StringType())])
     options = {**options, **LENIENT}

@@ -294,7 +294,8 @@ def open_frame(
     origin = Origin(table.id, "the DataFrame")
     try:
         rows = rebind(frame)
-        given = apply_declared_types(add_marks(rows) if table.sets_aside else rows, table)
+        marked = add_marks(rows) if table.sets_aside and not is_marked(rows) else rows
+        given = apply_declared_types(marked, table)
         source = add_checks(add_deleted_column(_filter_rows(given, table, condition), table, deleted_column), table)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error

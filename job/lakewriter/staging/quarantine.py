@@ -94,9 +94,10 @@ class QuarantineWriter(BadRowKeeper):
     def _keep_marked(self, rows: Rows) -> None:
         assert rows.marks is not None
         marks = dict(zip(FIELDS, rows.marks.flatten(), strict=True))
-        is_line = marks["column"].is_null()
+        is_line = pc.and_(marks["column"].is_null(), marks["row"].is_null())
         lines = pc.if_else(is_line, marks["value"], pa.scalar(None, pa.string()))
-        texts = pc.if_else(is_line, pa.scalar(None, pa.string()), self._render_misfits(rows, marks))
+        misfits = pc.if_else(is_line, pa.scalar(None, pa.string()), self._render_misfits(rows, marks))
+        texts = pc.coalesce(marks["row"], misfits)
         where = pc.binary_join_element_wise(marks["column"], marks["reason"], ": ")
         reasons = pc.coalesce(where, marks["reason"])
         self._add(ON_BAD_ROW, Violations(rows=rows.batch.num_rows))

@@ -1,0 +1,130 @@
+"""A load whose rows are those of a table's quarantine: what it loads leaves the quarantine in the same change."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from lakewriter.commit.at_once import call_all
+from lakewriter.commit.control import Control
+from lakewriter.commit.intent import Removal
+from lakewriter.commit.store import Entry
+from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
+from lakewriter.expect.failing_rows import RowCheck
+from lakewriter.naming import make_replay_job_id
+from lakewriter.run.kinds import Plain
+from lakewriter.source.feed import Feed
+from lakewriter.source.quarantined import read_quarantined
+from lakewriter.source.spark_rows import open_frame
+from lakewriter.spec.expectations import Expectation, NullShare
+from lakewriter.spec.quarantine import make_check_prefix
+from lakewriter.spec.row_rules import BadRows
+from lakewriter.spec.specification import Mode, Spec, TableSpec
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which rows of a quarantine: those of one check, of loads that began no earlier than a time; None for all."""
+
+    check: str | None = None
+    since: datetime | None = None
+
+    def has(self, folder: str, entry: Entry) -> bool:
+        """Whether a file is among them, as far as its name and its age say."""
+        name = entry.key.removeprefix(f"{folder}/")
+        is_file = "/" not in name and name.endswith(".parquet")
+        is_due = self.since is None or entry.modified >= self.since.replace(microsecond=0)
+        return is_file and is_due and (self.check is None or name.startswith(make_check_prefix(self.check)))
+
+
+def find_files(control: Control, table: TableSpec, chosen: Chosen) -> tuple[Removal, ...]:
+    """Find the files of the table's quarantine that loads of this pipeline have written; each is that of a load which
+    is committed, unless one is pending."""
+    folder = str(table.quarantine)
+    entries = [each for each in control.store.list_entries(f"{folder}/") if chosen.has(folder, each)]
+    stored = call_all(control.store.find, [each.key for each in entries])
+    own = [
+        Removal(key=entry.key, etag=each.etag)
+        for entry, each in zip(entries, stored, strict=True)
+        if each is not None and each.load.startswith(f"{control.keys.pipeline}/")
+    ]
+    return tuple(sorted(own, key=lambda file: file.key))
+
+
+def require_replayable(spec: Spec, table: TableSpec) -> None:
+    """``SPEC_INVALID`` for a table whose quarantine cannot be loaded."""
+    for is_so, why, remedy in _HINDRANCES:
+        if is_so(spec, table):
+            raise SpecInvalidError(f"table {table.id!r} cannot be replayed: {why}.", remedy=remedy)
+
+
+_HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]] = (
+    (
+        lambda _, table: table.quarantine is None,
+        "it has no quarantine",
+        "Set on_bad_row: quarantine; rows that are set aside are no table.",
+    ),
+    (
+        lambda spec, _: spec.envelope is not None,
+        "its destination numbers its syncs, and a replay is none of them",
+        "Correct the rows at the source, and load them again.",
+    ),
+    (
+        lambda _, table: table.mode is not Mode.APPEND,
+        "a load replaces what is there",
+        "Correct the rows at the source, and load the table again.",
+    ),
+    (
+        lambda _, table: table.is_given,
+        "a program gives its rows, and nothing says which columns they have now",
+        "Write them again with lakewriter.write.",
+    ),
+)
+
+
+def _is_of_rows(expectation: Expectation) -> bool:
+    """Whether each row keeps it or does not."""
+    return isinstance(expectation, RowCheck) and not (isinstance(expectation, NullShare) and expectation.at_most)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A replay of these files; ``job_id`` is that of the same files always."""
+
+    spec: Spec
+    table: TableSpec
+    files: tuple[Removal, ...]
+    chosen: Chosen
+
+    @property
+    def job_id(self) -> str:
+        """The load's job id."""
+        return make_replay_job_id((file.key, file.etag) for file in self.files)
+
+    def make_kind(self, control: Control) -> Plain:
+        """The kind of load that it is."""
+        return Plain(partial(self._open, control), self.files)
+
+    def make_spec(self) -> Spec:
+        """The pipeline with this table alone. What is asked of a whole load is not asked of some rows of others, and
+        rows that are still bad go back, however many."""
+        expect = tuple(each for each in self.table.expect if _is_of_rows(each))
+        apart = BadRows(action="quarantine", at_most=1)
+        table = self.table.model_copy(update={"expect": expect, "on_bad_row": apart})
+        return self.spec.model_copy(update={"tables": (table,)})
+
+    def _open(
+        self, control: Control, spark_factory: Callable[[], SparkSession], table: TableSpec, **options: Any
+    ) -> Feed:
+        """Called once the load is registered: what changes the quarantine from now on keeps it from being bound. The
+        cursor has passed these rows, so its condition is left out of the ``options``."""
+        if find_files(control, table, self.chosen) != self.files:
+            raise ConcurrentLoadError(
+                f"table {table.id}: another load changed its quarantine when this replay began; nothing was loaded.",
+                remedy="Run the replay again.",
+            )
+        rows = read_quarantined(spark_factory, table, self.spec.access, [file.key for file in self.files])
+        return open_frame(rows, None, table, **options | {"condition": None})
