@@ -23,7 +23,7 @@ def offer(arguments, incomplete):
 
 OFFERS = [
     # words so far, the word that is begun, what is offered
-    ([], "re", ["rebuild", "report", "reset"]),
+    ([], "re", ["rebuild", "replay", "report", "reset"]),
     (["run", "FILE"], "--sch", ["--scheduled-at"]),
     (["run", "FILE", "--stage"], "", ["dev", "prod", "production"]),
     (["status", "FILE", "--stage"], "prod", ["prod", "production"]),

@@ -8,7 +8,20 @@ from lakewriter.cli.json_output import print_document
 from lakewriter.cli.shared import report_errors
 from lakewriter.exit_codes import EXIT_OK
 
-OF: Final = ("lake", "run", "plan", "check", "verify", "status", "policy", "queries", "history", "show", "undo")
+OF: Final = (
+    "lake",
+    "run",
+    "plan",
+    "check",
+    "verify",
+    "status",
+    "policy",
+    "queries",
+    "history",
+    "replay",
+    "show",
+    "undo",
+)
 
 
 @click.command()
