@@ -241,8 +241,7 @@ def _is_exclusive(load: Load, table: TableSpec, sync: TableSync | None) -> bool:
     """True if the load may be bound only while the table is as it was when the load registered."""
     counts = load.names[table.id].counts
     exclusive = table.mode.replaces_at_once or (sync is not None and sync.intent.exclusive)
-    by_kind = load.kind.batch or load.kind.takes
-    return bool(table.cursor or counts or by_kind or exclusive or has_inferred_columns(table))
+    return any((table.cursor, counts, load.kind.batch, load.kind.takes, exclusive, has_inferred_columns(table)))
 
 
 def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusive: bool) -> None:
