@@ -24,9 +24,11 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import UNDO
 from lakewriter.receipt import Batch, Cursor
-from lakewriter.report import ABANDONED, format_count
+from lakewriter.report import ABANDONED, format_count, join_first
 
 KEPT_RESETS: Final = 20
+MOST_NAMED: Final = 100
+"""Keys that a message names."""
 
 
 def abandon(controls: Mapping[str, Control], job_id: str, reason: str, clients: Clients) -> dict[str, str]:
@@ -107,7 +109,9 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     if isinstance(intent.catalog, IcebergAction):
         shown = f"{objects} with {rows} left at {control.table_id}, which readers see if a snapshot has them"
     close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
-    return f"closed as it is: {shown}; the catalog may not know them"
+    taken = [removal.key for removal in intent.taken]
+    both = f"; its rows are in the quarantine too: delete {join_first(taken, MOST_NAMED)} there" if taken else ""
+    return f"closed as it is: {shown}; the catalog may not know them{both}"
 
 
 def _undo(control: Control, aborting: Pending, intent: Intent, clients: Clients) -> None:
