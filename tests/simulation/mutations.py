@@ -63,8 +63,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "shared-uploads": leave_out(
         "an upload that another pipeline's load may have staged is not aborted",
         "commit.attempt",
-        "    return [] if has_rival else uploads\n",
-        "    return uploads\n",
+        "    return bad_rows if has_rival else [*bad_rows, *uploads]\n",
+        "    return [*bad_rows, *uploads]\n",
         "files,glue",
     ),
     "state-before-abort": leave_out(

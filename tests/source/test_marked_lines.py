@@ -116,5 +116,5 @@ def test_good_files_are_read_as_spark_reads_them(spark, tmp_path):
 
 def test_files_that_only_spark_can_list_are_refused(spark, tmp_path):
     (tmp_path / "a.csv").write_text("1\n")
-    with pytest.raises(SpecInvalidError, match=r"set_aside reads the lines itself.*: a path is a pattern"):
+    with pytest.raises(SpecInvalidError, match=r"lines are read one by one.*: a path is a pattern"):
         opened(spark, tmp_path / "*.csv", "csv")

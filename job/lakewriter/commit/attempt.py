@@ -20,7 +20,7 @@ from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import UNDO
 from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
-from lakewriter.spec.quarantine import QuarantineNames
+from lakewriter.spec.quarantine_names import QuarantineNames
 
 _COMPARED_FIELDS: Final = ("committed", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """Fields of a table's state that an exclusive load depends on: none may change before it is bound."""

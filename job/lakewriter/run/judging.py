@@ -20,7 +20,7 @@ from lakewriter.shape.shapers import AnyPlan
 from lakewriter.source.feed import Feed
 from lakewriter.source.spark_rows import RowsFeed
 from lakewriter.spec.expectations import Acceptance
-from lakewriter.spec.quarantine import ON_BAD_ROW
+from lakewriter.spec.quarantine_names import ON_BAD_ROW
 from lakewriter.spec.specification import Encoding, Spec, TableSpec
 
 

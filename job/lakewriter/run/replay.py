@@ -20,7 +20,7 @@ from lakewriter.source.feed import Feed
 from lakewriter.source.quarantined import read_quarantined
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.spec.expectations import Expectation, NullShare
-from lakewriter.spec.quarantine import make_check_prefix
+from lakewriter.spec.quarantine_names import make_check_prefix
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 

@@ -20,7 +20,7 @@ from lakewriter.receipt import Cursor, Receipt, SetAside, Violations
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.source.bad_rows import FIELDS
 from lakewriter.spec.access import Access
-from lakewriter.spec.quarantine import ON_BAD_ROW, QuarantineNames
+from lakewriter.spec.quarantine_names import ON_BAD_ROW, QuarantineNames
 from lakewriter.spec.specification import MIB, Encoding, Limits
 from lakewriter.staging.rolling import measure_batch
 from lakewriter.staging.set_aside import BadRowKeeper, Rows, describe_bad_row

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.source.feed import Feed
-from lakewriter.spec.quarantine import QuarantineNames
+from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
 from lakewriter.staging.returned import Packer, Returned, dump_set_aside
 from lakewriter.staging.set_aside import BadRowKeeper, BadRowWriter, make_object_writer

@@ -24,7 +24,7 @@ from lakewriter.spec.expectations import (
     Unique,
 )
 from lakewriter.spec.model import FileModel
-from lakewriter.spec.quarantine import ON_BAD_ROW
+from lakewriter.spec.quarantine_names import ON_BAD_ROW
 from lakewriter.spec.specification import Spec, TableSpec
 
 _PERCENTAGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?%")

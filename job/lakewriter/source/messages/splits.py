@@ -262,7 +262,7 @@ def read_batches(
 
 def _make_bad_batch(piece: Piece, place: int, line: bytes, fault: str) -> pa.RecordBatch:
     offset = place - (piece.number << FILE_BITS)
-    values = (piece.chunk.path, offset, None, line.decode(errors="backslashreplace"), fault)
+    values = (piece.chunk.path, offset, None, line.decode(errors="backslashreplace"), fault, None)
     mark = pa.array([dict(zip(FIELDS, values, strict=True))], BAD_FIELD.type)
     return pa.RecordBatch.from_arrays([*(pa.nulls(1, field.type) for field in DOCUMENTS), mark], schema=_MARKED)
 
