@@ -206,6 +206,29 @@ def test_neither_a_replay_nor_what_it_has_loaded_is_undone(lake):
             Undo(pipeline, job_id, Choices("a drill")).plan()
 
 
+def test_lines_of_a_source_that_has_none_any_more_stay(lake):
+    write_sums(lake)
+    lake.load("a")
+    rows = pa.table({"id": pa.array([9], pa.int32()), "amount": pa.array([9], pa.int32()), "kind": ["z"]})
+    pq.write_table(rows, lake.folder / "sums.parquet")
+    entry = {"table": "sums", "schema": "public", "read": {"format": "parquet", "path": "sums.parquet"}}
+    lake.write(entry | {"primary_key": ["id"], "on_bad_row": RULE})
+    result = replay(lake)
+    assert (result.status, result.rows, result.set_aside.rows) == ("done", 1, 2), result.message
+    assert bad(lake) == [("on_bad_row", "3,7"), ("on_bad_row", '{"id":2,"kind":"a","amount":"x"}')]
+    assert replay(lake).set_aside.rows == 2
+
+
+def test_bad_rows_that_somebody_has_deleted_keep_no_load_from_being_undone(lake):
+    write_sums(lake)
+    lake.load("a")
+    for key in list_quarantined(lake.aws):
+        lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    [undoing] = Undo(Pipeline.open(lake.spec, Clients(lake.spec.access)), "a", Choices("a drill")).plan()
+    assert undoing.plan is not None
+    assert undoing.plan.notes == ("gone already: 2 files of its bad rows",)
+
+
 def test_job_ids_of_replays_are_theirs_alone(lake):
     write_sums(lake, "id,amount,kind\n1,5,a\n")
     with pytest.raises(SpecInvalidError, match=r"begins with 'replay\.', as those of replays do"):

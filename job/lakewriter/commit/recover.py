@@ -117,6 +117,8 @@ def _publish(
     if intent.undoes is not None and not intent.undoes.grace_seconds:
         delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
     health = catalog.read_back(intent)
+    # What a replay has loaded leaves the quarantine once readers are known to see it in the table.
+    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))
     if catalog.version is not None:
         control.versions[intent.load] = catalog.version
     left = catalog.clear_up(intent, gone=gone)
@@ -134,8 +136,6 @@ def _publish_quarantine(
         catalog = open_catalog_writer(quarantined, open_clients(intent.access), is_pending)
         catalog.publish(quarantined, number)
         catalog.read_back(quarantined)
-    # Once readers see their rows in the table.
-    delete_all(control, ((removal.key, removal.etag) for removal in intent.taken))
 
 
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:

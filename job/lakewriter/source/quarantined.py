@@ -31,6 +31,7 @@ from lakewriter.spec.specification import TableSpec
 _CORRUPT: Final = "__lakewriter_corrupt"
 _READ: Final = ["_lake_source", "_lake_offset", "_lake_row", "_lake_line"]
 _RAW: Final = "file string, offset bigint, row string, line string"
+_NO_LINES: Final = "it is a line, and the source has none"
 _MISFIT: Final = "a value is not of its column's type"
 
 
@@ -46,13 +47,18 @@ def read_quarantined(
         count = max(1, len(keys))
         files = session.range(0, count, 1, count).mapInArrow(partial(_read_files, access, tuple(keys)), _RAW)
         rows = _parse_rows(session, files.where("row IS NOT NULL"), schema, table)
-        if str(table.read.format).lower() in LINES:
+        # A line without a cursor is kept by each load that reads it.
+        lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
+        form = str(table.read.format).lower()
+        if form in LINES:
             options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
-            # A line without a cursor is kept by each load that reads it.
-            lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
             faultless = lines.select("file", "offset", "line", F.lit(None).cast("string").alias("fault"))
-            parsed = parse_lines(faultless, schema, str(table.read.format).lower(), options)
-            rows = rows.union(apply_declared_types(parsed, table))
+            rows = rows.union(apply_declared_types(parse_lines(faultless, schema, form, options), table))
+        else:
+            # The source has no lines any more: they stay what they are, since their files are deleted.
+            kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
+            nothing = [F.lit(None).cast(field.dataType) for field in rows.schema.fields[:-1]]
+            rows = rows.union(lines.select(*nothing, kept))
     except SPARK_ERRORS as error:
         raise make_origin(table, secrets).make_error(error) from error
     return rows

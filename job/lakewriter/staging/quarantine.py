@@ -16,7 +16,7 @@ from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.expect.failing_rows import Failing
 from lakewriter.naming import LOAD_METADATA
-from lakewriter.receipt import Cursor, Receipt, SetAside, Violations
+from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, Receipt, SetAside, Violations
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.source.bad_rows import FIELDS
 from lakewriter.spec.access import Access
@@ -232,7 +232,7 @@ def _set_member(text: str, name: str, value: str | None) -> str:
 
 
 def _describe_rows(batch: pa.RecordBatch) -> list[str]:
-    return [describe_bad_row(_to_content(row)) for row in batch.slice(0, 5).to_pylist()]
+    return [describe_bad_row(_to_content(row)) for row in batch.slice(0, MOST_BAD_ROWS_SHOWN).to_pylist()]
 
 
 def _to_content(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,10 +84,10 @@ def refuse_shared_quarantines(spec: Spec, data: Mapping[str, Any]) -> None:
     """``NAME_COLLISION`` for a quarantine that another table's readers would see, or whose readers would see another
     table or quarantine."""
     numbers = [number for number, table in enumerate(spec.tables) if table.quarantine is not None]
-    places = {place: table.source_table for table in spec.tables for place in _list_places(table)}
-    quarantines = {f"{spec.tables[number].quarantine}/": number for number in numbers}
     if not numbers:
         return
+    places = {place: table.source_table for table in spec.tables for place in _list_places(table)}
+    quarantines = {f"{spec.tables[number].quarantine}/": number for number in numbers}
     for number, table in enumerate(spec.tables):
         for place in _list_places(table):
             starts = [place[:length] for length in range(len(place) + 1)]
