@@ -84,6 +84,21 @@ def test_what_fits_the_present_columns_is_loaded_and_the_rest_stays(lake):
     ]
 
 
+def test_the_active_session_stays_the_callers(lake, spark):
+    """Spark finds data sources that a program has registered, such as lakewriter, in the active session alone."""
+    jvm = spark._jvm.SparkSession
+    jvm.setActiveSession(spark._jsparkSession)
+    write_sums(lake)
+    lake.load("a")
+    replay(lake)
+    (lake.folder / "a.csv").write_text("id,amount\n1,2\n", "utf-8")
+    (lake.folder / "b.csv").write_text("amount,id\n1,2\n", "utf-8")
+    read = {"format": "csv", "path": str(lake.folder / "[ab].csv"), "options": {"header": "true"}}
+    lake.write({"table": "two", "schema": "public", "read": read | {"columns": "id BIGINT, amount BIGINT"}})
+    assert lake.load("b").tables[0].rows == 2
+    assert jvm.getActiveSession().get().equals(spark._jsparkSession)
+
+
 def test_replay_of_one_check_leaves_the_others(lake):
     write_sums(lake)
     lake.load("a")

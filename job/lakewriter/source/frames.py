@@ -120,7 +120,7 @@ def _union_by_name(
     session: SparkSession, read: Read, secrets: dict[SecretText, str], table: str, headers: Headers, *, aside: bool
 ) -> Loaded:
     """CSV files whose headers differ, by the names of their columns; null where a file has none of a name."""
-    declared = None if read.columns is None else session.createDataFrame([], replace_char_types(read.columns)).schema
+    declared = None if read.columns is None else _parse_columns(read.columns)
     require_names(table, headers, declared)
     schemas: dict[str, StructType] = {}
     for header, files in headers.groups.items():
@@ -142,6 +142,12 @@ def _union_by_name(
     frame = reduce(DataFrame.unionAll, (part.frame for part in parts))
     notes = (*(note for part in parts for note in part.notes), *merged.notes)
     return Loaded(frame, tuple(dict.fromkeys(notes)), tuple(check for part in parts for check in part.checks))
+
+
+def _parse_columns(columns: str) -> StructType:
+    # Not of an empty createDataFrame: that makes its session the active one, and a caller's own data sources unknown.
+    schema = StructType.fromDDL(replace_char_types(columns))
+    return schema if isinstance(schema, StructType) else StructType().add("value", schema)
 
 
 def _order_columns(frame: DataFrame, schema: StructType) -> DataFrame:

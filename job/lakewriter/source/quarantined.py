@@ -43,17 +43,17 @@ def read_quarantined(
     session = isolate(spark_factory())
     secrets = resolve_secrets(table.read)
     try:
-        schema = load_source(session, table.read, secrets, table.id, cursor=table.cursor).frame.schema
+        source = load_source(session, table.read, secrets, table.id, cursor=table.cursor).frame
         count = max(1, len(keys))
         files = session.range(0, count, 1, count).mapInArrow(partial(_read_files, access, tuple(keys)), _RAW)
-        rows = _parse_rows(session, files.where("row IS NOT NULL"), schema, table)
+        rows = _parse_rows(files.where("row IS NOT NULL"), apply_declared_types(source, table).schema)
         # A line without a cursor is kept by each load that reads it.
         lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
         form = str(table.read.format).lower()
         if form in LINES:
             options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
             faultless = lines.select("file", "offset", "line", F.lit(None).cast("string").alias("fault"))
-            rows = rows.union(apply_declared_types(parse_lines(faultless, schema, form, options), table))
+            rows = rows.union(apply_declared_types(parse_lines(faultless, source.schema, form, options), table))
         else:
             # The source has no lines any more: they stay what they are, since their files are deleted.
             kept = mark(file=F.col("file"), offset=F.col("offset"), value=F.col("line"), reason=F.lit(_NO_LINES))
@@ -64,9 +64,8 @@ def read_quarantined(
     return rows
 
 
-def _parse_rows(session: SparkSession, rows: DataFrame, schema: StructType, table: TableSpec) -> DataFrame:
+def _parse_rows(rows: DataFrame, declared: StructType) -> DataFrame:
     """Rows of JSON in the columns of the source as the table declares them, then their marks."""
-    declared = apply_declared_types(session.createDataFrame([], schema), table).schema
     whole = StructType([*declared.fields, StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parsed = rows.withColumn("parsed", F.from_json("row", whole, options))
