@@ -13,9 +13,9 @@ import yaml
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
-from lakewriter.commit.batches import ANEW
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
+from lakewriter.commit.state import ANEW
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.planning import PlannedTable, plan

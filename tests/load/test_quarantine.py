@@ -33,6 +33,7 @@ GLUE_TYPES = {
     "_lake_offset": "bigint",
     "_lake_row": "string",
     "_lake_line": "string",
+    "_lake_message": "string",
     "_lake_job_id": "string",
     "_lake_at": "timestamp",
 }
@@ -46,7 +47,7 @@ def list_quarantined(aws) -> list[str]:
     return sorted(key for key in aws.objects(BUCKET) if "__quarantine/" in key)
 
 
-def list_differences(lake: Lake, job_id: str) -> list[str]:
+def list_differences(lake: Lake | SyncLake, job_id: str) -> list[str]:
     pipeline = Pipeline.open(lake.spec, Clients(lake.spec.access))
     return [each.message for each in verify(pipeline.controls, job_id, pipeline.clients).differences]
 

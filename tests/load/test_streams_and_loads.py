@@ -8,7 +8,6 @@ import yaml
 
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import is_unchanged
-from lakewriter.commit.batches import find_last_batch
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import TableState
@@ -69,7 +68,7 @@ class Table:
         else:
             batch = Batch("q", int(number))
             self.dies = verb == "killed"
-            return self.load(batch.job_id, MicroBatch(batch, find_last_batch(self.control.state.read()), NOTHING))
+            return self.load(batch.job_id, MicroBatch(batch, self.control.state.read().last_batch, NOTHING))
         return None
 
     def load(self, job_id: str, micro_batch: MicroBatch | None) -> str | None:

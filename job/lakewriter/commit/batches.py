@@ -5,7 +5,7 @@ from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import find_named_loads, read_states
-from lakewriter.commit.state import TableState
+from lakewriter.commit.state import ADOPTED, ANEW, TableState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
 from lakewriter.naming import BAD_ROWS
 from lakewriter.receipt import Batch, make_batch_prefix
@@ -14,21 +14,11 @@ from lakewriter.report import format_count
 KEPT: Final = 20
 """How many batches, counted from the last, keep their control objects."""
 
-ANEW: Final = "anew"
-ADOPTED: Final = "adopted"
-"""Stand for a query's id in a state's ``batch`` after ``lakewriter reset``: a stream may begin (anew), or begin or go
-on (adopted), on top of ``number`` committed loads. Either is valid until the next load commits."""
-
-
-def find_last_batch(state: TableState) -> Batch | None:
-    """Return the last batch of the stream that loads a table; None where no stream does, or one may begin."""
-    return None if state.batch is None or state.batch.query in (ANEW, ADOPTED) else state.batch
-
 
 def require_stream(state: TableState, table: str) -> None:
     """Raise ``CHECKPOINT_LOST`` where another load has committed since the stream's last batch, or before its first:
     the stream would load the same rows again."""
-    last = find_last_batch(state)
+    last = state.last_batch
     if last is None:
         allowed = state.batch is not None and state.batch.number == state.committed
         if not state.committed or allowed:
@@ -48,7 +38,7 @@ def require_stream(state: TableState, table: str) -> None:
 
 def require_no_stream(state: TableState, table: str) -> None:
     """Raise ``SPEC_INVALID`` where a stream loads the table: a plain load would load the same rows again."""
-    last = find_last_batch(state)
+    last = state.last_batch
     if last is not None:
         raise SpecInvalidError(
             f"table {table} is loaded by a continuous run, whose last batch is {last.number}: a load of its own would "
@@ -65,7 +55,7 @@ def is_due(state: TableState, batch: Batch, table: str, since: Batch | None) -> 
     if mark is not None and mark.query == ADOPTED:
         return True
     began = since is not None and since.query not in (ANEW, ADOPTED)
-    return is_next(find_last_batch(state), batch, table, since if began else None)
+    return is_next(state.last_batch, batch, table, since if began else None)
 
 
 def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -> bool:

@@ -6,7 +6,8 @@ from typing import Any, Final
 from lakewriter.commit.intent import IcebergAction, Intent, Switch, UndoneLoad
 from lakewriter.commit.state import LOADED_AGAIN, Generation, Pending, Retiring, TableState, Undone
 from lakewriter.commit.sync_records import advance_sync
-from lakewriter.naming import make_next_job_id
+from lakewriter.naming import REPLAY, make_next_job_id
+from lakewriter.receipt import Batch
 
 KEPT_UNDONE: Final = 100
 """How many undone loads a state names; of an older one the undo's report tells."""
@@ -21,12 +22,19 @@ def close_state(state: TableState, pending: Pending, intent: Intent, *, abandone
     closed = state.replace(
         pending=None,
         committed=state.committed + 1,
-        last_job=pending.job_id,
+        last_job=choose_last_job(state, pending.job_id),
         last_commit=max(now, intent.started, state.last_commit or intent.started),
         running=state.list_running_except(pending.job_id),
         needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
     )
     return closed.replace(**list_changes(state, intent, now, abandoned=abandoned))
+
+
+def choose_last_job(state: TableState, job_id: str) -> str | None:
+    """Return the last job of a table that load ``job_id`` was committed to. A continuous run goes on from its own last
+    batch alone: a replay, which has read nothing of the run's source, does not come between."""
+    is_between = job_id.startswith(REPLAY) and state.last_batch is not None
+    return state.last_job if is_between else job_id
 
 
 def list_changes(state: TableState, intent: Intent, now: datetime, *, abandoned: bool = False) -> dict[str, Any]:
@@ -72,7 +80,7 @@ def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "cursor": intent.cursor_after or state.cursor,
         "counter": max(state.counter, intent.counter_after or 0),
-        "batch": intent.batch or state.batch,
+        "batch": intent.batch or _follow_replay(state, intent),
         "inferred": state.inferred if intent.inferred is None else intent.inferred,
     }
     if intent.sync is not None:
@@ -88,6 +96,13 @@ def _list_loaded(state: TableState, intent: Intent) -> dict[str, Any]:
         ]
         changes["undone"] = (*state.undone, *burnt)[-KEPT_UNDONE:]
     return changes
+
+
+def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
+    """Return the state's batch; where a continuous run may begin on top of so many loads, it may after a replay too."""
+    mark = state.batch
+    may_begin = mark is not None and state.last_batch is None and mark.number == state.committed
+    return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin and intent.taken else mark
 
 
 def _list_undone(state: TableState, intent: Intent, load: UndoneLoad, now: datetime) -> dict[str, Any]:

@@ -105,6 +105,12 @@ class Reset(ControlObject):
     reason: str
 
 
+ANEW: Final = "anew"
+ADOPTED: Final = "adopted"
+"""Stand for a query's id in a state's ``batch`` after ``lakewriter reset``: a stream may begin (anew), or begin or go
+on (adopted), on top of ``number`` committed loads. Either is valid until the next load commits."""
+
+
 class TableState(ControlObject):
     """The content of ``state.json``.
 
@@ -140,6 +146,11 @@ class TableState(ControlObject):
     retiring: tuple[Retiring, ...] = Field((), exclude_if=is_empty)
     generation: int = Field(0, exclude_if=is_zero)
     generations: tuple[Generation, ...] = Field((), exclude_if=is_empty)
+
+    @property
+    def last_batch(self) -> Batch | None:
+        """The last batch of the stream that loads the table; None where no stream does, or one may begin."""
+        return None if self.batch is None or self.batch.query in (ANEW, ADOPTED) else self.batch
 
     @property
     def shown(self) -> Generation | None:

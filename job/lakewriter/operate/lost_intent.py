@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from lakewriter.commit.closing import choose_last_job
 from lakewriter.commit.control import Control
 from lakewriter.commit.state import Lost, Pending, TableState
 from lakewriter.commit.store import StoredObject
@@ -129,7 +130,7 @@ def _close_state(control: Control, state: TableState, pending: Pending, objects:
         sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
     return state.replace(
         committed=state.committed + 1,
-        last_job=pending.job_id,
+        last_job=choose_last_job(state, pending.job_id),
         last_commit=max(datetime.now(UTC), pending.since, state.last_commit or pending.since),
         counter=max(state.counter, highest.counter),
         generation=max(state.generation, highest.generation),

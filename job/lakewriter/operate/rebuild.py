@@ -9,7 +9,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.change_count import name_count_property
-from lakewriter.commit.closing import list_changes
+from lakewriter.commit.closing import choose_last_job, list_changes
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue import GlueTables
@@ -163,7 +163,7 @@ def _add_load(state: TableState, closed: Closed) -> TableState:
     changes["batch"] = closed.batch or state.batch
     return state.replace(
         committed=state.committed + 1,
-        last_job=closed.job_id,
+        last_job=choose_last_job(state, closed.job_id),
         last_commit=max(closed.at, datetime.fromisoformat(closed.report["started"])),
         needs=tuple(sorted({*state.needs, *(intent.lasting_needs if intent is not None else ())})),
         **changes,

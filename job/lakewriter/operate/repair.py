@@ -6,13 +6,12 @@ from functools import partial
 from typing import Final
 
 from lakewriter.aws import Clients
-from lakewriter.commit.batches import ADOPTED, ANEW
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.intent import IcebergAction, Intent, UndoneLoad
 from lakewriter.commit.recover import close, move_pending, withdraw_intent
-from lakewriter.commit.state import Lost, Pending, Reset, TableState
+from lakewriter.commit.state import ADOPTED, ANEW, Lost, Pending, Reset, TableState
 from lakewriter.errors import (
     CatalogNotFoundError,
     CatalogUnauthorizedError,

@@ -178,7 +178,7 @@ class UndoPlanner:
         source = intent.sync.source if intent.sync is not None else None
         if source is None or source.job_id != intent.job_id:
             return undone
-        if later := self._name_after(lambda load: load.sync_id is not None):
+        if later := self._name_after(_goes_on):
             self._allow_gap(intent, f"{later} went on from the state of its source", _THROUGH)
             return undone
         if self.choices.keep_cursor or self.state.sync.source != source:
@@ -345,3 +345,8 @@ def make_refusal(control: Control, job_id: str, why: str, remedy: str = "") -> S
 
 def _show(cursor: Cursor | None) -> str:
     return cursor.text if cursor is not None else "none"
+
+
+def _goes_on(load: TableReport) -> bool:
+    """Whether a load goes on from the state of the source: a replay leaves it as it was."""
+    return load.sync_id is not None and not load.job_id.startswith(REPLAY)

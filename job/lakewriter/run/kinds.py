@@ -25,19 +25,20 @@ class _Whole:
 
     batch: ClassVar[None] = None
     follower: ClassVar[None] = None
+    takes: tuple[Removal, ...]
+    """The files of the quarantine that a replay's rows come from; empty for other loads."""
 
     def is_due(self, state: TableState, table_id: str) -> bool:
-        """True; ``SPEC_INVALID`` for a table that a continuous run loads."""
-        require_no_stream(state, table_id)
+        """True; ``SPEC_INVALID`` for a table that a continuous run loads, unless it is a replay: no batch has its
+        rows."""
+        if not self.takes:
+            require_no_stream(state, table_id)
         return True
 
 
 @dataclass(frozen=True)
 class Plain(_Whole):
-    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed in place of ``open_feed``.
-
-    A replay ``takes`` the files of the quarantine that its rows come from.
-    """
+    """Every table of the pipeline, each for itself; ``opener`` opens a table's feed in place of ``open_feed``."""
 
     sync: ClassVar[None] = None
     opener: FeedOpener | None = None
@@ -57,11 +58,12 @@ class Ending:
 class TablePart:
     """One table's part of a sync, as far as it is known before the table registers.
 
+    ``ending`` is None for a replay, which reads nothing of the source: what the last sync said of it stays.
     ``feed`` is None for a table that is read as its ``read`` says. ``read`` is the state by which the input was chosen
     (where a source goes on, from which place on records are loaded); None where no state was looked at.
     """
 
-    ending: Ending = Ending()
+    ending: Ending | None = Ending()
     feed: StreamFeed | None = None
     read: TableState | None = None
 
@@ -74,7 +76,7 @@ class Sync(_Whole):
     tables: Mapping[str, TablePart]
     failures: tuple[tuple[TableResult, LakeError], ...] = ()
     opener: FeedOpener | None = None
-    takes: ClassVar[tuple[Removal, ...]] = ()
+    takes: tuple[Removal, ...] = ()
 
     @property
     def sync(self) -> "Sync":

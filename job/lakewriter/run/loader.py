@@ -71,8 +71,11 @@ class Loader:
         is_batch = isinstance(kind, MicroBatch)
         number = self.begin(sync_id, counted_alone=is_batch)
         # The number of a batch is counted by the one table's state, which therefore has to be as it was.
-        parts = {t.id: TablePart(read=self.states[t.id] if is_batch else None) for t in self._list_sound_tables()}
-        sync = Sync(number, parts, self._list_broken_tables(), kind.opener)
+        ending = None if kind.takes else Ending()
+        parts = {
+            t.id: TablePart(ending, read=self.states[t.id] if is_batch else None) for t in self._list_sound_tables()
+        }
+        sync = Sync(number, parts, self._list_broken_tables(), kind.opener, kind.takes)
         return replace(kind, sync=sync) if isinstance(kind, MicroBatch) else sync
 
     def messages(self, source: MessageSource, sync_id: int | None) -> RunReport:
@@ -297,7 +300,7 @@ def load(  # noqa: PLR0913 - four of them are options by name
         return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, kind=kind, stop=stop)
     loader = Loader(spec, job_id, clients, spark, progress, stop)
     try:
-        if spec.source:
+        if spec.source and kind.opener is None:
             return loader.messages(spec.source, sync_id)
         return loader.run(loader.plan_tables(sync_id, kind))
     except Exception as error:

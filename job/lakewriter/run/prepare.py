@@ -59,7 +59,7 @@ def prepare(
 ) -> Prepared:
     """The feed is the caller's to close; it is closed here when something after it fails."""
     condition = write_cursor_condition(table, state.cursor)
-    feed = _open_feed(table, condition, spark, sync, opener or open_feed)
+    feed = _open_feed(table, condition, spark, sync, opener)
     try:
         shape = _plan_shape(feed, spec, table, in_place, sync, state.inferred or ())
         if feed.notes:
@@ -76,15 +76,16 @@ def prepare(
 
 
 def _open_feed(
-    table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener
+    table: TableSpec, condition: str | None, spark: SparkFactory, sync: TableSync | None, opener: FeedOpener | None
 ) -> Feed:
     single = table.layout.single_file
     if sync is not None and sync.feed is not None:
         return sync.feed.merge() if single else sync.feed
-    if table.stream is not None:
+    if table.stream is not None and opener is None:
         return Unread()
     twice = has_inferred_columns(table) or bool(table.unique_checks)
-    return opener(spark, table, condition=condition, deleted_column=DELETED, twice=twice, single=single)
+    open_table = opener or open_feed
+    return open_table(spark, table, condition=condition, deleted_column=DELETED, twice=twice, single=single)
 
 
 def _plan_shape(

@@ -17,7 +17,7 @@ from lakewriter.expect.failing_rows import RowCheck
 from lakewriter.naming import make_replay_job_id
 from lakewriter.run.kinds import Plain
 from lakewriter.source.feed import Feed
-from lakewriter.source.quarantined import read_quarantined
+from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.spec.expectations import Expectation, NullShare
 from lakewriter.spec.quarantine_names import make_check_prefix
@@ -68,12 +68,7 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
         "Set on_bad_row: quarantine; rows that are set aside are no table.",
     ),
     (
-        lambda spec, _: spec.envelope is not None,
-        "its destination numbers its syncs, and a replay is none of them",
-        "Correct the rows at the source, and load them again.",
-    ),
-    (
-        lambda _, table: table.mode is not Mode.APPEND,
+        lambda _, table: table.mode is not Mode.APPEND or _is_refreshed(table),
         "a load replaces what is there",
         "Correct the rows at the source, and load the table again.",
     ),
@@ -83,6 +78,11 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
         "Write them again with lakewriter.write.",
     ),
 )
+
+
+def _is_refreshed(table: TableSpec) -> bool:
+    """Whether the catalog asks for a sync that older generations go with."""
+    return table.stream is not None and bool(table.stream.minimum_generation_id)
 
 
 def _is_of_rows(expectation: Expectation) -> bool:
@@ -126,5 +126,6 @@ class Replay:
                 f"table {table.id}: another load changed its quarantine when this replay began; nothing was loaded.",
                 remedy="Run the replay again.",
             )
-        rows = read_quarantined(spark_factory, table, self.spec.access, [file.key for file in self.files])
+        read = read_quarantined if table.stream is None else read_quarantined_records
+        rows = read(spark_factory, table, self.spec.access, [file.key for file in self.files])
         return open_frame(rows, None, table, **options | {"condition": None})

@@ -12,7 +12,7 @@ from lakewriter.commit.ownership import Ownership
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
-from lakewriter.run.kinds import StreamFeed, TablePart
+from lakewriter.run.kinds import Ending, StreamFeed, TablePart
 from lakewriter.spec.specification import Mode, Spec, TableSpec
 
 
@@ -87,7 +87,7 @@ def plan_sync(
     spec: Spec, table: TableSpec, control: Control, state: TableState, sync_id: int, part: TablePart
 ) -> TableSync:
     """The generations of one table's load, and the objects that go with it, by the state it registered with."""
-    ending = part.ending
+    ending = part.ending or Ending(complete=not state.sync.unfinished, source=state.sync.source)
     generation, lowest, objects = state.sync.generation_id, 0, None
     if table.stream and table.stream.generation_id is not None:
         generation, lowest = table.stream.generation_id, table.stream.minimum_generation_id or 0

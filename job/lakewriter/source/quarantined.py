@@ -1,18 +1,21 @@
 """The rows of a quarantine as the source would give them today: parsed by the table's present columns."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lakewriter.aws import get_shared_clients
-from lakewriter.source.bad_rows import BAD
+from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
+from lakewriter.source.bad_rows import BAD, BAD_FIELD
 from lakewriter.source.failures import SPARK_ERRORS
 from lakewriter.source.frames import (
     apply_declared_types,
@@ -23,16 +26,39 @@ from lakewriter.source.frames import (
 )
 from lakewriter.source.marked_lines import parse_lines
 from lakewriter.source.marks import mark
+from lakewriter.source.messages.lines import NOTHING, parse_line
+from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
+from lakewriter.source.messages.splits import FILE_BITS
 from lakewriter.source.session import isolate
 from lakewriter.spec.access import Access
 from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import TableSpec
+from lakewriter.spec.stream import StreamKey
 
 _CORRUPT: Final = "__lakewriter_corrupt"
-_READ: Final = ["_lake_source", "_lake_offset", "_lake_row", "_lake_line"]
-_RAW: Final = "file string, offset bigint, row string, line string"
+_READ: Final = ["_lake_source", "_lake_offset", "_lake_row", "_lake_line", "_lake_message"]
+_RAW: Final = pa.schema(
+    [
+        ("file", pa.string()),
+        ("offset", pa.int64()),
+        ("row", pa.string()),
+        ("line", pa.string()),
+        ("message", pa.string()),
+        ("place", pa.int64()),
+    ]
+)
+"""What a quarantine's files have of each row; ``place`` is its own among those of a replay."""
+_RECORDS: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
+_NO_RECORD: Final = "it is no record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
 _MISFIT: Final = "a value is not of its column's type"
+
+
+class _Said(msgspec.Struct):
+    """What a record's message says besides its data."""
+
+    emitted_at: int | None = None
+    changes: msgspec.Raw = NOTHING
 
 
 def read_quarantined(
@@ -42,13 +68,10 @@ def read_quarantined(
     into the quarantine as it was kept."""
     session = isolate(spark_factory())
     secrets = resolve_secrets(table.read)
+    whole, lines = _open_files(session, access, keys)
     try:
         source = load_source(session, table.read, secrets, table.id, cursor=table.cursor).frame
-        count = max(1, len(keys))
-        files = session.range(0, count, 1, count).mapInArrow(partial(_read_files, access, tuple(keys)), _RAW)
-        rows = _parse_rows(files.where("row IS NOT NULL"), apply_declared_types(source, table).schema)
-        # A line without a cursor is kept by each load that reads it.
-        lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
+        rows = _parse_rows(whole, apply_declared_types(source, table).schema)
         form = str(table.read.format).lower()
         if form in LINES:
             options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
@@ -62,6 +85,26 @@ def read_quarantined(
     except SPARK_ERRORS as error:
         raise make_origin(table, secrets).make_error(error) from error
     return rows
+
+
+def read_quarantined_records(
+    spark_factory: Callable[[], SparkSession], table: TableSpec, access: Access, keys: Sequence[str]
+) -> DataFrame:
+    """The records of a stream in the files ``keys``, as documents, and marked behind their columns: a line that is none
+    of its records is bad."""
+    assert table.stream is not None
+    rows, lines = _open_files(isolate(spark_factory()), access, keys)
+    return rows.union(lines).mapInArrow(partial(_parse_records, table.stream.key), from_arrow_schema(_RECORDS))
+
+
+def _open_files(session: SparkSession, access: Access, keys: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``."""
+    count = max(1, len(keys))
+    read = partial(_read_files, access, tuple(keys))
+    files = session.range(0, count, 1, count).mapInArrow(read, from_arrow_schema(_RAW))
+    # A line without a cursor is kept by each load that reads it.
+    lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
+    return files.where("row IS NOT NULL"), lines
 
 
 def _parse_rows(rows: DataFrame, declared: StructType) -> DataFrame:
@@ -84,4 +127,34 @@ def _read_files(access: Access, keys: Sequence[str], batches: Iterator[pa.Record
             for key in keys[number : number + 1]:
                 body = clients.s3.get_object(Bucket=access.bucket, Key=key)["Body"].read()
                 read = pq.read_table(io.BytesIO(body), columns=_READ)
-                yield from read.rename_columns(["file", "offset", "row", "line"]).to_batches()
+                first = number << FILE_BITS
+                places = pa.arange(first, first + read.num_rows)
+                numbered = read.append_column("place", places).rename_columns(_RAW.names)
+                yield from numbered.cast(_RAW).to_batches()
+
+
+def _parse_records(key: StreamKey, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        parsed = [_parse_record(key, row) for row in batch.to_pylist()]
+        if parsed:
+            yield pa.RecordBatch.from_pylist(parsed, _RECORDS)
+
+
+def _parse_record(key: StreamKey, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's document; a line that is none of the stream's records stays what it was, with what is wrong with it.
+
+    A message's line has no other reader than the product's own: an older release may have kept what this one reads.
+    """
+    mark = {"file": row["file"], "offset": row["offset"]}
+    if row["row"] is not None:
+        said = msgspec.json.decode(row["message"] or "{}", type=_Said)
+        changes = bytes(said.changes).decode() or None
+        return {ROW: row["place"], DATA: row["row"], EMITTED: said.emitted_at, CHANGES: changes, BAD: mark}
+    line = row["line"].encode()
+    odd = Odd(message) if (message := parse_line(line)) is not None else parse_odd_line(line)
+    record = odd.message.record if odd.message is not None else None
+    if record is None or record.key != key:
+        return {BAD: mark | {"value": row["line"], "reason": odd.fault or _NO_RECORD}}
+    changes = (bytes(record.meta.changes).decode() or None) if record.meta is not None else None
+    emitted_at = None if record.emitted_at is None else int(record.emitted_at)
+    return {ROW: row["place"], DATA: bytes(record.data).decode(), EMITTED: emitted_at, CHANGES: changes, BAD: mark}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.aws import Clients
-from lakewriter.documents.types import DATA, DOCUMENTS
+from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED
 from lakewriter.documents.values_to_text import WHOLE, render_json, render_members
 from lakewriter.encode.formats import make_encoder
 from lakewriter.errors import ValueUnrepresentableError
@@ -34,6 +34,7 @@ QUARANTINE_SCHEMA: Final = pa.schema(
         pa.field("_lake_offset", pa.int64()),
         pa.field("_lake_row", pa.string()),
         pa.field("_lake_line", pa.string()),
+        pa.field("_lake_message", pa.string()),
         pa.field("_lake_job_id", pa.string()),
         pa.field("_lake_at", pa.timestamp("us", tz="UTC")),
     ]
@@ -46,6 +47,7 @@ _lake_source   the file that it was read from, or its partition of the source
 _lake_offset   where it begins: the byte in the file, or the number in the partition
 _lake_row      the source's columns as JSON; null for a line that could not be read
 _lake_line     such a line, as it stands; null for other rows
+_lake_message  what a message says of its record besides the data, as JSON; null for other rows
 _lake_job_id   the load that kept it out
 _lake_at       when that load began
 """
@@ -144,6 +146,7 @@ class QuarantineWriter(BadRowKeeper):
             "_lake_offset": offsets,
             "_lake_row": texts,
             "_lake_line": lines,
+            "_lake_message": _render_messages(rows.batch),
             "_lake_job_id": pa.repeat(self._plan.job_id, count),
             "_lake_at": pa.repeat(pa.scalar(start, QUARANTINE_SCHEMA.field("_lake_at").type), count),
         }
@@ -215,6 +218,15 @@ def render_rows(batch: pa.RecordBatch) -> pa.Array:
         return batch.column(DATA).cast(pa.string())
     columns = zip(batch.schema.names, batch.columns, strict=True)
     return render_members([(name, render_json(column, WHOLE)) for name, column in columns], batch.num_rows)
+
+
+def _render_messages(batch: pa.RecordBatch) -> pa.Array:
+    """What the messages of records say besides the data: JSON with ``emitted_at`` and ``changes``."""
+    if batch.schema.names != DOCUMENTS.names:
+        return pa.nulls(batch.num_rows, pa.string())
+    is_record = batch.column(DATA).is_valid()
+    members = [(name, batch.column(name).cast(pa.string())) for name in (EMITTED, CHANGES)]
+    return pc.if_else(is_record, render_members(members, batch.num_rows), pa.scalar(None, pa.string()))
 
 
 def _list_reasons(reasons: Sequence[pa.Array]) -> pa.Array:
