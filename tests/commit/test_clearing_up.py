@@ -84,6 +84,24 @@ def test_uploads_of_an_earlier_attempt_that_cannot_be_listed():
     assert ["uploads of earlier attempts" in note for note in control.left] == [True]
 
 
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_uploads_of_a_load_that_began_at_the_same_time(is_alike):
+    """Airbyte's keys carry the time and no job id."""
+    world = World()
+    control = Control(Memory(world, lambda: None, random.Random(0), 0), KEYS, "s.t", pause=lambda _: None)
+    template = Template.parse("{epoch}_{part}.parquet")
+    other = Attempt("p", "b", "b1", OWN.started if is_alike else OWN.started - timedelta(seconds=1), OWN.keep)
+    for own in (OWN, other):
+        names = Layout("data", template).bind(job_id=own.job_id, attempt=own.id, start=own.started)
+        control.write_once(KEYS.begin(own.job_id, own.id), attempts.make_begin_record(own, {"s.t": names}))
+        attempts.register(control, own, lambda _: pytest.fail("nothing is pending"))
+    names = Layout("data", template).bind(job_id="a", attempt="a1", start=OWN.started)
+    upload = world.stage(names.object_key(0), other.load)
+    attempts.abort_strays(control, names, (), OWN)
+    # Keys of the other time are not this load's.
+    assert (list(world.staged), control.left) == ([upload] if is_alike else [], [])
+
+
 class Contended(Memory):
     """Another writer comes first ``losses`` times; with ``unclear`` there is no answer instead."""
 

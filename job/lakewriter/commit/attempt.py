@@ -134,16 +134,30 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
     Those in the quarantine are the attempt's in any case; of the others:
 
     Empty where another load that makes the same keys is running, since the uploads may be that load's: one of this
-    table with the same counter, or another pipeline's load of the same job id. Both write a record before they stage,
-    so a load that has none after the listing owns none of the listed uploads. Uploads that stay are removed by the
-    bucket's lifecycle rule.
+    table with the same counter or the same time, or another pipeline's load of the same job id. All write a record
+    before they stage, so a load that has none after the listing owns none of the listed uploads. Uploads that stay are
+    removed by the bucket's lifecycle rule.
     """
     bad_rows = _list_matching(control, files.quarantine, files.quarantine_pattern) if files.quarantine else []
     uploads = _list_matching(control, files.location, files.pattern)
-    if not uploads or uuid_pattern(attempt_id) in files.pattern:
+    own = uuid_pattern(attempt_id)
+    # A part's name is a UUID only where numbers would clash: the pattern takes both.
+    if not uploads or (own in files.pattern and rf"\d+|{own}" not in files.pattern):
         return [*bad_rows, *uploads]
-    has_rival = bool(control.state.read().list_running_except(job_id)) if files.shared else control.has_namesake(job_id)
-    return bad_rows if has_rival else [*bad_rows, *uploads]
+    return bad_rows if _has_rival(control, job_id, files, own) else [*bad_rows, *uploads]
+
+
+def _has_rival(control: Control, job_id: str, files: BegunTable, own: str) -> bool:
+    others = control.state.read().list_running_except(job_id)
+    if files.shared:
+        return bool(others)
+
+    def is_alike(other: str, attempt: str) -> bool:
+        """Whether keys carry the time alone, the same one: two loads that registered after the same commit have it."""
+        patterns = control.read_patterns(other, attempt)
+        return files.pattern.replace(own, "") in [each.replace(uuid_pattern(attempt), "") for each in patterns]
+
+    return any(is_alike(other, entry.attempt) for other, entry in others.items()) or control.has_namesake(job_id)
 
 
 def _list_matching(control: Control, location: str, pattern: str) -> list[Upload]:

@@ -137,6 +137,12 @@ class Control:
                 remedy="Set single_writer: true, which promises that one load runs at a time; or use another store.",
             )
 
+    def read_patterns(self, job_id: str, attempt: str) -> list[str]:
+        """Read what an attempt's records say that the keys of the table's files match."""
+        keys = (self.keys.table_begin(job_id, attempt, self.table_id), self.keys.begin(job_id, attempt))
+        tables = [(self.read_json(key) or {}).get("tables", {}) for key in keys]
+        return [each[self.table_id]["pattern"] for each in tables if self.table_id in each]
+
     def has_namesake(self, job_id: str) -> bool:
         """Whether another pipeline, whose control objects lie beside these, has a load of the same job id."""
         return self._is_in_another_pipeline(lambda folder: self.keys.load_of(folder, job_id))
