@@ -1,5 +1,6 @@
 """A state concluded from what loads have left, and loads ended whose intent is gone, on the embedded AWS."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
+from lakewriter.commit.intent import FilesAction, Quarantine, Removal, UndoneLoad
 from lakewriter.commit.state import TableState
 from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.dialects.lake_yaml import load_spec
@@ -325,6 +327,41 @@ def test_an_intent_of_a_later_version_is_not_lost(table, aws):
     assert (code, said.startswith("PENDING_UNRECOVERABLE: ")) == (1, True)
     aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=b"")
     assert table.run("abandon", "b", "--intent-lost", "--reason", "r")[0] == 0
+
+
+BOTH = [
+    # whether the files with good and bad rows are completed, the phase that is concluded
+    (False, False, None),
+    (True, False, "intended"),
+    (False, True, "intended"),
+    (True, True, "uploaded"),
+]
+
+
+@pytest.mark.parametrize(("good", "bad", "phase"), BOTH)
+def test_files_with_bad_rows_tell_of_a_pending_load_too(table, good, bad, phase):
+    table.load("b", dies="settle")
+    left = read_leftovers(table.control)
+    (pending,) = left.unclosed
+    kept = table.stage("data/public/events__quarantine/on_bad_row-1.parquet", pending.load)
+    for each in [*(pending.receipts if good else ()), *([kept] if bad else [])]:
+        S3Store(table.clients).complete(each)
+    quarantine = Quarantine(catalog=FilesAction(), receipts=(kept,))
+    left = replace(left, unclosed=(pending.model_copy(update={"quarantine": quarantine}),))
+    state = conclude(table.control, InCatalog(), left, "r").state
+    assert (state.pending.phase if state.pending else None) == phase
+
+
+def test_an_undo_that_has_deleted_bad_rows_is_pending(table):
+    table.load("b", dies="settle")
+    left = read_leftovers(table.control)
+    (pending,) = left.unclosed
+    gone = (Removal(key="data/public/events__quarantine/on_bad_row-1.parquet", etag="e"),)
+    undone = UndoneLoad(job_id="a", attempt="1", files=0, rows=0, reason="r", next="a.r2", quarantined=gone)
+    undo = pending.model_copy(update={"kind": "undo", "undoes": undone, "receipts": ()})
+    state = conclude(table.control, InCatalog(), replace(left, unclosed=(undo,)), "r").state
+    assert state.pending is not None
+    assert state.pending.phase == "uploaded"
 
 
 SEVEN, NINE = "t/v0000000001/00000000000000000007.parquet", "t/v0000000000/00000000000000000009.parquet"

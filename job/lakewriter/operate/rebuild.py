@@ -222,9 +222,10 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
             drops and isinstance(action, GlueAction) and not catalog.has_partition(action)
         ):
             return "uploaded"
-        kept = call_all(lambda removal: control.store.find(removal.key) is not None, intent.removes)
+        removes = [*intent.undoes.quarantined, *intent.removes]
+        kept = call_all(lambda removal: control.store.find(removal.key) is not None, removes)
         return None if all(kept) else "uploaded"
-    mine = call_all(is_mine, intent.files.list_keys())
+    mine = call_all(is_mine, [receipt.key for receipt in intent.list_staged()])
     if not any(mine):
         return None
     return "uploaded" if all(mine) else "intended"
