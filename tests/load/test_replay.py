@@ -12,8 +12,10 @@ from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.errors import S3AccessDeniedError, SpecInvalidError
+from lakewriter.operate import repair
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
+from lakewriter.run import replay as replaying
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
 from tests.load.lakes import BUCKET, Lake, table
@@ -164,6 +166,30 @@ def test_lines_that_every_load_reads_again_are_loaded_once(lake):
     assert (ids(lake), bad(lake)) == ([1, 3], [])
     # The cursor stays where it was, or goes on: nothing is read again that is loaded.
     assert lake.load("c").tables[0].rows == 0
+
+
+def test_replay_sets_no_cursor_where_a_person_has_taken_it_away(lake):
+    """All rows are to be read again, those of the quarantine are not all."""
+    write_sums(lake, cursor="id")
+    lake.load("a")
+    repair.reset_cursor(lake.control(TABLE), None, "a drill")
+    write_sums(lake, cursor="id", expect=[])
+    assert replay(lake).rows == 1
+    assert lake.control(TABLE).state.read().cursor is None
+    lake.load("b")
+    assert ids(lake) == [1, 1, 4, 4, 5, 5]
+
+
+def test_file_that_is_gone_when_a_task_reads_it(lake, monkeypatch):
+    """Another load has committed since the files were looked at again."""
+    write_sums(lake)
+    lake.load("a")
+    planned = plan(lake)
+    monkeypatch.setattr(replaying, "find_files", lambda *_: planned.files)
+    lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=planned.files[0].key)
+    result = replay(lake, planned=planned)
+    assert (result.status, result.code) == ("failed", "CONCURRENT_LOAD"), result.message
+    assert "another load changed its quarantine" in result.message
 
 
 def test_replay_cut_off_anywhere_loads_each_row_once(lake):

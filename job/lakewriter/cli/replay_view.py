@@ -41,7 +41,7 @@ class WantedReplay:
 def replay_table(lake: Path, stage: str | None, wanted: WantedReplay, *, as_json: bool) -> int:
     """Load what the quarantine holds, and print the load's report."""
     context = open_context(lake, stage)
-    replay = _plan(context, wanted)
+    replay = plan_replay(context, wanted)
     if not replay.files:
         what = f" of check {wanted.check!r}" if wanted.check else ""
         warn(f"the quarantine of {wanted.table} holds no rows{what}: there is nothing to replay.")
@@ -66,7 +66,8 @@ def replay_table(lake: Path, stage: str | None, wanted: WantedReplay, *, as_json
     return ending.exit_code if ending is not None else EXIT_OK
 
 
-def _plan(context: Context, wanted: WantedReplay) -> Replay:
+def plan_replay(context: Context, wanted: WantedReplay) -> Replay:
+    """Find the files that are to be replayed."""
     context.require_table(wanted.table)
     table = next(each for each in context.spec.tables if each.id == wanted.table)
     require_replayable(context.spec, table)

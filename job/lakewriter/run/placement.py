@@ -12,6 +12,7 @@ from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import join_key, name_generation, parse_generation
+from lakewriter.receipts.parts import Receipts
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
@@ -133,6 +134,13 @@ def plan_quarantine_action(spec: Spec, table: TableSpec) -> FilesAction | GlueAc
         partition=None,
         partition_location=None,
     )
+
+
+def find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:
+    """The first counter that no file of a load has, None where keys carry none."""
+    if not names.counts or not receipts:
+        return None
+    return names.first + 1 + receipts.totals.last_seq
 
 
 def remove_partition(action: CatalogAction) -> CatalogAction:

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from lakewriter.aws import get_shared_clients
 from lakewriter.commit.at_once import call_all
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Removal
 from lakewriter.commit.store import Entry
@@ -19,6 +21,7 @@ from lakewriter.run.kinds import Plain
 from lakewriter.source.feed import Feed
 from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
 from lakewriter.source.spark_rows import open_frame
+from lakewriter.spec.access import Access
 from lakewriter.spec.expectations import Expectation, NullShare
 from lakewriter.spec.quarantine_names import make_check_prefix
 from lakewriter.spec.row_rules import BadRows
@@ -122,10 +125,23 @@ class Replay:
         """Called once the load is registered: what changes the quarantine from now on keeps it from being bound. The
         cursor has passed these rows, so its condition is left out of the ``options``."""
         if find_files(control, table, self.chosen) != self.files:
-            raise ConcurrentLoadError(
-                f"table {table.id}: another load changed its quarantine when this replay began; nothing was loaded.",
-                remedy="Run the replay again.",
-            )
-        read = read_quarantined if table.stream is None else read_quarantined_records
-        rows = read(spark_factory, table, self.spec.access, [file.key for file in self.files])
+            raise _make_changed_error(table.id)
+        read = partial(_read_file, self.spec.access, table.id)
+        read_rows = read_quarantined if table.stream is None else read_quarantined_records
+        rows = read_rows(spark_factory, table, read, [file.key for file in self.files])
         return open_frame(rows, None, table, **options | {"condition": None})
+
+
+def _read_file(access: Access, table_id: str, key: str) -> bytes:
+    """Read a file, in a task; it is gone where a load or an undo that took it has committed meanwhile."""
+    content = S3Store(get_shared_clients(access)).get(key)
+    if content is None:
+        raise _make_changed_error(table_id)
+    return content[0]
+
+
+def _make_changed_error(table_id: str) -> ConcurrentLoadError:
+    return ConcurrentLoadError(
+        f"table {table_id}: another load changed its quarantine while it was replayed; nothing was loaded.",
+        remedy="Run the replay again.",
+    )

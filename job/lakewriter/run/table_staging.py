@@ -24,7 +24,7 @@ from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
-from lakewriter.receipt import SetAside, Verdict, Violations
+from lakewriter.receipt import Cursor, SetAside, Verdict, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.earlier_columns import with_earlier_columns
@@ -39,6 +39,7 @@ from lakewriter.run.judging import (
 from lakewriter.run.kinds import Kind
 from lakewriter.run.placement import (
     find_in_catalog,
+    find_next_counter,
     make_ready,
     number_objects,
     plan_quarantine_action,
@@ -322,8 +323,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
-    repeats = load.attempt.repeats.of
-    refreshes = table.mode.replaces_at_once
+    repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once
     features = {
         INFERRED: inferred is not None,
         RECEIPT_PARTS: bool(receipts.parts),
@@ -344,10 +344,10 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         receipts=tuple(receipt.for_intent() for receipt in receipts.at_hand),
         parts=tuple(receipts.parts),
         cursor_before=before,
-        cursor_after=choose_higher(before, choose_higher(receipts.totals.cursor, staged.quarantined.totals.cursor)),
+        cursor_after=_find_cursor_after(load, before, staged),
         feed=planned.feed,
         staged_seconds=round(staged.seconds, 3),
-        counter_after=_find_next_counter(planned.names, receipts),
+        counter_after=find_next_counter(planned.names, receipts),
         batch=load.kind.batch,
         notes=planned.shape.notes,
         sync=planned.sync,
@@ -360,6 +360,13 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         needs=tuple(need for need, is_used in features.items() if is_used),
     ).reading_by(load.control(table).read_body)
+
+
+def _find_cursor_after(load: Load, before: Cursor | None, staged: Staged) -> Cursor | None:
+    """The highest of all rows. Those of a replay set none where there is none: whoever took it away reads all again."""
+    if load.kind.takes and before is None:
+        return None
+    return choose_higher(before, choose_higher(staged.receipts.totals.cursor, staged.quarantined.totals.cursor))
 
 
 def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
@@ -391,10 +398,3 @@ def _plan_switch(spec: Spec, table: TableSpec, began: TableState, names: ObjectN
         latest=table.latest,
         keep_seconds=spec.refresh.keep_days * 86_400.0,
     )
-
-
-def _find_next_counter(names: ObjectNames, receipts: Receipts) -> int | None:
-    """The first counter that no file of this load has, None where keys carry none."""
-    if not names.counts or not receipts:
-        return None
-    return names.first + 1 + receipts.totals.last_seq

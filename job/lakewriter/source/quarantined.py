@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lakewriter.aws import get_shared_clients
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.source.bad_rows import BAD, BAD_FIELD
 from lakewriter.source.failures import SPARK_ERRORS
@@ -30,10 +29,12 @@ from lakewriter.source.messages.lines import NOTHING, parse_line
 from lakewriter.source.messages.odd_lines import Odd, parse_odd_line
 from lakewriter.source.messages.splits import FILE_BITS
 from lakewriter.source.session import isolate
-from lakewriter.spec.access import Access
 from lakewriter.spec.row_rules import LINES
 from lakewriter.spec.specification import TableSpec
 from lakewriter.spec.stream import StreamKey
+
+Read = Callable[[str], bytes]
+"""Gives the content of a file."""
 
 _CORRUPT: Final = "__lakewriter_corrupt"
 _READ: Final = ["_lake_source", "_lake_offset", "_lake_row", "_lake_line", "_lake_message"]
@@ -62,13 +63,13 @@ class _Said(msgspec.Struct):
 
 
 def read_quarantined(
-    spark_factory: Callable[[], SparkSession], table: TableSpec, access: Access, keys: Sequence[str]
+    spark_factory: Callable[[], SparkSession], table: TableSpec, read: Read, keys: Sequence[str]
 ) -> DataFrame:
-    """The rows of the files ``keys``, marked behind their columns: one that does not fit these is bad, and goes back
-    into the quarantine as it was kept."""
+    """The rows of the files ``keys``, which tasks ``read``, marked behind their columns: one that does not fit these is
+    bad, and goes back into the quarantine as it was kept."""
     session = isolate(spark_factory())
     secrets = resolve_secrets(table.read)
-    whole, lines = _open_files(session, access, keys)
+    whole, lines = _open_files(session, read, keys)
     try:
         source = load_source(session, table.read, secrets, table.id, cursor=table.cursor).frame
         rows = _parse_rows(whole, apply_declared_types(source, table).schema)
@@ -88,20 +89,20 @@ def read_quarantined(
 
 
 def read_quarantined_records(
-    spark_factory: Callable[[], SparkSession], table: TableSpec, access: Access, keys: Sequence[str]
+    spark_factory: Callable[[], SparkSession], table: TableSpec, read: Read, keys: Sequence[str]
 ) -> DataFrame:
     """The records of a stream in the files ``keys``, as documents, and marked behind their columns: a line that is none
     of its records is bad."""
     assert table.stream is not None
-    rows, lines = _open_files(isolate(spark_factory()), access, keys)
+    rows, lines = _open_files(isolate(spark_factory()), read, keys)
     return rows.union(lines).mapInArrow(partial(_parse_records, table.stream.key), from_arrow_schema(_RECORDS))
 
 
-def _open_files(session: SparkSession, access: Access, keys: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+def _open_files(session: SparkSession, read: Read, keys: Sequence[str]) -> tuple[DataFrame, DataFrame]:
     """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``."""
     count = max(1, len(keys))
-    read = partial(_read_files, access, tuple(keys))
-    files = session.range(0, count, 1, count).mapInArrow(read, from_arrow_schema(_RAW))
+    task = partial(_read_files, read, tuple(keys))
+    files = session.range(0, count, 1, count).mapInArrow(task, from_arrow_schema(_RAW))
     # A line without a cursor is kept by each load that reads it.
     lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
     return files.where("row IS NOT NULL"), lines
@@ -120,16 +121,14 @@ def _parse_rows(rows: DataFrame, declared: StructType) -> DataFrame:
     return parsed.select(*columns, marks).toDF(*declared.names, BAD)
 
 
-def _read_files(access: Access, keys: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    clients = get_shared_clients(access)
+def _read_files(read: Read, keys: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for key in keys[number : number + 1]:
-                body = clients.s3.get_object(Bucket=access.bucket, Key=key)["Body"].read()
-                read = pq.read_table(io.BytesIO(body), columns=_READ)
+                rows = pq.read_table(io.BytesIO(read(key)), columns=_READ)
                 first = number << FILE_BITS
-                places = pa.arange(first, first + read.num_rows)
-                numbered = read.append_column("place", places).rename_columns(_RAW.names)
+                places = pa.arange(first, first + rows.num_rows)
+                numbered = rows.append_column("place", places).rename_columns(_RAW.names)
                 yield from numbered.cast(_RAW).to_batches()
 
 
