@@ -15,6 +15,7 @@ from lakewriter.errors import S3AccessDeniedError, SpecInvalidError
 from lakewriter.operate import repair
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
+from lakewriter.operate.verification import verify
 from lakewriter.run import replay as replaying
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
@@ -245,6 +246,28 @@ def test_neither_a_replay_nor_what_it_has_loaded_is_undone(lake):
     for job_id, why in ((planned.job_id, "come from the quarantine"), ("a", "left the quarantine, as rows do that a")):
         with pytest.raises(SpecInvalidError, match=why):
             Undo(pipeline, job_id, Choices("a drill")).plan()
+
+
+def test_what_a_replay_has_loaded_is_told_without_its_records(lake):
+    """A load that was started again later has younger records, which are kept longer."""
+    write_sums(lake)
+    lake.load("a")
+    write_sums(lake, expect=[])
+    planned = plan(lake)
+    replay(lake, planned=planned)
+    lake.load("b")
+    for key in lake.aws.objects(BUCKET):
+        if f"/loads/{planned.job_id}/" in key:
+            lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    pipeline = Pipeline.open(lake.spec, Clients(lake.spec.access))
+    verified = verify(pipeline.controls, "a", pipeline.clients)
+    assert verified.differences == ()
+    assert verified.notes == (
+        f"2 files of the bad rows of load 'a' left the quarantine of {TABLE}: a replay may have loaded them, and the "
+        "records of some loads are cleared away",
+    )
+    with pytest.raises(SpecInvalidError, match="a replay may have loaded them"):
+        Undo(pipeline, "a", Choices("a drill")).plan()
 
 
 def test_lines_of_a_source_that_has_none_any_more_stay(lake):

@@ -73,6 +73,11 @@ class TableRecords:
             self._taken = frozenset(removal.key for each in intents if each is not None for removal in each.taken)
         return self._taken
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the records of all changes of the table are kept."""
+        return isinstance(self.state, TableState) and len(self.kept) >= self.state.committed
+
     def _find_replay(self, job_id: str) -> Intent | None:
         try:
             report = self.find_report(job_id)

@@ -308,6 +308,10 @@ class UndoPlanner:
             if self._name_after(lambda load: load.job_id.startswith(REPLAY)):
                 why = f"{files} of its bad rows left the quarantine, as rows do that a replay loads"
                 raise self._refuse(intent, why)
+            if not self.is_whole:
+                # A load that was started again later has younger records than the replay of its rows.
+                why = f"{files} of its bad rows left the quarantine, and the records of loads since then are gone"
+                raise self._refuse(intent, f"{why}: a replay may have loaded them")
             self.notes.append(f"gone already: {files} of its bad rows")
         return tuple(Removal(key=key, etag=etag) for key, etag in own)
 
