@@ -59,6 +59,15 @@ def test_what_is_set_aside_is_returned_beside_the_receipts():
     assert returned.stages == {None}
 
 
+def test_a_task_without_rows_but_bad_ones_tells_that_it_ran_again():
+    """Its earlier run may have left an upload of which no receipt tells."""
+    aside = SetAside(rows=1, keys=("k",), samples=())
+    returned = Returned.parse([dump_set_aside(aside, [make_receipt(0)], attempt=2, stage=5)])
+    assert list(returned.quarantined) == [make_receipt(0, task_attempt=2)]
+    assert returned.stages == {5}
+    assert Receipts(tuple(returned.quarantined)).totals.is_repeated
+
+
 @pytest.mark.parametrize("fails_at", [0, 1])
 def test_a_task_that_cannot_write_a_part_aborts_its_uploads(aws: StrictAws, bucket: str, fails_at: int) -> None:
     rolls = Limits(part_bytes=5 * MIB, row_group_bytes=512 * 1024, target_file_bytes=1)

@@ -1,6 +1,7 @@
 """Stage the rows that a task keeps out of its table as Parquet files of the table's quarantine."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -172,7 +173,7 @@ class QuarantineWriter(BadRowKeeper):
         # As of the table's own files, the numbers of a task that runs again are the same.
         seq = self._partition + len(self._uploads) * plan.partitions
         key = plan.names.make_key(check, seq)
-        metadata = {LOAD_METADATA: plan.load}
+        metadata, sent = {LOAD_METADATA: plan.load}, Counter(self._clients.requests)
         upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
         self._uploads.append(upload)
         self._encoder.write(QUARANTINE_SCHEMA, iter(held.batches), upload, rows)
@@ -192,7 +193,7 @@ class QuarantineWriter(BadRowKeeper):
                 first_index=0,
                 engine=self._encoder.name,
                 row_groups=1,
-                requests={},
+                requests=dict(self._clients.requests - sent),
                 # Over all receipts of a task these are all its rows: the next load does not read them again.
                 cursor=self._cursor,
                 violations=self._violations,

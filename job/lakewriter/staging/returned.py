@@ -75,10 +75,14 @@ class Packer:
         return json.dumps({"stage": self._stage} | dumped)
 
 
-def dump_set_aside(set_aside: SetAside, quarantined: Sequence[Receipt] = ()) -> str:
-    """Return as text what a task has set aside, with the receipts of its files in the quarantine."""
-    receipts = [receipt.model_dump(mode="json") for receipt in quarantined]
-    return json.dumps({"set_aside": set_aside.model_dump(mode="json"), "quarantined": receipts})
+def dump_set_aside(
+    set_aside: SetAside, quarantined: Sequence[Receipt] = (), *, attempt: int = 0, stage: int | None = None
+) -> str:
+    """Return as text what a task has set aside, with the receipts of its files in the quarantine; ``attempt`` and
+    ``stage`` are as those of a ``Packer``, since a task may have no rows but bad ones."""
+    tried = (receipt.model_copy(update={"task_attempt": attempt}) for receipt in quarantined)
+    receipts = [receipt.model_dump(mode="json") for receipt in tried]
+    return json.dumps({"stage": stage, "set_aside": set_aside.model_dump(mode="json"), "quarantined": receipts})
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,7 @@ class Returned:
             if "set_aside" in output:
                 aside.append(SetAside.model_validate(output["set_aside"]))
                 quarantined += map(json.dumps, output["quarantined"])
+                stages |= {output["stage"]} if output["quarantined"] else set()
                 continue
             stages.add(output["stage"])
             if "part" in output:

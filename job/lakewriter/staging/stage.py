@@ -87,7 +87,8 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     packer = Packer(plan.spill, write, attempt=attempt, stage=number, tell=tally.add_file if tally else None)
     yield from write_partition(plan, partition, tally.count(batches) if tally else batches, packer.pack, bad=bad)
     if bad is not None and (aside := bad.close()) is not None:
-        yield dump_set_aside(aside, bad.receipts if isinstance(bad, QuarantineWriter) else ())
+        receipts = bad.receipts if isinstance(bad, QuarantineWriter) else ()
+        yield dump_set_aside(aside, receipts, attempt=attempt, stage=number)
     if tally is not None:
         tally.end()
 
