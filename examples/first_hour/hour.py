@@ -6,13 +6,16 @@
 import argparse
 import json
 import os
+import pty
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +30,8 @@ WIDTH = 110
 KEYS = re.compile(r"local[0-9a-f]{16}|[0-9a-f]{40}")
 FONTS = re.compile(r"@font-face \{.*?\}\n", re.DOTALL)
 """A picture asks no other host for its letters."""
+TOLD = re.compile(r"[A-Z_]+: |warning: ")
+"""A line of standard error that tells of a failure, or of what is odd."""
 SEED = 20260105
 FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -67,6 +72,21 @@ MISTAKES = (
 )  # fmt: skip
 
 
+def read_terminal(terminal: int) -> str:
+    """What a program prints on a terminal, until it ends."""
+    parts: list[bytes] = []
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:
+            # Linux says so when the other side is closed.
+            part = b""
+        if not part:
+            os.close(terminal)
+            return b"".join(parts).decode().replace("\r\n", "\n")
+        parts.append(part)
+
+
 class Session:
     """A shell in ``folder`` whose commands are shown, and what they print."""
 
@@ -83,22 +103,23 @@ class Session:
     def run(self, *arguments: str, exit_code: int = 0, says: str = "") -> str:
         """``lakewriter`` with ``arguments``; its standard output, and its standard error where it fails."""
         self.commands += 1
-        self.console.print(f"$ lakewriter {' '.join(arguments)}", style="bold", markup=False, highlight=False)
-        environment = os.environ | {"FORCE_COLOR": "1", "COLUMNS": str(WIDTH), "PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(
-            [sys.executable, "-m", "lakewriter", *arguments],
-            cwd=self.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        # On a terminal the progress lines of standard error are gone when the command ends.
-        output = done.stdout + (done.stderr if done.returncode else "")
+        self.console.print(f"$ lakewriter {shlex.join(arguments)}", style="bold", markup=False, highlight=False)
+        environment = os.environ | {"COLUMNS": str(self.console.width), "PYTHONWARNINGS": "ignore"}
+        # Standard output is a terminal, so that it has colours and fits; standard error is none, so that no progress
+        # is drawn on it, which would be gone when the command ends.
+        terminal, inner = pty.openpty()
+        command = [sys.executable, "-m", "lakewriter", *arguments]
+        with subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=inner, stderr=subprocess.PIPE
+        ) as process:
+            os.close(inner)
+            with ThreadPoolExecutor() as reader:
+                printed = reader.submit(read_terminal, terminal)
+                errors = process.stderr.read().decode() if process.stderr else ""
+            output = printed.result() + "".join(line for line in errors.splitlines(True) if TOLD.match(line))
         self.console.print(Text.from_ansi(output.rstrip()), overflow="fold")
-        if done.returncode != exit_code or says not in output:
-            self.failures.append(f"lakewriter {' '.join(arguments)}: exit code {done.returncode}, {done.stderr}")
+        if process.returncode != exit_code or says not in output:
+            self.failures.append(f"lakewriter {' '.join(arguments)}: exit code {process.returncode}, {errors[-2000:]}")
         return output
 
 
@@ -168,9 +189,9 @@ def make_mistakes(session: Session, mistakes: Sequence[Mistake] = MISTAKES) -> N
     lake.write_text(right, "utf-8")
 
 
-def draw(console: Console, folder: Path, picture: Path) -> None:
+def draw(console: Console, folder: Path, picture: Path, title: str = "The first hour") -> None:
     """Draw what the console shows so far, without the folder's place and the keys of its server."""
-    svg = FONTS.sub("", console.export_svg(title="The first hour")).replace(str(folder), "~/shop")
+    svg = FONTS.sub("", console.export_svg(title=title)).replace(str(folder), "~/shop")
     picture.write_text(KEYS.sub("...", svg), "utf-8")
 
 

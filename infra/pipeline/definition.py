@@ -76,8 +76,9 @@ class Machine:
                     "number.$": "States.MathAdd($.number, 1)",
                     "pause.$": f"States.ArrayGetItem(States.Array({pauses}), $.number)",
                 },
-                "Next": JOB_RUN,
+                "Next": "IsLoadAccepted" if self.attempt_timeout is not None else "UseArguments",
             },
+            **self._build_arguments(),
             JOB_RUN: self._build_job_run(),
             **(self._build_outcome_states(*self.outcomes) if self.outcomes else {}),
             "NoOutcomeRead": {
@@ -207,10 +208,23 @@ class Machine:
             },
         }
 
+    def _build_arguments(self) -> dict[str, State]:
+        """Build the states that set ``$.arguments``: with the expectations that this load need not meet, or without.
+
+        They are one argument, JSON, for an array of the language has as many members as the definition names.
+        """
+        if self.attempt_timeout is None:
+            return {"UseArguments": _set_arguments("$.load.option")}
+        accepted = "'--acceptance', States.JsonToString($.load.acceptance)"
+        is_accepted = {"Variable": "$.load.acceptance", "IsPresent": True, "Next": "UseAcceptance"}
+        return {
+            "IsLoadAccepted": {"Type": "Choice", "Choices": [is_accepted], "Default": "UseArguments"},
+            "UseAcceptance": _set_arguments(f"$.load.option, $.load.id, {accepted}"),
+            "UseArguments": _set_arguments("$.load.option, $.load.id"),
+        }
+
     def _build_job_run(self) -> State:
-        which = "$.load.option, $.load.id" if self.attempt_timeout is not None else "$.load.option"
-        arguments = f"States.Array('run', 'lake/lake.yaml', {which}, '--outcome', $.name)"
-        driver = dict(self.job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": arguments}
+        driver = dict(self.job_run["JobDriver"]["SparkSubmit"]) | {"EntryPointArguments.$": "$.arguments.list"}
         parameters = {**self.job_run, "ClientToken.$": "$.name", "JobDriver": {"SparkSubmit": driver}}
         read = "ReadOutcome" if self.outcomes else "NoOutcomeRead"
         state: State = {
@@ -283,6 +297,11 @@ class Machine:
             "Catch": [{"ErrorEquals": EVERYTHING, "ResultPath": "$.metrics_error", "Next": following}],
             "Next": following,
         }
+
+
+def _set_arguments(which: str) -> State:
+    array = f"States.Array('run', 'lake/lake.yaml', {which}, '--outcome', $.name)"
+    return {"Type": "Pass", "Parameters": {"list.$": array}, "ResultPath": "$.arguments", "Next": JOB_RUN}
 
 
 def _test_limit(path: str, most: int, following: str) -> State:

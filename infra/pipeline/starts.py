@@ -25,11 +25,13 @@ def make_service_call(partition: str, action: str, parameters: Mapping[str, Any]
 
 
 def build_start_states(partition: str, *, then: str, is_stream: bool) -> dict[str, State]:
-    """Build the states before ``then``; they set ``$.load``: ``option`` and ``id`` for the job, and its ``start``.
+    """Build the states before ``then``; they set ``$.load``: ``option`` and ``id`` for the job, its ``start``, and the
+    ``acceptance`` of expectations if there is one.
 
     A stream names its own loads, so its option has no value, and is another for the canary alone.
     """
-    return _build_choice(is_stream=is_stream) | _build_overlap_guard(partition, then)
+    choice = _build_choice(is_stream=is_stream)
+    return choice | _build_acceptance(is_stream=is_stream) | _build_overlap_guard(partition, then)
 
 
 def _build_choice(*, is_stream: bool) -> dict[str, State]:
@@ -86,7 +88,47 @@ def _build_choice(*, is_stream: bool) -> dict[str, State]:
 
 def _set_load(option: str, path: str, start: str) -> State:
     load = {"option": option, "id.$": path, "start": start}
-    return {"Type": "Pass", "Parameters": {"load": load}, "Next": "WaitForExecutionList"}
+    return {"Type": "Pass", "Parameters": {"load": load, "input.$": "$"}, "Next": "IsAnythingAccepted"}
+
+
+def _build_acceptance(*, is_stream: bool) -> dict[str, State]:
+    """Keep ``{"accept": ["CHECK"], "reason": "TEXT"}`` beside ``job_id`` or ``scheduled_at``, for one load that a
+    person names: in the input of a schedule or of a stream, which starts again by itself, it would hold for ever."""
+    accept, reason = "input.accept", "input.reason"
+    first = "$.input.accept[0]"
+    valid = {
+        "And": [
+            {"Or": [_test_presence("input.job_id"), _test_presence("input.scheduled_at")]},
+            {"Variable": "$.load.start", "StringEquals": "manual"},
+            {"Variable": first, "IsPresent": True},
+            {"Variable": first, "IsString": True},
+            _test_presence(reason),
+            {"Variable": f"$.{reason}", "IsString": True},
+            {"Not": {"Variable": f"$.{reason}", "StringEquals": ""}},
+        ],
+        "Next": "KeepAcceptance",
+    }
+    nothing = {"And": [{"Not": _test_presence(key)} for key in (accept, reason)], "Next": "WaitForExecutionList"}
+    expected = '"accept": ["CHECK"] and "reason": "TEXT" beside "job_id" or "scheduled_at"'
+    refused = "a continuous run takes no acceptance" if is_stream else f"Expected {expected}"
+    states: dict[str, State] = {
+        "IsAnythingAccepted": {
+            "Type": "Choice",
+            "Choices": [nothing] if is_stream else [nothing, valid],
+            "Default": "InvalidAcceptance",
+        },
+        "InvalidAcceptance": {"Type": "Fail", "Error": "InputRefused", "Cause": f"{refused[0].upper()}{refused[1:]}."},
+    }
+    if not is_stream:
+        # The execution stands for who started it: CloudTrail has StartExecution.
+        kept = {"accept.$": f"$.{accept}", "reason.$": f"$.{reason}", "by.$": "$$.Execution.Id"}
+        states["KeepAcceptance"] = {
+            "Type": "Pass",
+            "Parameters": kept,
+            "ResultPath": "$.load.acceptance",
+            "Next": "WaitForExecutionList",
+        }
+    return states
 
 
 def _test_presence(key: str) -> State:

@@ -14,6 +14,17 @@ REFUSED = [
      "--accept 'not_null.b': no table has an expectation of this name. The file has not_null.a, rows."),
     (["--accept", "other:not_null.a", "--reason", "known"],
      "--accept 'other:not_null.a': no table has an expectation of this name"),
+    (["--acceptance", '{"accept": ["not_null.b"], "reason": "known"}'],
+     "--accept 'not_null.b': no table has an expectation of this name"),
+    (["--acceptance", '{"accept": [], "reason": "known"}'],
+     """--acceptance '{"accept": [], "reason": "known"}': accept:"""),
+    (["--acceptance", '{"accept": ["rows"], "reason": " "}'], "--acceptance"),
+    (["--acceptance", '{"accept": ["rows"], "reason": "known", "at": 1}'], "--acceptance"),
+    (["--acceptance", "rows"], "--acceptance 'rows': Invalid JSON"),
+    (["--acceptance", "{}", "--accept", "rows"], "expected --acceptance, or --accept with --reason, not both"),
+    (["--acceptance", '{"accept": ["rows"], "reason": "known"}', "--canary"],
+     "--accept 'rows': no table has an expectation of this name"),
+    (["--acceptance", "{}", "--continuous"], "--acceptance is for a single load"),
 ]  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """Where a pipeline's messages come from: files that are there, a connector that can be run."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor.message_source import MessageProbes
 from lakewriter.doctor.probe import Finding, run_probes
 from lakewriter.spec.deployment import Deployment
@@ -78,3 +80,31 @@ def test_standard_input() -> None:
 @pytest.mark.usefixtures("bucket")
 def test_only_pipelines_with_messages_are_asked() -> None:
     assert "messages" not in checked(spec())
+
+
+EXPECTED = [
+    # an expectation, the status of the stream's probe, what it says
+    ({"range": {"column": "id", "at_least": 1}}, "ok", "its schema has the columns of its 1 expectation."),
+    ({"not_null": "ids"}, "failed", "the source has no column 'ids'"),
+    ({"fresh": {"column": "id", "within": "1 day"}}, "failed", "column 'id' has type 'int64', expected a date"),
+    ({"accepted_values": {"column": "name", "values": ["a"]}, "on_violation": "set_aside"}, "ok", "1 expectation"),
+    ({"range": {"column": "id", "at_most": "x"}, "on_violation": "set_aside"}, "failed", "'x' does not compare"),
+]
+
+
+@pytest.mark.parametrize("format_type", ["Parquet", "Avro", "CSV", "JSONL"])
+@pytest.mark.parametrize(("entry", "status", "said"), EXPECTED, ids=lambda each: str(each)[:40])
+def test_expectations_of_a_stream(tmp_path: Path, entry: Any, status: str, said: str, format_type: str) -> None:
+    """The catalog has the types, whichever format they are written in."""
+    schema = {"properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+    users = {"stream": {"name": "users", "json_schema": schema}, "sync_mode": "full_refresh",
+             "destination_sync_mode": "append"}  # fmt: skip
+    (tmp_path / "catalog.json").write_text(json.dumps({"streams": [users]}), "utf-8")
+    destination = {"type": "airbyte-s3", "s3_bucket_name": "acme-lake", "s3_bucket_path": "a",
+                   "s3_bucket_region": "us-east-1", "format": {"format_type": format_type}}  # fmt: skip
+    file = {"pipeline": "p", "destination": destination, "source": {"messages": "-", "catalog": "catalog.json"},
+            "expect": [entry], "on_bad_row": "quarantine"}  # fmt: skip
+    (tmp_path / "lake.yaml").write_text(json.dumps(file), "utf-8")
+    messages, stream = run_probes(MessageProbes(load_spec(tmp_path / "lake.yaml"), None).list_probes())
+    assert (messages.status, stream.status) == ("ok", status), stream.message
+    assert said in stream.message

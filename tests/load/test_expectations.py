@@ -53,8 +53,8 @@ def test_load_that_is_not_as_expected_leaves_nothing(lake):
         "table 'supaflow_nyc_public.cities': 1 of 2 expectations not met: not_null.name found 1 null in 3 rows "
         "(33.33%), expected no nulls. Nothing of the load was published, what was staged is gone, and the "
         "cursor has not moved. "
-        "Correct the source and run job id a again; or load it as it is: lakewriter run LAKE --job-id a --accept "
-        "not_null.name --reason TEXT"
+        "Correct the source, and run the load again: lakewriter run LAKE --job-id a; or load it as it is, with "
+        "--accept not_null.name --reason TEXT behind it"
     )
     assert not lake.data()
     assert not lake.aws.uploads(BUCKET)

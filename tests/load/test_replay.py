@@ -19,6 +19,7 @@ from lakewriter.operate.verification import verify
 from lakewriter.run import replay as replaying
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
+from lakewriter.source.quarantined import drop_text
 from tests.load.lakes import BUCKET, Lake, table
 from tests.load.test_quarantine import RULE, is_write, list_differences, list_quarantined
 from tests.support.call import Call
@@ -316,3 +317,35 @@ def test_tables_that_cannot_be_replayed(lake, fields, destination, why):
     [own_table] = lake.spec.tables
     with pytest.raises(SpecInvalidError, match=why):
         require_replayable(lake.spec, own_table)
+
+
+def test_text_that_the_reader_takes_for_null_today_is_null(lake):
+    write_sums(lake, "id,amount,kind\n1,5,a\n2,NA,a\n3,NA,NA\n4,x,NA\n", expect=[])
+    assert lake.load("a").tables[0].set_aside.rows == 3
+    read = {"format": "csv", "path": "sums.csv", "options": {"header": "true", "nullValue": "NA"}}
+    write_sums(lake, expect=[], read=read)
+    result = replay(lake)
+    assert (result.status, result.rows, result.set_aside.rows) == ("done", 2, 1), result.message
+    assert lake.rows("SELECT id, amount, kind FROM t ORDER BY 1", PLACE) == [
+        (1, 5, "a"),
+        (2, None, "a"),
+        (3, None, None),
+    ]
+    # What is bad still is as it was kept.
+    assert bad(lake) == [("on_bad_row", '{"id":4,"kind":"NA","amount":"x"}')]
+
+
+DROPPED = [
+    ("{}", "{}"),
+    ('{"a":1.50,"b":"NA"}', '{"a":1.50}'),
+    ('{"b":"NA","a":123456789012345678901234567890}', '{"a":123456789012345678901234567890}'),
+    ('{"b":"NA"}', "{}"),
+    # Text inside another value, a name, and a part of a text.
+    ('{"a":[{"b":"NA"}],"NA":"x","c":"NA,"}', '{"a":[{"b":"NA"}],"NA":"x","c":"NA,"}'),
+    ('{"a\\"":"NA","b":"\\"NA"}', '{"b":"\\"NA"}'),
+]
+
+
+@pytest.mark.parametrize(("row", "left"), DROPPED)
+def test_columns_with_a_text_are_left_out(row, left):
+    assert drop_text(row, "NA") == left

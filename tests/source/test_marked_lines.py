@@ -118,3 +118,13 @@ def test_files_that_only_spark_can_list_are_refused(spark, tmp_path):
     (tmp_path / "a.csv").write_text("1\n")
     with pytest.raises(SpecInvalidError, match=r"lines are read one by one.*: a path is a pattern"):
         opened(spark, tmp_path / "*.csv", "csv")
+
+
+def test_marks_of_many_columns_are_one_expression(spark, tmp_path):
+    """A mark that is made of the one before it grows fourfold with each column, and with it the code of Spark."""
+    names = [f"c{number}" for number in range(12)]
+    (tmp_path / "in.csv").write_text(f"{','.join(names)}\n{','.join('1' * 12)}\n{','.join('1' * 11)},x\n", "utf-8")
+    asked = {"options": {"header": "true"}, "columns": dict.fromkeys(names, "int")}
+    kept, aside, _ = split(opened(spark, tmp_path / "in.csv", "csv", **asked, condition="c0 > 0"))
+    assert kept == [[1] * 12]
+    assert [each[1:3] for each in aside] == [("c11", "x")]

@@ -41,6 +41,11 @@ from lakewriter.errors import SpecInvalidError
     help="Load although this expectation is not met, for this load alone; TABLE:CHECK for that of one table.",
 )
 @click.option("--reason", metavar="TEXT", help="Why --accept is right, kept in the table's report.")
+@click.option(
+    "--acceptance",
+    metavar="JSON",
+    help='--accept and --reason of an orchestrator: {"accept": ["CHECK"], "reason": "TEXT", "by": "WHO"}.',
+)
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures and the summary's line only.")
 @STAGE

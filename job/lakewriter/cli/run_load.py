@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import click
+from pydantic import Field, ValidationError
 
 from lakewriter.cli import job_ids
 from lakewriter.cli.context import Context
@@ -35,6 +36,7 @@ from lakewriter.run.outcome_file import find_failure, leave_outcome, summarize_l
 from lakewriter.run.stop import Stopped, exit_code_of
 from lakewriter.spec.canary import make_canary
 from lakewriter.spec.expectations import Acceptance
+from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec
 
 _STAGE_VARIABLE: Final = "LAKEWRITER_STAGE"
@@ -88,14 +90,14 @@ def _find_ending(report: RunReport, error: LakeError | None, again: Callable[[st
 def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) -> int:
     """Load new data at every interval, until a signal."""
     context = open_context(lake, stage)
-    context.spec = _choose_spec(context.spec, wanted)
+    context.spec = _accept(_choose_spec(context.spec, wanted), wanted)
     stage_name = stage or os.environ.get(_STAGE_VARIABLE) or _NO_STAGE
     return _run_continuously(context, wanted.outcome, as_json, stage_name)
 
 
 def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
     if wanted.canary is None:
-        return _accept(spec, wanted)
+        return spec
     if wanted.for_one_load != "--canary":
         raise SpecInvalidError(f"{wanted.for_one_load} is for a load of the file's tables; --canary has one row.")
     return make_canary(spec)
@@ -103,6 +105,8 @@ def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
 
 def _accept(spec: Spec, wanted: Wanted) -> Spec:
     """The spec with the expectations that this load need not meet, by whom and why."""
+    if wanted.acceptance is not None:
+        return accept(spec, _read_acceptance(wanted))
     reason = (wanted.reason or "").strip()
     if bool(wanted.accept) != bool(reason):
         raise SpecInvalidError(
@@ -112,6 +116,30 @@ def _accept(spec: Spec, wanted: Wanted) -> Spec:
     if not wanted.accept:
         return spec
     return accept(spec, Acceptance(checks=wanted.accept, reason=reason, by=_find_user()))
+
+
+class _Accepted(Model):
+    """The object of ``--acceptance``."""
+
+    accept: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    reason: Annotated[str, Field(pattern=r"\S")]
+    by: str = ""
+
+
+def _read_acceptance(wanted: Wanted) -> Acceptance:
+    """What ``--acceptance`` says; ``SPEC_INVALID`` for what an orchestrator has put together wrongly."""
+    if wanted.accept or wanted.reason:
+        raise SpecInvalidError("expected --acceptance, or --accept with --reason, not both.")
+    try:
+        given = _Accepted.model_validate_json(wanted.acceptance or "")
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise SpecInvalidError(
+            f"--acceptance {wanted.acceptance!r}: {f'{place}: ' if place else ''}{problem['msg']}.",
+            remedy='Expected {"accept": ["CHECK"], "reason": "TEXT"}, and "by" if it is to say who.',
+        ) from error
+    return Acceptance(checks=given.accept, reason=given.reason, by=given.by)
 
 
 def _find_user() -> str:
@@ -130,6 +158,7 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
         "--messages": wanted.messages,
         "--outcome": wanted.outcome,
         "--reason": wanted.reason,
+        "--acceptance": wanted.acceptance,
     }
     accepted = [part for check in wanted.accept for part in ("--accept", check)]
     given = [part for option, value in options.items() if value is not None for part in (option, str(value))]
@@ -140,7 +169,11 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
 def _run_load(
     context: Context, wanted: Wanted, again: Callable[[str], str], phases: dict[str, dict[str, float]]
 ) -> RunReport:
-    """Load once; ``phases`` takes the seconds of each table's steps."""
+    """Load once; ``phases`` takes the seconds of each table's steps.
+
+    What is accepted is looked at here, so that an orchestrator gets an outcome where it is wrong.
+    """
+    context.spec = _accept(context.spec, wanted)
     given = wanted.job_id if wanted.canary is None else wanted.canary or None
     job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
     if wanted.scheduled_at is not None:

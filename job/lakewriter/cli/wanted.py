@@ -17,6 +17,7 @@ class Wanted:
     quiet: bool = False
     accept: tuple[str, ...] = ()
     reason: str | None = None
+    acceptance: str | None = None
 
     @property
     def for_one_load(self) -> str | None:
@@ -28,5 +29,6 @@ class Wanted:
             "--sync-id": self.sync_id,
             "--messages": self.messages,
             "--canary": self.canary,
+            "--acceptance": self.acceptance,
         }
         return next((option for option, value in given.items() if value is not None), None)

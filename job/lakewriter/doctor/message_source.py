@@ -3,17 +3,22 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
+from lakewriter.commit.catalog import NoTable
+from lakewriter.commit.state import TableState
 from lakewriter.doctor.probe import Finding, Probe
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count
+from lakewriter.run.judging import plan_watched
+from lakewriter.run.prepare import prepare
 from lakewriter.source.messages.contents import Contents
 from lakewriter.source.messages.message_input import describe_messages
 from lakewriter.source.messages.splits import MessageFiles, cut_pieces, list_message_files, scan_piece
 from lakewriter.spec.deployment import Deployment
-from lakewriter.spec.specification import Spec
+from lakewriter.spec.specification import Spec, TableSpec
 from lakewriter.spec.stream import MessageSource
 
 _ELSEWHERE: Final = (
@@ -30,9 +35,13 @@ _NOT_LOADED: Final = (
 )
 
 
+def _start_no_spark() -> NoReturn:
+    raise AssertionError("the schema of a stream is in its catalog")
+
+
 @dataclass(frozen=True)
 class MessageProbes:
-    """Probes of ``source``; a pipeline with tables has none."""
+    """Probes of ``source`` and of what its streams are expected to be; a pipeline with tables has none."""
 
     spec: Spec
     deployment: Deployment | None
@@ -40,9 +49,23 @@ class MessageProbes:
     """True to read what the files begin with."""
 
     def list_probes(self) -> list[Probe]:
-        """List the probe; none for a pipeline without messages."""
+        """List the probes; none for a pipeline without messages."""
         source = self.spec.source
-        return [] if source is None else [Probe("messages", lambda: self._check_messages(source))]
+        if source is None:
+            return []
+        expecting = [table for table in self.spec.tables if table.stream is not None and table.expect]
+        streams = [Probe(f"stream {table.id}", partial(self._check_expectations, table)) for table in expecting]
+        return [Probe("messages", lambda: self._check_messages(source)), *streams]
+
+    def _check_expectations(self, table: TableSpec) -> Iterator[Finding]:
+        """Compare a stream's expectations with the columns and types of its schema; no message is read for that."""
+        prepared = prepare(self.spec, table, TableState(), NoTable(), _start_no_spark)
+        try:
+            plan_watched(self.spec, table, prepared.shape)
+        finally:
+            prepared.feed.close()
+        expectations = format_count(len(table.expect), "expectation")
+        yield Finding(f"stream {table.id}", "ok", f"its schema has the columns of its {expectations}.")
 
     def _check_messages(self, source: MessageSource) -> Iterator[Finding]:
         if source.command:

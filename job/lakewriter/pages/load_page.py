@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakewriter.naming import QUARANTINE
 from lakewriter.pages import prices
 from lakewriter.pages.charts import Chart, Point, make_chart
 from lakewriter.pages.load_record import LoadedTable, LoadRecord
@@ -196,6 +197,13 @@ def _list_remarks(record: LoadRecord) -> Iterator[tuple[str, str]]:
     if record.rows_set_aside:
         rows = format_count(record.rows_set_aside, "row")
         yield f"{rows} set aside: mend them at their source, and load them again.", ""
+    for table in record.tables:
+        if table.set_aside is not None and any(QUARANTINE in key for key in table.set_aside.keys):
+            yield (
+                f"Where it is not the rows of {table.id} that are wrong: correct their columns or checks in lake.yaml, "
+                "and load what the quarantine holds.",
+                f"lakewriter replay LAKE {table.id}",
+            )
     if any(table.undeclared for table in record.tables):
         yield "The source has values without a column: declare those that are wanted.", "lakewriter plan LAKE"
     if any(table.small_files > 1 for table in record.tables):

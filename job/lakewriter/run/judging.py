@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from functools import partial
 from typing import Final
 
@@ -13,6 +14,7 @@ from lakewriter.errors import ExpectationFailedError, SourceFailedError, SpecInv
 from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
+from lakewriter.naming import REPLAY
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside, Totals, Verdict, Violations
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher
@@ -59,7 +61,7 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
 @dataclass(frozen=True)
 class Judged:
     """What is judged: a table's files, staged by an attempt that began on a state; ``kept_out`` are those with the rows
-    that are not in them, and ``allowed`` are so many whatever their share."""
+    that are not in them, and ``allowed`` are so many whatever their share. ``is_batch`` is true of a micro-batch."""
 
     table: TableSpec
     attempt: Attempt
@@ -69,6 +71,7 @@ class Judged:
     repeated: Mapping[str, Violations]
     kept_out: Totals
     allowed: int
+    is_batch: bool
 
 
 def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
@@ -88,7 +91,7 @@ def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Ver
     )
     verdicts = judge(table.id, table.expect, facts, spec.acceptance)
     if failed := [verdict for verdict in verdicts if verdict.outcome == "failed"]:
-        raise _make_error(table, failed, verdicts, attempt.job_id)
+        raise _make_error(staged, failed, verdicts, spec)
     return verdicts
 
 
@@ -101,16 +104,49 @@ def _find_excess(staged: Judged) -> str | None:
 
 
 def _make_error(
-    table: TableSpec, failed: Sequence[Verdict], verdicts: Sequence[Verdict], job_id: str
+    staged: Judged, failed: Sequence[Verdict], verdicts: Sequence[Verdict], spec: Spec
 ) -> ExpectationFailedError:
-    accept = " ".join(f"--accept {shlex.quote(verdict.check)}" for verdict in failed)
     told = "; ".join(describe_verdict(verdict) for verdict in failed)
     return ExpectationFailedError(
-        f"table {table.id!r}: {len(failed)} of {format_count(len(verdicts), 'expectation')} not met: {told}. Nothing "
-        "of the load was published, what was staged is gone, and the cursor has not moved.",
-        remedy=f"Correct the source and run job id {job_id} again; or load it as it is: lakewriter run LAKE --job-id "
-        f"{job_id} {accept} --reason TEXT",
+        f"table {staged.table.id!r}: {len(failed)} of {format_count(len(verdicts), 'expectation')} not met: {told}. "
+        "Nothing of the load was published, what was staged is gone, and the cursor has not moved.",
+        remedy=_write_remedy(staged, [verdict.check for verdict in failed], spec),
         verdicts=verdicts,
+    )
+
+
+def _write_remedy(staged: Judged, checks: Sequence[str], spec: Spec) -> str:
+    """How to load again, as it is done for this kind of load."""
+    table, job_id = staged.table, staged.attempt.job_id
+    accept = " ".join(f"--accept {shlex.quote(check)}" for check in checks)
+    if job_id.startswith(REPLAY):
+        return (
+            f"The rows are still in the quarantine. Change the check, or give it on_violation: set_aside; then run "
+            f"lakewriter replay LAKE {table.id} again."
+        )
+    if table.is_given and staged.is_batch:
+        return "Correct what gives the rows, or change the check in the file; the query then gives the batch again."
+    if table.is_given:
+        reasons = ", ".join(f"{check!r}: 'why'" for check in checks)
+        return (
+            f"Write corrected rows under job id {job_id}; or load them as they are: lakewriter.write(..., "
+            f"job_id={job_id!r}, accept={{{reasons}}})"
+        )
+    if staged.is_batch:
+        return (
+            "Correct the source, and start the run again; or load the batch as it is: lakewriter run LAKE --continuous "
+            f"{accept} --reason TEXT"
+        )
+    # A scheduled load is judged by its time, which its job id does not tell.
+    time = spec.scheduled_at
+    which = (
+        f"--scheduled-at {time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        if time is not None
+        else f"--job-id {shlex.quote(job_id)}"
+    )
+    return (
+        f"Correct the source, and run the load again: lakewriter run LAKE {which}; or load it as it is, with {accept} "
+        "--reason TEXT behind it"
     )
 
 

@@ -371,9 +371,8 @@ def _find_cursor_after(load: Load, before: Cursor | None, staged: Staged) -> Cur
 
 def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
     files, bad_rows = staged.receipts.totals, staged.quarantined.totals
-    judged = Judged(
-        table, load.attempt, began, staged.planned.watched, files, staged.repeated, bad_rows, _count_allowed(load)
-    )
+    watched, allowed, is_batch = staged.planned.watched, _count_allowed(load), load.kind.batch is not None
+    judged = Judged(table, load.attempt, began, watched, files, staged.repeated, bad_rows, allowed, is_batch)
     return judge_staged(judged, load.pipeline.spec, load.pipeline.last_loads)
 
 

@@ -24,7 +24,7 @@ from lakewriter.source.failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.int96 import NanosecondCheck
 from lakewriter.source.jdbc import add_driver, is_jdbc, load_from_database
 from lakewriter.source.marked_lines import LENIENT, read_marked_lines
-from lakewriter.source.marks import add_marks, add_misfit, is_marked
+from lakewriter.source.marks import add_marks, add_misfits, find_misfit, is_marked
 from lakewriter.source.merged_schema import find_variants, merge
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.row_rules import LINES
@@ -234,9 +234,12 @@ def apply_declared_types(source: DataFrame, table: TableSpec) -> DataFrame:
         cast(column, types[name]) if name in types else column for column, name in zip(columns, names, strict=True)
     ]
     if is_marked(source):
-        for column, converted, name in zip(columns, casts, known, strict=False):
-            if name in types:
-                casts[-1] = add_misfit(casts[-1], name, column, converted, types[name])
+        misfits = [
+            find_misfit(name, column, converted, types[name])
+            for column, converted, name in zip(columns, casts, known, strict=False)
+            if name in types
+        ]
+        casts[-1] = add_misfits(casts[-1], misfits)
     return places.select(*casts).toDF(*names)
 
 

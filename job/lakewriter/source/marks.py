@@ -1,5 +1,6 @@
 """The column of a DataFrame that marks bad rows: where each row stands, and what is wrong with it if anything is."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -29,10 +30,24 @@ def is_marked(frame: DataFrame) -> bool:
     return frame.columns[-1:] == [BAD]
 
 
-def add_misfit(marks: Column, name: str, value: Column, converted: Column, kind: str) -> Column:
-    """The marks, with that of a row whose ``value`` does not convert to the type declared for column ``name``."""
-    reason = F.lit(f"it does not convert to {kind}")
+def add_misfits(marks: Column, misfits: Sequence[Column]) -> Column:
+    """The marks, with that of the first of the ``misfits`` in each row that is good so far.
+
+    Each is named once for all columns: a mark that is made of the one before it would double with every column.
+    """
+    first = F.coalesce(*misfits)
+    parts = {part: first.getField(part) for part in ("column", "value", "reason")}
     place = {part: marks.getField(part) for part in ("file", "offset")}
-    misfit = mark(**place, column=name, value=value.try_cast("string"), reason=reason)
-    is_misfit = value.isNotNull() & converted.isNull() & marks.getField("reason").isNull()
-    return F.when(is_misfit, misfit).otherwise(marks)
+    is_misfit = first.isNotNull() & marks.getField("reason").isNull()
+    return F.when(is_misfit, mark(**place, **parts)).otherwise(marks)
+
+
+def find_misfit(name: str, value: Column, converted: Column, kind: str) -> Column:
+    """What is wrong with a ``value`` that does not convert to the type declared for column ``name``; null where it
+    does."""
+    parts = {
+        "column": F.lit(name),
+        "value": value.try_cast("string"),
+        "reason": F.lit(f"it does not convert to {kind}"),
+    }
+    return F.when(value.isNotNull() & converted.isNull(), F.struct(*(part.alias(key) for key, part in parts.items())))

@@ -1,6 +1,7 @@
 """The rows of a quarantine as the source would give them today: parsed by the table's present columns."""
 
 import io
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -37,18 +38,22 @@ Read = Callable[[str], bytes]
 """Gives the content of a file."""
 
 _CORRUPT: Final = "__lakewriter_corrupt"
-_READ: Final = ["_lake_source", "_lake_offset", "_lake_row", "_lake_line", "_lake_message"]
+_READ: Final = {
+    "_lake_source": "file", "_lake_offset": "offset", "_lake_row": "row", "_lake_line": "line", "_lake_message": "message",
+}  # fmt: skip
 _RAW: Final = pa.schema(
     [
         ("file", pa.string()),
         ("offset", pa.int64()),
         ("row", pa.string()),
+        ("given", pa.string()),
         ("line", pa.string()),
         ("message", pa.string()),
         ("place", pa.int64()),
     ]
 )
-"""What a quarantine's files have of each row; ``place`` is its own among those of a replay."""
+"""What a quarantine's files have of each row; ``given`` is the row as the source would give it today, ``place`` its own
+among those of a replay."""
 _RECORDS: Final = pa.schema([*(field.with_nullable(True) for field in DOCUMENTS), BAD_FIELD])
 _NO_RECORD: Final = "it is no record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
@@ -69,13 +74,13 @@ def read_quarantined(
     bad, and goes back into the quarantine as it was kept."""
     session = isolate(spark_factory())
     secrets = resolve_secrets(table.read)
-    whole, lines = _open_files(session, read, keys)
     try:
         source = load_source(session, table.read, secrets, table.id, cursor=table.cursor).frame
-        rows = _parse_rows(whole, apply_declared_types(source, table).schema)
         form = str(table.read.format).lower()
+        options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
+        whole, lines = _open_files(session, read, keys, options.get("nullvalue") if form == "csv" else None)
+        rows = _parse_rows(whole, apply_declared_types(source, table).schema)
         if form in LINES:
-            options = {key.lower(): value for key, value in make_reader_options(table.read, secrets).items()}
             faultless = lines.select("file", "offset", "line", F.lit(None).cast("string").alias("fault"))
             rows = rows.union(apply_declared_types(parse_lines(faultless, source.schema, form, options), table))
         else:
@@ -98,10 +103,13 @@ def read_quarantined_records(
     return rows.union(lines).mapInArrow(partial(_parse_records, table.stream.key), from_arrow_schema(_RECORDS))
 
 
-def _open_files(session: SparkSession, read: Read, keys: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``."""
+def _open_files(
+    session: SparkSession, read: Read, keys: Sequence[str], null: str | None = None
+) -> tuple[DataFrame, DataFrame]:
+    """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``; ``null`` is text that the
+    reader takes for null."""
     count = max(1, len(keys))
-    task = partial(_read_files, read, tuple(keys))
+    task = partial(_read_files, read, tuple(keys), null)
     files = session.range(0, count, 1, count).mapInArrow(task, from_arrow_schema(_RAW))
     # A line without a cursor is kept by each load that reads it.
     lines = files.where("row IS NULL").dropDuplicates(["file", "offset", "line"])
@@ -112,7 +120,7 @@ def _parse_rows(rows: DataFrame, declared: StructType) -> DataFrame:
     """Rows of JSON in the columns of the source as the table declares them, then their marks."""
     whole = StructType([*declared.fields, StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parsed = rows.withColumn("parsed", F.from_json("row", whole, options))
+    parsed = rows.withColumn("parsed", F.from_json("given", whole, options))
     is_bad = F.col("parsed").isNull() | F.col("parsed").getField(_CORRUPT).isNotNull()
     place = {"file": F.col("file"), "offset": F.col("offset")}
     # The row stays as it was kept: what is null in it may be what does not fit.
@@ -121,15 +129,31 @@ def _parse_rows(rows: DataFrame, declared: StructType) -> DataFrame:
     return parsed.select(*columns, marks).toDF(*declared.names, BAD)
 
 
-def _read_files(read: Read, keys: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read_files(
+    read: Read, keys: Sequence[str], null: str | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for key in keys[number : number + 1]:
-                rows = pq.read_table(io.BytesIO(read(key)), columns=_READ)
+                rows = pq.read_table(io.BytesIO(read(key)), columns=list(_READ)).rename_columns(list(_READ.values()))
                 first = number << FILE_BITS
-                places = pa.arange(first, first + rows.num_rows)
-                numbered = rows.append_column("place", places).rename_columns(_RAW.names)
-                yield from numbered.cast(_RAW).to_batches()
+                rows = rows.append_column("place", pa.arange(first, first + rows.num_rows))
+                given = rows.column("row").to_pylist() if null is not None else []
+                dropped = pa.array([row and drop_text(row, str(null)) for row in given], pa.string())
+                rows = rows.append_column("given", dropped if given else rows.column("row"))
+                yield from rows.select(_RAW.names).cast(_RAW).to_batches()
+
+
+def drop_text(row: str, text: str) -> str:
+    """The row without the columns that have this text, which the reader takes for null today. Each other value stays
+    as it is written: a number would lose digits by being read."""
+    decoder, kept, start = json.JSONDecoder(), [], 1
+    while row[start] != "}":
+        _, colon = decoder.raw_decode(row, start)
+        value, end = decoder.raw_decode(row, colon + 1)
+        kept += [row[start:end]] if value != text else []
+        start = end + 1 if row[end] == "," else end
+    return f"{{{','.join(kept)}}}"
 
 
 def _parse_records(key: StreamKey, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -102,7 +102,7 @@ class Machine:
         """What an attempt leaves under ``name``."""
         client("s3").put_object(Bucket=BUCKET, Key=f"{RUNS}/{name}.json", Body=body.encode())
 
-    def start(self, name: str, **given: str) -> str:
+    def start(self, name: str, **given: Any) -> str:
         """The new execution's ARN."""
         started = self._client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(given))
         return str(started["executionArn"])
@@ -118,7 +118,7 @@ class Machine:
         _until(ended)
         return found
 
-    def run(self, name: str, **given: str) -> Mapping[str, Any]:
+    def run(self, name: str, **given: Any) -> Mapping[str, Any]:
         """An execution from its start to its end."""
         return self.ended(self.start(name, **given))
 

@@ -111,6 +111,40 @@ def test_start(machine, number, given, expected):
     assert (len(name), arguments(parameters)) == (64, ["run", "lake/lake.yaml", *expected, "--outcome", name])
 
 
+def test_accepted_load_gets_what_is_accepted_as_one_argument(machine):
+    """Whatever a check is called, it is no option of the command."""
+    given = {"job_id": "again", "accept": ["rows", "--job-id"], "reason": 'it\'s "snow"'}
+    ended = machine.run("accepted", **given)
+    assert ended["status"] == "SUCCEEDED"
+    (parameters,) = machine.runs.started
+    *start, option, accepted, _, _ = arguments(parameters)
+    assert (start, option) == (["run", "lake/lake.yaml", "--job-id", "again"], "--acceptance")
+    assert json.loads(accepted) == {
+        "accept": given["accept"], "reason": given["reason"], "by": ended["executionArn"],
+    }  # fmt: skip
+
+
+NOT_ACCEPTED = [
+    {"accept": ["rows"], "reason": "snow"},
+    {"job_id": "a", "accept": ["rows"]},
+    {"job_id": "a", "reason": "snow"},
+    {"job_id": "a", "accept": [], "reason": "snow"},
+    {"job_id": "a", "accept": "rows", "reason": "snow"},
+    {"job_id": "a", "accept": [1], "reason": "snow"},
+    {"job_id": "a", "accept": ["rows"], "reason": ""},
+    {"job_id": "a", "accept": ["rows"], "reason": ["snow"]},
+    SCHEDULED | {"accept": ["rows"], "reason": "snow"},
+]
+
+
+@pytest.mark.parametrize(("number", "given"), list(enumerate(NOT_ACCEPTED)))
+def test_acceptance_refused(machine, number, given):
+    found = machine.run(f"not-accepted-{number}", **given)
+    assert (found["status"], found["error"]) == ("FAILED", "InputRefused")
+    assert '"accept": ["CHECK"]' in found["cause"]
+    assert machine.runs.started == []
+
+
 REFUSED = [{"job_id": "a", "scheduled_at": TIME}, {"job_id": 1}, {"scheduled_at": "today"}, {"scheduled_at": 1}]
 REFUSED += [{"canary": False}, {"canary": "yes"}, {"canary": True, "job_id": "a"}]
 
