@@ -148,7 +148,7 @@ def main() -> int:
     with embedded_aws():
         play(session, packaged("flights"))
     if options.record is not None:
-        draw(console, options.folder, options.record, "Three broken days")
+        draw(console, options.record, "Three broken days")
     for failure in session.failures:
         console.print(f"[red]Not as it should be:[/] {failure}", markup=True)
     return 1 if session.failures else 0

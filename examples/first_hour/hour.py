@@ -32,6 +32,7 @@ FONTS = re.compile(r"@font-face \{.*?\}\n", re.DOTALL)
 """A picture asks no other host for its letters."""
 TOLD = re.compile(r"[A-Z_]+: |warning: ")
 """A line of standard error that tells of a failure, or of what is odd."""
+SHOWN_FOLDER = "~/shop"
 SEED = 20260105
 FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -117,7 +118,8 @@ class Session:
                 printed = reader.submit(read_terminal, terminal)
                 errors = process.stderr.read().decode() if process.stderr else ""
             output = printed.result() + "".join(line for line in errors.splitlines(True) if TOLD.match(line))
-        self.console.print(Text.from_ansi(output.rstrip()), overflow="fold")
+        shown = output.rstrip().replace(str(self.folder), SHOWN_FOLDER)
+        self.console.print(Text.from_ansi(shown), overflow="fold")
         if process.returncode != exit_code or says not in output:
             self.failures.append(f"lakewriter {' '.join(arguments)}: exit code {process.returncode}, {errors[-2000:]}")
         return output
@@ -189,9 +191,9 @@ def make_mistakes(session: Session, mistakes: Sequence[Mistake] = MISTAKES) -> N
     lake.write_text(right, "utf-8")
 
 
-def draw(console: Console, folder: Path, picture: Path, title: str = "The first hour") -> None:
-    """Draw what the console shows so far, without the folder's place and the keys of its server."""
-    svg = FONTS.sub("", console.export_svg(title=title)).replace(str(folder), "~/shop")
+def draw(console: Console, picture: Path, title: str) -> None:
+    """Draw what the console shows so far, without the keys of its server."""
+    svg = FONTS.sub("", console.export_svg(title=title))
     picture.write_text(KEYS.sub("...", svg), "utf-8")
 
 
@@ -205,7 +207,7 @@ def main() -> int:
     began = time.monotonic()
     session = begin(options.folder, console)
     if options.record is not None:
-        draw(console, options.folder, options.record)
+        draw(console, options.record, "The first hour")
     go_on(session)
     make_mistakes(session)
     session.run("local", "stop", "lake.yaml", says="stopped")

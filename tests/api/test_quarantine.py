@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import lakewriter
 from tests.api.test_data_source import save
@@ -24,6 +25,13 @@ def by_function(lake, spark, folder):
 
 
 def by_spark(lake, spark, folder):
+    # Spark looks for a format in the thread's active session, which the function leaves as it was.
+    before = SparkSession.getActiveSession()
+    lakewriter.write(spark.range(0), lake=lake.file, table="flights", job_id="j0")
+    after = SparkSession.getActiveSession()
+    assert before is not None
+    assert after is not None
+    assert before._jsparkSession.equals(after._jsparkSession)
     lakewriter.register(spark)
     save(lake, spark.range(10))
 

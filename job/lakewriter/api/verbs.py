@@ -12,8 +12,10 @@ from lakewriter.operate.row_counts import Counting
 from lakewriter.operate.verification import Verified
 from lakewriter.operate.verification import verify as verify_load
 from lakewriter.report import RunReport
+from lakewriter.source.session import keep_active_session
 
 
+@keep_active_session()
 def load(
     lake: LakeFile,
     *,
@@ -29,6 +31,7 @@ def load(
     return opened.load(choose_job_id(opened.spec.pipeline, job_id), sync_id=sync_id)
 
 
+@keep_active_session()
 def plan(lake: LakeFile, *, job_id: str | None = None, stage: str | None = None) -> PlanReport:
     """Return the keys, columns and catalog changes of a load, as ``lakewriter plan`` shows them; write nothing."""
     opened = Opened(lake, stage)
@@ -42,6 +45,7 @@ def plan(lake: LakeFile, *, job_id: str | None = None, stage: str | None = None)
     return PlanReport(pipeline=opened.spec.pipeline, tables=tables)
 
 
+@keep_active_session()
 def check(lake: LakeFile, *, stage: str | None = None, sources: bool = True) -> CheckReport:
     """Try all that a load needs, as ``lakewriter check`` does; do not look at the sources without ``sources``."""
     opened = Opened(lake, stage)

@@ -15,6 +15,7 @@ from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.run.loader import load
+from lakewriter.source.session import keep_active_session
 from lakewriter.source.spark_rows import open_frame
 from lakewriter.source.streams import Checkpoint
 from lakewriter.spec.specification import Mode
@@ -23,6 +24,7 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 """Spark's local property in whatever runs for a streaming query."""
 
 
+@keep_active_session()
 def write(
     df: DataFrame,
     *,
@@ -68,6 +70,7 @@ def sink(lake: LakeFile, table: str, *, stage: str | None = None) -> Callable[[D
     control = Pipeline.open(spec, opened.clients).first_control
     since = control.state.read().batch
 
+    @keep_active_session()
     def write_batch(df: DataFrame, batch_id: int) -> None:
         _require_frame(df)
         query = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)

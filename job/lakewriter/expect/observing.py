@@ -68,17 +68,21 @@ def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
     return Violations(rows=rows, samples=tuple(cut_sample(repr(text)) for text in render_text(first).to_pylist()))
 
 
-def describe_rows(typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str]) -> Violations:
-    """How many rows of the batch are marked, and the first of them by their ``keys``, or whole."""
+def describe_rows(
+    typed: pa.RecordBatch, is_false: pa.Array, keys: Sequence[str], first: str | None = None
+) -> Violations:
+    """How many rows of the batch are marked, and some of them by their ``keys``, or whole, the ``first`` column in
+    front: what is shown of a long row is its beginning."""
     rows = pc.sum(is_false).as_py() or 0
     if not rows:
         return Violations(rows=0)
-    shown = typed.select(list(keys)) if keys else typed
-    first = shown.take(pc.indices_nonzero(is_false).slice(0, MOST_BAD_ROWS_SHOWN))
-    names = first.schema.names
-    texts = [render_text(column).to_pylist() for column in first.columns]
+    columns = list(keys) or sorted(typed.schema.names, key=lambda name: name != first)
+    shown = typed.select(columns)
+    bad = shown.take(pc.indices_nonzero(is_false).slice(0, MOST_BAD_ROWS_SHOWN))
+    texts = [render_text(column).to_pylist() for column in bad.columns]
     samples = (
-        ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True)) for row in zip(*texts, strict=True)
+        ", ".join(f"{name}={'null' if value is None else value}" for name, value in zip(columns, row, strict=True))
+        for row in zip(*texts, strict=True)
     )
     return Violations(rows=rows, samples=tuple(f"({cut_sample(sample)})" for sample in samples))
 

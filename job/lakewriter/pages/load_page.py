@@ -200,8 +200,8 @@ def _list_remarks(record: LoadRecord) -> Iterator[tuple[str, str]]:
     for table in record.tables:
         if table.set_aside is not None and any(QUARANTINE in key for key in table.set_aside.keys):
             yield (
-                f"Where it is not the rows of {table.id} that are wrong: correct their columns or checks in lake.yaml, "
-                "and load what the quarantine holds.",
+                f"The quarantine of {table.id} has its rows: once what kept them out is corrected in lake.yaml, such "
+                "as a column's type or a check, load them from there.",
                 f"lakewriter replay LAKE {table.id}",
             )
     if any(table.undeclared for table in record.tables):

@@ -39,8 +39,12 @@ Read = Callable[[str], bytes]
 
 _CORRUPT: Final = "__lakewriter_corrupt"
 _READ: Final = {
-    "_lake_source": "file", "_lake_offset": "offset", "_lake_row": "row", "_lake_line": "line", "_lake_message": "message",
-}  # fmt: skip
+    "_lake_source": "file",
+    "_lake_offset": "offset",
+    "_lake_row": "row",
+    "_lake_line": "line",
+    "_lake_message": "message",
+}
 _RAW: Final = pa.schema(
     [
         ("file", pa.string()),
@@ -106,7 +110,7 @@ def read_quarantined_records(
 def _open_files(
     session: SparkSession, read: Read, keys: Sequence[str], null: str | None = None
 ) -> tuple[DataFrame, DataFrame]:
-    """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``; ``null`` is text that the
+    """The rows in the files, and the lines that could not be read, in the columns of ``_RAW``; ``null`` is what the
     reader takes for null."""
     count = max(1, len(keys))
     task = partial(_read_files, read, tuple(keys), null)

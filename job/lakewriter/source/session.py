@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +95,20 @@ def isolate(spark: SparkSession) -> SparkSession:
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
+
+
+@contextmanager
+def keep_active_session() -> Iterator[None]:
+    """Leave the thread's active session as it was: Spark looks there for formats that a program has registered."""
+    context: Any = SparkContext._active_spark_context
+    classes = context and SparkSession._get_j_spark_session_class(context._jvm)
+    before, active = classes and classes.getActiveSession(), SparkSession._activeSession
+    try:
+        yield
+    finally:
+        if classes:
+            classes.setActiveSession(before.get()) if before.isDefined() else classes.clearActiveSession()
+            SparkSession._activeSession = active
 
 
 def rebind(frame: DataFrame) -> DataFrame:

@@ -169,7 +169,9 @@ class _PartitionWriter:
         failing = find_failing(watched.rules, typed, checks) if watched.rules and typed is not None else []
         if failing and typed is not None:
             assert isinstance(self._bad, QuarantineWriter)
-            self._bad.keep_failing(rows, [(each, describe_rows(typed, each.mask, watched.keys)) for each in failing])
+            self._bad.keep_failing(
+                rows, [(each, describe_rows(typed, each.mask, watched.keys, each.rule.column)) for each in failing]
+            )
             good = pc.invert(reduce(pc.or_, (each.mask for each in failing)))
             kept = shaped.filter(good)
             # Of most shapers they are the same rows.

@@ -29,8 +29,13 @@ def loads(template):
 
 
 def job_run(template):
-    """StartJobRun's parameters, references left out."""
+    """The state that starts the job run."""
+    return find_states(template)["RunJob"]
+
+
+def find_states(template):
+    """The states of the loads by name, references left out."""
     machine = loads(template)
     _, parts = machine["DefinitionString"]["Fn::Join"]
     text = "".join(part if isinstance(part, str) else "_" for part in parts)
-    return json.loads(text)["States"]["RunJob"]
+    return json.loads(text)["States"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.infra.pipeline.deployments import ALL
-from tests.infra.pipeline.templates import has, job_run, loads, properties, statements
+from tests.infra.pipeline.templates import find_states, has, job_run, loads, properties, statements
 
 pytestmark = pytest.mark.synth
 
@@ -101,10 +101,21 @@ def test_job_run_that_streams(streaming):
 
 def test_a_load_is_named_and_a_run_that_streams_names_its_own(plain, streaming):
     called = [job_run(each)["Parameters"]["JobDriver"]["SparkSubmit"] for each in (plain, streaming)]
-    assert [each["EntryPointArguments.$"] for each in called] == [
+    assert {each["EntryPointArguments.$"] for each in called} == {"$.arguments.list"}
+    named = [find_states(each)["UseArguments"]["Parameters"]["list.$"] for each in (plain, streaming)]
+    assert named == [
         "States.Array('run', 'lake/lake.yaml', $.load.option, $.load.id, '--outcome', $.name)",
         "States.Array('run', 'lake/lake.yaml', $.load.option, '--outcome', $.name)",
     ]
+
+
+def test_a_run_that_streams_takes_no_acceptance(plain, streaming):
+    """It starts again by itself, and would accept whatever came then."""
+    assert find_states(plain)["IsLoadAccepted"]["Choices"][0]["Next"] == "UseAcceptance"
+    states = find_states(streaming)
+    assert {"IsLoadAccepted", "UseAcceptance", "KeepAcceptance"}.isdisjoint(states)
+    assert states["IsAnythingAccepted"]["Default"] == "InvalidAcceptance"
+    assert states["InvalidAcceptance"]["Cause"] == "A continuous run takes no acceptance."
 
 
 def test_spark_submit(full):
